@@ -1,1 +1,24 @@
-//! nand
+//! Raw NAND flash as a flash translation layer sees it.
+//!
+//! Reading order: [`addr`] and [`geometry`] (what an address is), [`spare`] (what is written beside
+//! every page), [`contract`] (the [`Nand`] trait: the laws, and what power loss may do), then the
+//! devices that keep the contract.
+#![no_std]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+extern crate alloc;
+#[cfg(any(feature = "std", test))]
+extern crate std;
+
+pub mod addr;
+pub mod contract;
+pub mod error;
+pub mod geometry;
+pub mod spare;
+
+pub use addr::{BlockId, Lpn, Ppn};
+pub use contract::{Nand, Payload, Stamp};
+pub use error::{Law, NandError};
+pub use geometry::{Capabilities, Geometry, GeometryError, ProgramOrder, Timing};
+pub use spare::{PageKind, Spare};
