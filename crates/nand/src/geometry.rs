@@ -152,10 +152,10 @@ impl Geometry {
             return Err(GeometryError::TooManyPages { blocks: d.blocks, pages_per_block: d.pages_per_block, pages });
         }
         let units = u64::from(d.channels) * u64::from(d.dies_per_channel) * u64::from(d.planes_per_die);
-        if u64::from(d.blocks) % units != 0 {
+        if !u64::from(d.blocks).is_multiple_of(units) {
             return Err(GeometryError::Uneven { blocks: d.blocks, units });
         }
-        if d.page_bytes == 0 || d.page_bytes % 512 != 0 || d.page_bytes > 1 << 20 {
+        if d.page_bytes == 0 || !d.page_bytes.is_multiple_of(512) || d.page_bytes > 1 << 20 {
             return Err(GeometryError::PageBytes { page_bytes: d.page_bytes });
         }
         if d.spare_bytes < crate::Spare::BYTES as u32 {
