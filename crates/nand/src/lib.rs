@@ -15,10 +15,13 @@ pub mod addr;
 pub mod contract;
 pub mod error;
 pub mod geometry;
+mod laws;
+pub mod sim;
 pub mod spare;
 
 pub use addr::{BlockId, Lpn, Ppn};
 pub use contract::{Nand, Payload, Stamp};
 pub use error::{Law, NandError};
-pub use geometry::{Capabilities, Geometry, GeometryError, ProgramOrder, Timing};
+pub use geometry::{Capabilities, Dimensions, Geometry, GeometryError, ProgramOrder, Timing};
+pub use sim::SimNand;
 pub use spare::{PageKind, Spare};
