@@ -3,6 +3,8 @@
 //! A store is told of every page that dies and every block that is erased, and asked, before a block
 //! is collected, which of its pages are dead.
 
+pub mod ram_bitmap;
+
 use crate::contract::{FtlError, RamReport};
 use crate::flash::Purpose;
 use alloc::vec::Vec;
