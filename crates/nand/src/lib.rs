@@ -20,6 +20,7 @@ pub mod geometry;
 pub mod image;
 mod laws;
 pub mod mem;
+pub mod profiles;
 pub mod sim;
 pub mod spare;
 
@@ -29,5 +30,6 @@ pub use error::{Law, NandError};
 pub use faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty, Pairing};
 pub use geometry::{Capabilities, Dimensions, Geometry, GeometryError, ProgramOrder, Timing};
 pub use mem::MemNand;
+pub use profiles::{Limits, Profile, ScaleError, find, profiles};
 pub use sim::SimNand;
 pub use spare::{PageKind, Spare};
