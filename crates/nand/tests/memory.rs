@@ -69,3 +69,26 @@ fn benchmarks_do_what_they_did() {
     work::fill_meta(&mut n, 1);
     assert_eq!(n.full_records(), 16 * 12);
 }
+
+#[test]
+fn sequence_numbers_far_apart_are_kept_in_full() {
+    let mut n = device(1, 8);
+    let base = 7;
+    for (offset, delta, full) in [
+        (0, 0, 0),
+        (1, u64::from(u32::MAX) - 2, 0),
+        (2, u64::from(u32::MAX) - 1, 1),
+        (3, u64::from(u32::MAX), 2),
+        (4, u64::from(u32::MAX) + 1, 3),
+        (5, 1, 3),
+    ] {
+        let stamp = Stamp { lpn: Lpn(offset), version: 9 };
+        let spare =
+            Spare { kind: PageKind::User, tag: offset, seq: base + delta, erase_count: 0, erased_at: 0, aux: 0 };
+        n.program(Ppn(offset), &stamp, &spare).unwrap();
+        assert_eq!(n.full_records(), full, "a difference of {delta}");
+        let mut read = Stamp::UNWRITTEN;
+        assert_eq!(n.read(Ppn(offset), &mut read), Ok(spare));
+        assert_eq!(read, stamp);
+    }
+}
