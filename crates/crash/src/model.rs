@@ -2,7 +2,8 @@
 //!
 //! 1. A write that completed is what a read returns. A write under way when power was cut is there or not.
 //! 2. Under [`Durability::OnFlush`] a cut may undo every write completed since the last flush, page by page.
-//! 3. A trimmed page reads as never written. A cut may undo the trim: the page then reads as some version that it had.
+//! 3. A trimmed page reads as never written. A cut may undo the trim: the page then reads as some version that it had, or as an
+//!    error, as the block with that version may have been half erased: a collector does not save what was trimmed.
 //! 4. What was read once is what is read until power is cut again, or the page written.
 //! 5. A page that the device itself took (an unreadable copy, a partner lost to a torn program) may read as an error, or after a cut as
 //!    an older version of itself, until it is written again.
@@ -118,7 +119,7 @@ impl Model {
                 FtlError::Lost { .. }
                 | FtlError::Damaged { .. }
                 | FtlError::Nand(nand::NandError::Uncorrectable { .. }),
-            ) if flags & HARMED != 0 => {
+            ) if flags & HARMED != 0 || flags & (TRIMMED | PINNED) == TRIMMED => {
                 return Ok(Seen::Error);
             }
             Err(error) => return Err(format!("reading logical page {lpn}: {error}")),

@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use nand::Nand;
 
 /// When a completed write survives power loss. A write that was under way when power was cut is there or not; a trim may
-/// be undone, so that the page reads as it did before or as never written.
+/// be undone, so that the page reads as it did at some time before, as an error if that copy was being erased, or as never written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// From its completion on.
