@@ -189,7 +189,7 @@ impl Shape {
     #[inline]
     fn offset(&self, slot: u64, bytes: u64) -> u64 {
         let offset = slot * self.align;
-        if offset + bytes <= self.limit {
+        if bytes <= self.limit - offset {
             offset
         } else {
             (self.limit - bytes) / self.align * self.align

@@ -15,6 +15,7 @@ mod info;
 mod input;
 mod open;
 mod options;
+mod record;
 mod replay;
 mod reuse;
 
@@ -25,6 +26,7 @@ pub use formats::{FormatEntry, formats};
 pub use info::{Info, Percentiles, Skew, info};
 pub use open::{Detection, detect, open, read};
 pub use options::{FlagMeaning, OpenOptions, SizeUnit, TimeUnit};
+pub use record::record;
 pub use replay::{Map, Replay, ReplayOptions};
 
 use crate::request::Op;

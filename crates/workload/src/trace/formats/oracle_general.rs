@@ -104,7 +104,7 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
                 .checked_mul(unit.bytes())
                 .map(|offset| (offset, u64::from(access.bytes))),
             true => {
-                let room = u64::from(access.bytes).div_ceil(4096) * 4096;
+                let room = u64::from(access.bytes).div_ceil(4096).max(1) * 4096;
                 let (offset, held) = *places.entry(access.object).or_insert_with(|| {
                     next_free += room;
                     (next_free - room, room)
