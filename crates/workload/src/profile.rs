@@ -2,8 +2,11 @@
 //!
 //! A profile says how many requests write, how large they are, how often one continues the last of its kind, where
 //! the others start (popularity) and how they arrive. [`crate::trace::fit`] makes one from a trace; the workload
-//! `profile:NAME` or `profile:FILE.toml` runs one. What it does not keep: which pages are near each other, daily
-//! rhythm, and any order between requests beyond sequential runs.
+//! `profile:NAME` or `profile:FILE.toml` runs one. What it does not keep: daily rhythm,
+//! any order between requests beyond sequential runs, and which hot pages are neighbours. Hot slots are scattered, so a
+//! request of many pages that starts in one warms its cold neighbours: where such requests rule, the generator's pages are
+//! less skewed than the trace's, though its starts are not. Starts are drawn with replacement: a
+//! trace that writes nearly every page once comes back with some pages written twice and some never.
 
 use crate::error::{WorkloadError, nearest};
 use serde::{Deserialize, Serialize};

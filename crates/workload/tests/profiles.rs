@@ -8,7 +8,9 @@ const LOGICAL: u64 = 80 << 20;
 
 fn run(spec: &str, logical: u64, seed: u64) -> Trace {
     let spec: Spec = spec.parse().unwrap_or_else(|e| panic!("{e}"));
-    record(&mut *spec.build(logical, 4096, seed).unwrap(), REQUESTS).unwrap()
+    spec.build(logical, 4096, seed)
+        .and_then(|mut source| record(&mut *source, REQUESTS))
+        .unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn alike(name: &str, a: &Info, b: &Info) {

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 fn exercise(trace: &Trace) {
     let description = info(trace);
     assert!(serde_json::to_string(&description).is_ok());
-    fit(trace).to_toml().unwrap();
+    assert!(fit(trace).to_toml().is_ok());
     for map in [Map::Dense, Map::Fold, Map::Scale] {
         let options = ReplayOptions {
             map,
@@ -17,7 +17,7 @@ fn exercise(trace: &Trace) {
         };
         if let Ok(mut replay) = Replay::new(trace, options, 1 << 40, 4096) {
             let mut batch = [Request::default(); 64];
-            let filled = replay.fill(&mut batch).unwrap();
+            let filled = replay.fill(&mut batch).unwrap_or_else(|e| panic!("{e}"));
             assert!(
                 batch[..filled]
                     .iter()

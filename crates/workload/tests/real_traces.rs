@@ -2,6 +2,7 @@
 //!
 //! The folder is `OPENFTL_TRACES`, or else `../shared/traces` beside the workspace.
 
+use openftl_workload::Spec;
 use openftl_workload::trace::{self, OpenOptions};
 use std::path::PathBuf;
 
@@ -29,6 +30,10 @@ type Row = (
     f64,
 );
 
+#[allow(
+    clippy::approx_constant,
+    reason = "3.14 is how often a page is written"
+)]
 const TABLE: &[Row] = &[
     (
         "fin1_first50k.flashsim.trace.xz",
@@ -255,5 +260,52 @@ fn guessed_times_give_the_known_durations() {
             (duration_s - seconds).abs() < 0.06,
             "{file}: {duration_s} s"
         );
+    }
+}
+
+#[test]
+fn fitted_profiles_reproduce_mix_and_sizes() {
+    let Some(folder) = folder() else { return };
+    for (file, ..) in TABLE {
+        let original = trace::open(&folder.join(file), &OpenOptions::default()).unwrap();
+        let profile = trace::fit(&original);
+        let toml =
+            std::env::temp_dir().join(format!("openftl-real-{}-{file}.toml", std::process::id()));
+        std::fs::write(&toml, profile.to_toml().unwrap()).unwrap();
+        let spec: Spec = format!("profile:{}", toml.display()).parse().unwrap();
+        // Room for requests that continue beyond the end of what was touched.
+        let mut source = spec
+            .build(profile.footprint_bytes + (8 << 20), 4096, 1)
+            .unwrap();
+        let as_long = original.records().len() as u64;
+        let (a, b) = (
+            trace::info(&original),
+            trace::info(&trace::record(&mut *source, as_long).unwrap()),
+        );
+        assert!(
+            (a.write_percent - b.write_percent).abs() < 2.0,
+            "{file}: {}",
+            b.write_percent
+        );
+        for (of, x, y) in [
+            ("writes", a.write_size, b.write_size),
+            ("reads", a.read_size, b.read_size),
+        ] {
+            // The mean of some hundred requests is the luck of the draw.
+            let near = x.count < 1000 || (y.mean / x.mean - 1.0).abs() < 0.05;
+            assert!(near, "{file}: {of} of {} became {}", x.mean, y.mean);
+        }
+        println!(
+            "{file}: hottest 20% {:.0} became {:.0}, sequential {:.0} became {:.0}, rate {:.0}/s became {:.0}, cv {:.1} became {:.1}",
+            a.write_skew.hottest_20,
+            b.write_skew.hottest_20,
+            a.sequential_writes_percent,
+            b.sequential_writes_percent,
+            a.requests_per_second,
+            b.requests_per_second,
+            a.interarrival_cv,
+            b.interarrival_cv,
+        );
+        std::fs::remove_file(&toml).unwrap();
     }
 }

@@ -13,6 +13,7 @@ mod footprint;
 mod formats;
 mod info;
 mod input;
+mod names;
 mod open;
 mod options;
 mod record;
