@@ -12,7 +12,11 @@ fn build(text: &str, seed: u64) -> Box<dyn Source> {
 
 fn draw(text: &str, seed: u64, n: usize) -> Vec<Request> {
     let mut out = vec![Request::default(); n];
-    assert_eq!(build(text, seed).fill(&mut out).unwrap(), n);
+    let filled = build(text, seed).fill(&mut out);
+    assert!(
+        matches!(filled, Ok(filled) if filled == n),
+        "{text}: {filled:?}"
+    );
     out
 }
 
