@@ -1,1 +1,26 @@
-//! ftl
+//! Flash translation layers, each a short composition of shared parts.
+//!
+//! Reading order: [`contract`] (what a host may rely on), [`flash`] (the accounting layer that every
+//! flash operation goes through), then the parts and the engines, and last the table of FTLs.
+#![no_std]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+extern crate alloc;
+#[cfg(any(feature = "std", test))]
+extern crate std;
+
+pub mod config;
+pub mod contract;
+pub mod engine;
+pub mod flash;
+pub mod ftls;
+pub mod mapping;
+pub mod placement;
+pub mod recovery;
+pub mod validity;
+pub mod victim;
+
+pub use config::{Config, GeckoOptions};
+pub use contract::{Ftl, FtlError, MountReport, MountStep, RamItem, RamReport};
+pub use flash::{Counts, Flash, Op, OpCounts, OpKind, Purpose};

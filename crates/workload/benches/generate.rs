@@ -22,21 +22,16 @@ const SPECS: [&str; 7] = [
 
 fn build(text: &str) -> Box<dyn Source> {
     let spec: Spec = text.parse().unwrap_or_else(|e| panic!("{e}"));
-    spec.build(LOGICAL_BYTES, 4096, 1)
-        .unwrap_or_else(|e| panic!("{e}"))
+    spec.build(LOGICAL_BYTES, 4096, 1).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// FNV-1a over the first requests.
 fn hash(source: &mut dyn Source) -> u64 {
     let mut batch = [Request::default(); BATCH];
     let filled = source.fill(&mut batch).unwrap_or_else(|e| panic!("{e}"));
-    let words = batch[..filled]
-        .iter()
-        .flat_map(|r| [r.at_ns, r.op as u64, r.offset, r.bytes]);
+    let words = batch[..filled].iter().flat_map(|r| [r.at_ns, r.op as u64, r.offset, r.bytes]);
     // Rotated, because aligned addresses have no low bits to spread.
-    words.fold(0xcbf2_9ce4_8422_2325, |h: u64, w| {
-        (h.rotate_left(23) ^ w).wrapping_mul(0x0100_0000_01b3)
-    })
+    words.fold(0xcbf2_9ce4_8422_2325, |h: u64, w| (h.rotate_left(23) ^ w).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn generate(c: &mut Criterion) {

@@ -14,11 +14,7 @@ type Expected = (u64, Op, u64, u64);
 fn check(format: &str, bytes: &[u8], expected: &[Expected]) -> Trace {
     let trace = open(bytes).unwrap_or_else(|e| panic!("{format}: {e}"));
     assert_eq!(trace.format(), format);
-    let got: Vec<Expected> = trace
-        .records()
-        .iter()
-        .map(|r| (r.at_ns(), r.op(), r.offset(), r.bytes()))
-        .collect();
+    let got: Vec<Expected> = trace.records().iter().map(|r| (r.at_ns(), r.op(), r.offset(), r.bytes())).collect();
     assert_eq!(got, expected, "{format}");
     trace
 }
@@ -65,10 +61,7 @@ const SAMPLES: &[Sample] = &[
     Sample {
         format: "tencent",
         legal: "1538323200,12910952,128,0,1063\n1538323201,6265536,8,1,1071\n",
-        expected: &[
-            (0, Read, 12_910_952 * 512, 65536),
-            (1_000_000_000, Write, 6_265_536 * 512, 4096),
-        ],
+        expected: &[(0, Read, 12_910_952 * 512, 65536), (1_000_000_000, Write, 6_265_536 * 512, 4096)],
         illegal: "1538323200,12910952,128,2,1063",
     },
     Sample {
@@ -103,12 +96,7 @@ const SAMPLES: &[Sample] = &[
     Sample {
         format: "fio",
         legal: "fio version 2 iolog\n/dev/a add\n/dev/a open\n/dev/a write 0 4096\n/dev/a wait 10 0\n/dev/a read 4096 512\n/dev/a trim 0 8192\n/dev/a sync 0 0\n/dev/a close\n",
-        expected: &[
-            (0, Write, 0, 4096),
-            (10_000, Read, 4096, 512),
-            (10_000, Trim, 0, 8192),
-            (10_000, Flush, 0, 0),
-        ],
+        expected: &[(0, Write, 0, 4096), (10_000, Read, 4096, 512), (10_000, Trim, 0, 8192), (10_000, Flush, 0, 0)],
         illegal: "/dev/a scribble 0 4096",
     },
     Sample {
@@ -137,41 +125,23 @@ fn illegal_lines_are_named_or_skipped() {
     for sample in SAMPLES {
         let text = format!("{}{}\n", sample.legal, sample.illegal);
         let line = sample.legal.lines().count() as u64 + 1;
-        let options = OpenOptions {
-            format: Some(sample.format.to_owned()),
-            ..OpenOptions::default()
-        };
+        let options = OpenOptions { format: Some(sample.format.to_owned()), ..OpenOptions::default() };
         match read(text.as_bytes(), "sample", &options) {
-            Err(WorkloadError::Line {
-                line: at,
-                text,
-                format,
-                ..
-            }) => {
+            Err(WorkloadError::Line { line: at, text, format, .. }) => {
                 assert_eq!((at, format), (line, sample.format));
                 assert_eq!(text.trim(), sample.illegal.trim());
             }
             other => panic!("{}: {other:?}", sample.format),
         }
-        let options = OpenOptions {
-            lenient: true,
-            ..options
-        };
+        let options = OpenOptions { lenient: true, ..options };
         let trace = read(text.as_bytes(), "sample", &options).unwrap();
-        assert_eq!(
-            (trace.skipped(), trace.records().len()),
-            (1, sample.expected.len())
-        );
+        assert_eq!((trace.skipped(), trace.records().len()), (1, sample.expected.len()));
     }
 }
 
 #[test]
 fn every_row_is_sampled() {
-    let sampled: BTreeSet<&str> = SAMPLES
-        .iter()
-        .map(|s| s.format)
-        .chain(["vscsi", "oraclegeneral"])
-        .collect();
+    let sampled: BTreeSet<&str> = SAMPLES.iter().map(|s| s.format).chain(["vscsi", "oraclegeneral"]).collect();
     let table: BTreeSet<&str> = formats().iter().map(|f| f.name).collect();
     assert_eq!(sampled, table);
 }
@@ -185,10 +155,7 @@ fn every_file_has_its_row() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let stem = name.trim_end_matches(".rs");
         if !["mod", "fields"].contains(&stem) {
-            assert!(
-                table.contains(&format!("{stem}::ENTRY,")),
-                "{stem} is in no row"
-            );
+            assert!(table.contains(&format!("{stem}::ENTRY,")), "{stem} is in no row");
             rows += 1;
         }
     }
@@ -199,11 +166,7 @@ fn vscsi(version: u16, command: u16, sector: u64, bytes: u32, time_us: u64) -> V
     let mut record = Vec::new();
     let mark = [command.to_le_bytes(), (version << 8).to_le_bytes()].concat();
     let numbers = [1u32.to_le_bytes(), bytes.to_le_bytes(), 1u32.to_le_bytes()].concat();
-    record.extend(if version == 1 {
-        [numbers, mark].concat()
-    } else {
-        [mark, numbers].concat()
-    });
+    record.extend(if version == 1 { [numbers, mark].concat() } else { [mark, numbers].concat() });
     record.extend([sector.to_le_bytes(), time_us.to_le_bytes()].concat());
     record.extend(if version == 2 { vec![0; 8] } else { Vec::new() });
     record
@@ -212,23 +175,11 @@ fn vscsi(version: u16, command: u16, sector: u64, bytes: u32, time_us: u64) -> V
 #[test]
 fn vscsi_both_versions() {
     for version in [1, 2] {
-        let records = [
-            vscsi(version, 0x2a, 8, 4096, 100),
-            vscsi(version, 0x12, 0, 512, 101),
-            vscsi(version, 0x28, 0, 512, 103),
-        ];
+        let records =
+            [vscsi(version, 0x2a, 8, 4096, 100), vscsi(version, 0x12, 0, 512, 101), vscsi(version, 0x28, 0, 512, 103)];
         let bytes = records.concat();
-        let trace = check(
-            "vscsi",
-            &bytes,
-            &[(0, Write, 4096, 4096), (3000, Read, 0, 512)],
-        );
-        assert!(
-            trace
-                .notes()
-                .iter()
-                .any(|n| n.contains(&format!("version {version}")))
-        );
+        let trace = check("vscsi", &bytes, &[(0, Write, 4096, 4096), (3000, Read, 0, 512)]);
+        assert!(trace.notes().iter().any(|n| n.contains(&format!("version {version}"))));
         let cut = &bytes[..bytes.len() - 1];
         let expected = 2 * records[0].len() as u64;
         match open(cut) {
@@ -238,10 +189,7 @@ fn vscsi_both_versions() {
         let mut broken = bytes.clone();
         let last = broken.len() - records[2].len() + if version == 1 { 15 } else { 3 };
         broken[last] = 9;
-        let options = OpenOptions {
-            format: Some("vscsi".to_owned()),
-            ..OpenOptions::default()
-        };
+        let options = OpenOptions { format: Some("vscsi".to_owned()), ..OpenOptions::default() };
         match read(&broken[..], "sample", &options) {
             Err(WorkloadError::Record { offset, why, .. }) => {
                 assert_eq!((offset, why.contains("version")), (expected, true))
@@ -252,46 +200,22 @@ fn vscsi_both_versions() {
 }
 
 fn oracle(time_s: u32, object: u64, bytes: u32, next: i64) -> Vec<u8> {
-    [
-        &time_s.to_le_bytes()[..],
-        &object.to_le_bytes(),
-        &bytes.to_le_bytes(),
-        &next.to_le_bytes(),
-    ]
-    .concat()
+    [&time_s.to_le_bytes()[..], &object.to_le_bytes(), &bytes.to_le_bytes(), &next.to_le_bytes()].concat()
 }
 
 #[test]
 fn oracle_general_addresses_and_hashes() {
-    let bytes = [
-        oracle(5, 8, 4096, 3),
-        oracle(6, 0, 512, -1),
-        oracle(6, 8, 4096, -1),
-    ]
-    .concat();
+    let bytes = [oracle(5, 8, 4096, 3), oracle(6, 0, 512, -1), oracle(6, 8, 4096, -1)].concat();
     check(
         "oraclegeneral",
         &bytes,
-        &[
-            (0, Write, 4096, 4096),
-            (1_000_000_000, Write, 0, 512),
-            (1_000_000_000, Write, 4096, 4096),
-        ],
+        &[(0, Write, 4096, 4096), (1_000_000_000, Write, 0, 512), (1_000_000_000, Write, 4096, 4096)],
     );
-    let bytes = [
-        oracle(5, u64::MAX, 5000, 3),
-        oracle(6, 1 << 60, 512, -1),
-        oracle(6, u64::MAX, 4096, -1),
-    ]
-    .concat();
+    let bytes = [oracle(5, u64::MAX, 5000, 3), oracle(6, 1 << 60, 512, -1), oracle(6, u64::MAX, 4096, -1)].concat();
     check(
         "oraclegeneral",
         &bytes,
-        &[
-            (0, Write, 0, 5000),
-            (1_000_000_000, Write, 8192, 512),
-            (1_000_000_000, Write, 0, 4096),
-        ],
+        &[(0, Write, 0, 5000), (1_000_000_000, Write, 8192, 512), (1_000_000_000, Write, 0, 4096)],
     );
     match open(&bytes[..50]) {
         Err(WorkloadError::Record { offset, .. }) => assert_eq!(offset, 48),
@@ -302,42 +226,24 @@ fn oracle_general_addresses_and_hashes() {
 #[test]
 fn devices_are_filtered_by_name() {
     let text = "time_ns,device,op,offset,bytes\n1,a,write,0,8\n2,b,write,8,8\n3,a,read,16,8\n";
-    let only = |device: &str| OpenOptions {
-        device: Some(device.to_owned()),
-        ..OpenOptions::default()
-    };
+    let only = |device: &str| OpenOptions { device: Some(device.to_owned()), ..OpenOptions::default() };
     let trace = read(text.as_bytes(), "sample", &only("b")).unwrap();
-    assert_eq!(
-        (trace.records().len(), trace.devices()),
-        (1, &["b".to_owned()][..])
-    );
-    let error = read(text.as_bytes(), "sample", &only("c"))
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("no request is of device c") && error.contains("a, b"),
-        "{error}"
-    );
+    assert_eq!((trace.records().len(), trace.devices()), (1, &["b".to_owned()][..]));
+    let error = read(text.as_bytes(), "sample", &only("c")).unwrap_err().to_string();
+    assert!(error.contains("no request is of device c") && error.contains("a, b"), "{error}");
 }
 
 #[test]
 fn emptiness_is_explained() {
-    for (text, why) in [
-        ("", "the file is empty"),
-        ("time_ns,device,op,offset,bytes\n", "trace format"),
-        ("\n\n", "trace format"),
-    ] {
+    for (text, why) in
+        [("", "the file is empty"), ("time_ns,device,op,offset,bytes\n", "trace format"), ("\n\n", "trace format")]
+    {
         let error = open(text.as_bytes()).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
-    let error = open(b"time_ns,device,op,offset,bytes\n1,a,write,0,0\n")
-        .unwrap_err()
-        .to_string();
+    let error = open(b"time_ns,device,op,offset,bytes\n1,a,write,0,0\n").unwrap_err().to_string();
     assert!(error.contains("all 1 requests have zero bytes"), "{error}");
-    let options = OpenOptions {
-        format: Some("cvs".to_owned()),
-        ..OpenOptions::default()
-    };
+    let options = OpenOptions { format: Some("cvs".to_owned()), ..OpenOptions::default() };
     let error = read(&b"x"[..], "sample", &options).unwrap_err().to_string();
     assert!(error.contains("did you mean `csv`"), "{error}");
 }
@@ -350,13 +256,9 @@ fn compressed_by_content() {
     gzip.write_all(plain).unwrap();
     let mut bzip = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::default());
     bzip.write_all(plain).unwrap();
-    let zstd =
-        ruzstd::encoding::compress_to_vec(plain, ruzstd::encoding::CompressionLevel::Fastest);
-    let twice = [
-        zstd.clone(),
-        ruzstd::encoding::compress_to_vec(plain, ruzstd::encoding::CompressionLevel::Fastest),
-    ]
-    .concat();
+    let zstd = ruzstd::encoding::compress_to_vec(plain, ruzstd::encoding::CompressionLevel::Fastest);
+    let twice =
+        [zstd.clone(), ruzstd::encoding::compress_to_vec(plain, ruzstd::encoding::CompressionLevel::Fastest)].concat();
     for packed in [gzip.finish().unwrap(), bzip.finish().unwrap(), zstd] {
         check("fivecolumn", &packed, SAMPLES[0].expected);
         let cut = &packed[..packed.len() - 6];

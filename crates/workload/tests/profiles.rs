@@ -18,48 +18,13 @@ fn alike(name: &str, a: &Info, b: &Info) {
         assert!((x - y).abs() <= tolerance, "{name}: {what} {x} became {y}");
     };
     near("write percent", a.write_percent, b.write_percent, 1.0);
-    near(
-        "write size",
-        a.write_size.mean,
-        b.write_size.mean,
-        a.write_size.mean * 0.05,
-    );
-    near(
-        "read size",
-        a.read_size.mean,
-        b.read_size.mean,
-        a.read_size.mean * 0.05,
-    );
-    near(
-        "hottest 10%",
-        a.write_skew.hottest_10,
-        b.write_skew.hottest_10,
-        6.0,
-    );
-    near(
-        "hottest 20%",
-        a.write_skew.hottest_20,
-        b.write_skew.hottest_20,
-        6.0,
-    );
-    near(
-        "sequential",
-        a.sequential_writes_percent,
-        b.sequential_writes_percent,
-        2.0,
-    );
-    near(
-        "rate",
-        a.requests_per_second,
-        b.requests_per_second,
-        a.requests_per_second * 0.05,
-    );
-    near(
-        "cv",
-        a.interarrival_cv,
-        b.interarrival_cv,
-        a.interarrival_cv * 0.1,
-    );
+    near("write size", a.write_size.mean, b.write_size.mean, a.write_size.mean * 0.05);
+    near("read size", a.read_size.mean, b.read_size.mean, a.read_size.mean * 0.05);
+    near("hottest 10%", a.write_skew.hottest_10, b.write_skew.hottest_10, 6.0);
+    near("hottest 20%", a.write_skew.hottest_20, b.write_skew.hottest_20, 6.0);
+    near("sequential", a.sequential_writes_percent, b.sequential_writes_percent, 2.0);
+    near("rate", a.requests_per_second, b.requests_per_second, a.requests_per_second * 0.05);
+    near("cv", a.interarrival_cv, b.interarrival_cv, a.interarrival_cv * 0.1);
 }
 
 #[test]
@@ -77,14 +42,9 @@ fn a_fitted_profile_reproduces_its_trace() {
         let profile = fit(&original);
         let toml = profile.to_toml().unwrap();
         assert_eq!(Profile::parse("fitted", &toml).unwrap(), profile);
-        let file =
-            std::env::temp_dir().join(format!("openftl-fit-{}-{i}.toml", std::process::id()));
+        let file = std::env::temp_dir().join(format!("openftl-fit-{}-{i}.toml", std::process::id()));
         std::fs::write(&file, toml).unwrap();
-        let again = run(
-            &format!("profile:{}", file.display()),
-            profile.footprint_bytes,
-            6,
-        );
+        let again = run(&format!("profile:{}", file.display()), profile.footprint_bytes, 6);
         std::fs::remove_file(&file).unwrap();
         alike(spec, &info(&original), &info(&again));
     }
@@ -99,29 +59,13 @@ fn published_profiles_have_the_published_numbers() {
         ("ts0", 82.0, 8.01, 13.68),
     ] {
         let profile = Profile::load(name).unwrap();
-        assert_eq!(
-            (profile.name.as_str(), profile.write_percent),
-            (name, writes)
-        );
+        assert_eq!((profile.name.as_str(), profile.write_percent), (name, writes));
         assert!(!profile.assumptions.is_empty());
-        assert!(
-            (profile.writes.mean_bytes() / 1024.0 - write_kib).abs() < 0.005,
-            "{name}"
-        );
-        assert!(
-            (profile.reads.mean_bytes() / 1024.0 - read_kib).abs() < 0.005,
-            "{name}"
-        );
+        assert!((profile.writes.mean_bytes() / 1024.0 - write_kib).abs() < 0.005, "{name}");
+        assert!((profile.reads.mean_bytes() / 1024.0 - read_kib).abs() < 0.005, "{name}");
         let seen = info(&run(&format!("profile:{name}"), 1 << 30, 1));
-        assert!(
-            (seen.write_percent - writes).abs() < 0.5,
-            "{name}: {}",
-            seen.write_percent
-        );
-        assert!(
-            (seen.write_size.mean / 1024.0 / write_kib - 1.0).abs() < 0.02,
-            "{name}"
-        );
+        assert!((seen.write_percent - writes).abs() < 0.5, "{name}: {}", seen.write_percent);
+        assert!((seen.write_size.mean / 1024.0 / write_kib - 1.0).abs() < 0.02, "{name}");
     }
     assert_eq!(published_profiles().len(), 4);
 }
@@ -130,18 +74,12 @@ fn published_profiles_have_the_published_numbers() {
 fn wrong_profiles_say_why() {
     let good = Profile::load("msnfs").unwrap().to_toml().unwrap();
     for (from, to, why) in [
-        (
-            "write_percent = 15.0",
-            "write_percent = 115.0",
-            "write_percent",
-        ),
+        ("write_percent = 15.0", "write_percent = 115.0", "write_percent"),
         ("theta = 0.9", "theta = 9.0", "theta"),
         ("bytes = 8192", "bytes = 0", "size"),
         ("name = ", "nome = ", "nome"),
     ] {
-        let error = Profile::parse("bad", &good.replacen(from, to, 1))
-            .unwrap_err()
-            .to_string();
+        let error = Profile::parse("bad", &good.replacen(from, to, 1)).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
 }

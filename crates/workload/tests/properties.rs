@@ -1,8 +1,6 @@
 //! Whatever is thrown at parsers and specs, they answer with a value or an error, never with a panic.
 
-use openftl_workload::trace::{
-    Format, Map, OpenOptions, Replay, ReplayOptions, Trace, convert, fit, info, read,
-};
+use openftl_workload::trace::{Format, Map, OpenOptions, Replay, ReplayOptions, Trace, convert, fit, info, read};
 use openftl_workload::{Request, Source, Spec, formats, workloads};
 use proptest::prelude::*;
 
@@ -11,18 +9,11 @@ fn exercise(trace: &Trace) {
     assert!(serde_json::to_string(&description).is_ok());
     assert!(fit(trace).to_toml().is_ok());
     for map in [Map::Dense, Map::Fold, Map::Scale] {
-        let options = ReplayOptions {
-            map,
-            ..ReplayOptions::default()
-        };
+        let options = ReplayOptions { map, ..ReplayOptions::default() };
         if let Ok(mut replay) = Replay::new(trace, options, 1 << 40, 4096) {
             let mut batch = [Request::default(); 64];
             let filled = replay.fill(&mut batch).unwrap_or_else(|e| panic!("{e}"));
-            assert!(
-                batch[..filled]
-                    .iter()
-                    .all(|r| r.offset + r.bytes <= 1 << 40)
-            );
+            assert!(batch[..filled].iter().all(|r| r.offset + r.bytes <= 1 << 40));
         }
     }
 }
@@ -34,12 +25,9 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         Just(b"fio version 3 iolog\n".to_vec()),
         Just(b"time_ns,device,op,offset,bytes\n".to_vec()),
         Just(b"8,0 3 1 0.000000000 697 Q W 223490 + 8 [x]\n".to_vec()),
-        "[0-9]{1,20}[ ,][0-9]{1,20}[ ,][0-9]{1,20}[ ,][0-9]{1,5}[ ,][01RWrw]\n"
-            .prop_map(String::into_bytes),
-        "[0-9]{1,20},[a-z]{1,3},[0-9],(Read|Write),[0-9]{1,20},[0-9]{1,12},[0-9]\n"
-            .prop_map(String::into_bytes),
-        "[0-9]{1,3} f (read|write|trim|sync|wait) [0-9]{1,20} [0-9]{1,20}\n"
-            .prop_map(String::into_bytes),
+        "[0-9]{1,20}[ ,][0-9]{1,20}[ ,][0-9]{1,20}[ ,][0-9]{1,5}[ ,][01RWrw]\n".prop_map(String::into_bytes),
+        "[0-9]{1,20},[a-z]{1,3},[0-9],(Read|Write),[0-9]{1,20},[0-9]{1,12},[0-9]\n".prop_map(String::into_bytes),
+        "[0-9]{1,3} f (read|write|trim|sync|wait) [0-9]{1,20} [0-9]{1,20}\n".prop_map(String::into_bytes),
         "f (read|write|trim|sync|wait) [0-9]{1,20} [0-9]{1,20}\n".prop_map(String::into_bytes),
         "[ -~]{0,40}\n".prop_map(String::into_bytes),
         proptest::collection::vec(any::<u8>(), 0..80),

@@ -6,17 +6,13 @@ const LOGICAL: u64 = 64 << 20;
 
 fn build(text: &str, seed: u64) -> Box<dyn Source> {
     let spec: Spec = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
-    spec.build(LOGICAL, 4096, seed)
-        .unwrap_or_else(|e| panic!("{text}: {e}"))
+    spec.build(LOGICAL, 4096, seed).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
 fn draw(text: &str, seed: u64, n: usize) -> Vec<Request> {
     let mut out = vec![Request::default(); n];
     let filled = build(text, seed).fill(&mut out);
-    assert!(
-        matches!(filled, Ok(filled) if filled == n),
-        "{text}: {filled:?}"
-    );
+    assert!(matches!(filled, Ok(filled) if filled == n), "{text}: {filled:?}");
     out
 }
 
@@ -25,14 +21,7 @@ fn every_file_has_its_row() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/synthetic");
     let mut files: Vec<String> = std::fs::read_dir(folder)
         .unwrap()
-        .map(|f| {
-            f.unwrap()
-                .file_name()
-                .into_string()
-                .unwrap()
-                .trim_end_matches(".rs")
-                .to_owned()
-        })
+        .map(|f| f.unwrap().file_name().into_string().unwrap().trim_end_matches(".rs").to_owned())
         .filter(|name| name != "mod")
         .collect();
     files.sort();
@@ -50,22 +39,13 @@ fn rows_are_sound() {
             let full: Spec = spec.full().parse().unwrap();
             assert_eq!((&spec, &spec), (&again, &full));
             let requests = draw(text, 1, 5000);
-            assert!(
-                requests
-                    .iter()
-                    .all(|r| r.bytes > 0 && r.offset + r.bytes <= LOGICAL),
-                "{text}"
-            );
+            assert!(requests.iter().all(|r| r.bytes > 0 && r.offset + r.bytes <= LOGICAL), "{text}");
             assert!(build(text, 1).describe().contains(row.name));
         }
         for parameter in row.parameters.iter().chain(common_parameters()) {
             if let (Some(default), true) = (parameter.default, row.common.is_none()) {
                 let text = format!("{}:{}={default}", row.name, parameter.name);
-                assert_eq!(
-                    text.parse::<Spec>().unwrap(),
-                    row.name.parse().unwrap(),
-                    "{text}"
-                );
+                assert_eq!(text.parse::<Spec>().unwrap(), row.name.parse().unwrap(), "{text}");
             }
         }
     }
@@ -92,18 +72,9 @@ fn a_seed_gives_the_same_requests_in_any_batches() {
 #[test]
 fn the_mix_is_what_was_asked_for() {
     let n = 200_000;
-    let requests = draw(
-        "uniform:reads=30,trims=5,flush=10,size=4KiB*70+64KiB*30,rate=1000,footprint=50",
-        3,
-        n,
-    );
+    let requests = draw("uniform:reads=30,trims=5,flush=10,size=4KiB*70+64KiB*30,rate=1000,footprint=50", 3, n);
     let count = |op| requests.iter().filter(|r| r.op == op).count() as f64;
-    let (reads, writes, trims, flushes) = (
-        count(Op::Read),
-        count(Op::Write),
-        count(Op::Trim),
-        count(Op::Flush),
-    );
+    let (reads, writes, trims, flushes) = (count(Op::Read), count(Op::Write), count(Op::Trim), count(Op::Flush));
     let data = reads + writes + trims;
     assert!((reads / data - 0.30).abs() < 0.005 && (trims / data - 0.05).abs() < 0.005);
     assert!((flushes - (writes / 10.0)).abs() <= 1.0);
@@ -112,10 +83,7 @@ fn the_mix_is_what_was_asked_for() {
     assert!(requests.iter().all(|r| r.offset + r.bytes <= LOGICAL / 2));
     assert!(requests.is_sorted_by_key(|r| r.at_ns));
     let seconds = requests[n - 1].at_ns as f64 / 1e9;
-    assert!(
-        (n as f64 / seconds / 1000.0 - 1.0).abs() < 0.02,
-        "{seconds}"
-    );
+    assert!((n as f64 / seconds / 1000.0 - 1.0).abs() < 0.02, "{seconds}");
     assert!(build("uniform:rate=5", 1).timed() && !build("uniform", 1).timed());
 }
 
@@ -134,51 +102,29 @@ fn patterns() {
     assert!((share - 0.9).abs() < 0.01, "{share}");
 
     let sequential = draw("sequential:size=12KiB", 1, 100);
-    assert!(
-        sequential
-            .windows(2)
-            .all(|w| w[1].offset == w[0].offset + w[0].bytes)
-    );
+    assert!(sequential.windows(2).all(|w| w[1].offset == w[0].offset + w[0].bytes));
 
-    let mut shuffled: Vec<u64> = draw("shuffle", 1, pages as usize)
-        .iter()
-        .map(|r| r.offset / 4096)
-        .collect();
+    let mut shuffled: Vec<u64> = draw("shuffle", 1, pages as usize).iter().map(|r| r.offset / 4096).collect();
     shuffled.sort_unstable();
     assert!(shuffled.into_iter().eq(0..pages));
 
-    let mut strided: Vec<u64> = draw("strided:stride=64KiB", 1, pages as usize)
-        .iter()
-        .map(|r| r.offset / 4096)
-        .collect();
+    let mut strided: Vec<u64> =
+        draw("strided:stride=64KiB", 1, pages as usize).iter().map(|r| r.offset / 4096).collect();
     assert_eq!(strided[1] - strided[0], 16);
     strided.sort_unstable();
     assert!(strided.into_iter().eq(0..pages));
 
     let phases = draw("phases:footprints=10-50,writes=1000", 1, 3000);
-    assert!(
-        phases[..1000]
-            .iter()
-            .chain(&phases[2000..])
-            .all(|r| r.offset < LOGICAL / 10 + 4096)
-    );
+    assert!(phases[..1000].iter().chain(&phases[2000..]).all(|r| r.offset < LOGICAL / 10 + 4096));
     assert!(phases[1000..2000].iter().any(|r| r.offset > LOGICAL / 4));
 
     let drift = draw("drift:window=10,lap=1000", 1, 1000);
     assert!(drift[..10].iter().all(|r| r.offset < LOGICAL * 12 / 100));
-    assert!(
-        drift[500..510]
-            .iter()
-            .all(|r| (LOGICAL / 2..LOGICAL * 62 / 100).contains(&r.offset))
-    );
+    assert!(drift[500..510].iter().all(|r| (LOGICAL / 2..LOGICAL * 62 / 100).contains(&r.offset)));
 
     let streams = draw("streams:count=4,size=8KiB", 1, 4000);
     for part in 0..4u64 {
-        let of_part: Vec<u64> = streams
-            .iter()
-            .map(|r| r.offset)
-            .filter(|o| o / (LOGICAL / 4) == part)
-            .collect();
+        let of_part: Vec<u64> = streams.iter().map(|r| r.offset).filter(|o| o / (LOGICAL / 4) == part).collect();
         assert!(of_part.windows(2).all(|w| w[1] == w[0] + 8192), "{part}");
     }
 }
@@ -187,10 +133,7 @@ fn patterns() {
 fn errors_name_what_is_wrong_and_what_is_right() {
     for (text, parts) in [
         ("zpif", &["`zpif`", "did you mean `zipf`", "uniform"][..]),
-        (
-            "zipf:tetha=1",
-            &["`tetha`", "did you mean `theta`", "scatter"],
-        ),
+        ("zipf:tetha=1", &["`tetha`", "did you mean `theta`", "scatter"]),
         ("zipf:theta=9", &["`theta`", "`9`", "up to 5"]),
         ("uniform:reads=130", &["`reads`", "percentage"]),
         ("uniform:reads=70,trims=40", &["contradict", "100%"]),
@@ -203,10 +146,7 @@ fn errors_name_what_is_wrong_and_what_is_right() {
         ("profile:msnfs,reads=3", &["`reads`", "flush"]),
     ] {
         let error = text.parse::<Spec>().unwrap_err().to_string();
-        assert!(
-            parts.iter().all(|part| error.contains(part)),
-            "{text}: {error}"
-        );
+        assert!(parts.iter().all(|part| error.contains(part)), "{text}: {error}");
     }
     for (text, part) in [
         ("uniform:size=1GiB", "larger than the footprint"),
@@ -215,13 +155,7 @@ fn errors_name_what_is_wrong_and_what_is_right() {
         ("streams:count=100000", "cannot be divided"),
         ("profile:mnsfs", "did you mean `msnfs`"),
     ] {
-        let error = text
-            .parse::<Spec>()
-            .unwrap()
-            .build(LOGICAL, 4096, 1)
-            .err()
-            .unwrap()
-            .to_string();
+        let error = text.parse::<Spec>().unwrap().build(LOGICAL, 4096, 1).err().unwrap().to_string();
         assert!(error.contains(part), "{text}: {error}");
     }
 }

@@ -38,26 +38,16 @@ fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
     let slots = (room.logical_bytes as f64 * (percent / 100.0)) as u64 / slot_bytes;
     let limit = slots * slot_bytes;
     let sides = [&profile.reads, &profile.writes];
-    let largest = sides
-        .iter()
-        .flat_map(|s| &s.sizes)
-        .map(|s| s.bytes)
-        .max()
-        .unwrap_or(0);
+    let largest = sides.iter().flat_map(|s| &s.sizes).map(|s| s.bytes).max().unwrap_or(0);
     if largest > limit {
-        return Err(spec.unfit(format!(
-            "its largest request has {largest} B, the footprint {limit} B"
-        )));
+        return Err(spec.unfit(format!("its largest request has {largest} B, the footprint {limit} B")));
     }
     let flush = spec.count("flush").unwrap_or(0);
     if flush != 0 && profile.write_percent == 0.0 {
         return Err(spec.contradiction("flush counts writes, but the profile has none"));
     }
     let arrivals = match spec.number("rate") {
-        Some(per_second) => Some(Arrivals {
-            per_second,
-            cv: profile.arrivals.map_or(1.0, |a| a.cv),
-        }),
+        Some(per_second) => Some(Arrivals { per_second, cv: profile.arrivals.map_or(1.0, |a| a.cv) }),
         None => profile.arrivals,
     };
     let description = format!(
@@ -68,16 +58,9 @@ fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
         profile.writes.mean_bytes() / 1024.0,
         profile.trim_percent,
         profile.reads.mean_bytes() / 1024.0,
-        arrivals.map_or("none".to_owned(), |a| format!(
-            "{:.1}/s with cv {:.2}",
-            a.per_second, a.cv
-        )),
+        arrivals.map_or("none".to_owned(), |a| format!("{:.1}/s with cv {:.2}", a.per_second, a.cv)),
         room.seed,
-        if profile.assumptions.is_empty() {
-            String::new()
-        } else {
-            format!("; assumed: {}", profile.assumptions)
-        },
+        if profile.assumptions.is_empty() { String::new() } else { format!("; assumed: {}", profile.assumptions) },
     );
     Ok(Box::new(Generator {
         reads: Chance::new((100.0 - profile.write_percent - profile.trim_percent) / 100.0),
@@ -85,11 +68,7 @@ fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
         sides: sides.map(|side| Drawer::new(side, slots)),
         scatter: Permutation::new(slots, &mut Rng::new(room.seed, 3)),
         gaps: arrivals.map(Gaps::new),
-        space: Space {
-            limit,
-            slot_bytes,
-            align_bytes: profile.align_bytes,
-        },
+        space: Space { limit, slot_bytes, align_bytes: profile.align_bytes },
         flush,
         writes_since_flush: 0,
         now_ns: 0.0,
@@ -194,12 +173,7 @@ impl Gaps {
         let cv = arrivals.cv;
         if cv <= 1.0 {
             let random = mean_ns * cv;
-            return Gaps {
-                short: Chance::new(1.0),
-                short_ns: random,
-                long_ns: random,
-                least_ns: mean_ns - random,
-            };
+            return Gaps { short: Chance::new(1.0), short_ns: random, long_ns: random, least_ns: mean_ns - random };
         }
         let square = cv * cv;
         let often = 0.5 * (1.0 + ((square - 1.0) / (square + 1.0)).sqrt());
@@ -212,11 +186,7 @@ impl Gaps {
     }
 
     fn draw(&self, rng: &mut Rng) -> f64 {
-        let mean = if self.short.hit(rng.next()) {
-            self.short_ns
-        } else {
-            self.long_ns
-        };
+        let mean = if self.short.hit(rng.next()) { self.short_ns } else { self.long_ns };
         self.least_ns + mean * rng.exponential()
     }
 }
@@ -244,12 +214,7 @@ impl Generator {
         }
         if self.flush != 0 && self.writes_since_flush == self.flush {
             self.writes_since_flush = 0;
-            return Request {
-                at_ns,
-                op: Op::Flush,
-                offset: 0,
-                bytes: 0,
-            };
+            return Request { at_ns, op: Op::Flush, offset: 0, bytes: 0 };
         }
         let draw = self.rng.next();
         let op = match (self.reads.hit(draw), self.reads_or_trims.hit(draw)) {
@@ -260,12 +225,7 @@ impl Generator {
         self.writes_since_flush += u64::from(op == Op::Write);
         let side = &mut self.sides[usize::from(op != Op::Read)];
         let (offset, bytes) = side.draw(&mut self.rng, &self.scatter, self.space);
-        Request {
-            at_ns,
-            op,
-            offset,
-            bytes,
-        }
+        Request { at_ns, op, offset, bytes }
     }
 }
 

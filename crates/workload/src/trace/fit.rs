@@ -17,9 +17,7 @@ use crate::request::Op;
 use std::collections::{BTreeMap, HashMap};
 
 /// Points of the curve, percent of the pages where requests start.
-const CURVE_POINTS: [f64; 12] = [
-    0.1, 0.3, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 50.0, 70.0, 90.0, 100.0,
-];
+const CURVE_POINTS: [f64; 12] = [0.1, 0.3, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 50.0, 70.0, 90.0, 100.0];
 
 /// Sizes kept as they are.
 const SIZES_KEPT: usize = 24;
@@ -38,17 +36,10 @@ pub fn fit(trace: &Trace) -> Profile {
     let write_side = side(trace, Op::Write, touched_bytes, slot_bytes);
     let read_side = side(trace, Op::Read, touched_bytes, slot_bytes);
     let arrivals = Gaps::of(trace);
-    let other = |own: &Option<Side>, other: &Option<Side>| {
-        own.clone().or_else(|| other.clone()).unwrap_or_else(plain)
-    };
+    let other = |own: &Option<Side>, other: &Option<Side>| own.clone().or_else(|| other.clone()).unwrap_or_else(plain);
     Profile {
         name: trace.name.clone(),
-        source: format!(
-            "fitted to {} requests of {} ({})",
-            trace.records.len(),
-            trace.name,
-            trace.format
-        ),
+        source: format!("fitted to {} requests of {} ({})", trace.records.len(), trace.name, trace.format),
         assumptions: match (reads, writes) {
             (0, _) => "reads, of which the trace has none, look like writes".to_owned(),
             (_, 0) => "writes, of which the trace has none, look like reads".to_owned(),
@@ -58,10 +49,8 @@ pub fn fit(trace: &Trace) -> Profile {
         trim_percent: percent(trims, all),
         footprint_bytes: touched_bytes,
         align_bytes,
-        arrivals: (trace.timed && arrivals.per_second > 0.0).then_some(Arrivals {
-            per_second: arrivals.per_second.min(1e9),
-            cv: arrivals.cv.min(1e6),
-        }),
+        arrivals: (trace.timed && arrivals.per_second > 0.0)
+            .then_some(Arrivals { per_second: arrivals.per_second.min(1e9), cv: arrivals.cv.min(1e6) }),
         writes: other(&write_side, &read_side),
         reads: other(&read_side, &write_side),
     }
@@ -69,19 +58,9 @@ pub fn fit(trace: &Trace) -> Profile {
 
 /// A side for a kind that does not occur at all.
 fn plain() -> Side {
-    let sizes = vec![SizeShare {
-        bytes: POPULARITY_PAGE_BYTES,
-        percent: 100.0,
-    }];
-    let popularity = Popularity::Curve {
-        space: vec![100.0],
-        share: vec![100.0],
-    };
-    Side {
-        sequential_percent: 0.0,
-        sizes,
-        popularity,
-    }
+    let sizes = vec![SizeShare { bytes: POPULARITY_PAGE_BYTES, percent: 100.0 }];
+    let popularity = Popularity::Curve { space: vec![100.0], share: vec![100.0] };
+    Side { sequential_percent: 0.0, sizes, popularity }
 }
 
 fn side(trace: &Trace, op: Op, touched_bytes: u64, slot_bytes: u64) -> Option<Side> {
@@ -111,26 +90,14 @@ fn sizes(values: impl Iterator<Item = u64>) -> Vec<SizeShare> {
     }
     // Whole sectors, as devices want them; below a sector whatever it was.
     let sector = |mean: u64| {
-        if mean < 512 {
-            mean.max(1)
-        } else {
-            (mean + 256) / 512 * 512
-        }
+        if mean < 512 { mean.max(1) } else { (mean + 256) / 512 * 512 }
     };
-    let merged = octaves
-        .into_values()
-        .map(|(sum, n)| (sector((sum / u128::from(n)) as u64), n));
+    let merged = octaves.into_values().map(|(sum, n)| (sector((sum / u128::from(n)) as u64), n));
     let mut by_size: BTreeMap<u64, u64> = BTreeMap::new();
     for (bytes, n) in frequent.into_iter().chain(merged) {
         *by_size.entry(bytes).or_default() += n;
     }
-    by_size
-        .into_iter()
-        .map(|(bytes, n)| SizeShare {
-            bytes,
-            percent: percent(n, total),
-        })
-        .collect()
+    by_size.into_iter().map(|(bytes, n)| SizeShare { bytes, percent: percent(n, total) }).collect()
 }
 
 /// Calls `found` for each request of `op` that continues no run.
@@ -154,19 +121,13 @@ fn alignment(trace: &Trace) -> u64 {
     }
     let enough = divided[0] as f64 * 0.95;
     let power = divided.iter().rposition(|n| *n as f64 >= enough);
-    if divided[0] == 0 {
-        POPULARITY_PAGE_BYTES
-    } else {
-        1 << power.unwrap_or(0)
-    }
+    if divided[0] == 0 { POPULARITY_PAGE_BYTES } else { 1 << power.unwrap_or(0) }
 }
 
 fn popularity(trace: &Trace, op: Op, touched_bytes: u64, slot_bytes: u64) -> Popularity {
     let mut counts: HashMap<(usize, u64), u64> = HashMap::new();
     jumps(trace, op, |record| {
-        *counts
-            .entry((record.device(), record.offset / slot_bytes))
-            .or_default() += 1;
+        *counts.entry((record.device(), record.offset / slot_bytes)).or_default() += 1;
     });
     let mut counts: Vec<u64> = counts.into_values().collect();
     counts.sort_unstable_by(|a, b| b.cmp(a));

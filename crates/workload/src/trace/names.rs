@@ -13,11 +13,7 @@ pub(super) struct Names {
 impl Names {
     /// The number of `name`, new or known.
     pub(super) fn number(&mut self, name: &str) -> u32 {
-        if self
-            .list
-            .get(self.last as usize)
-            .is_some_and(|last| last == name)
-        {
+        if self.list.get(self.last as usize).is_some_and(|last| last == name) {
             return self.last;
         }
         self.last = match self.numbers.get(name) {

@@ -22,23 +22,9 @@ pub fn record(source: &mut dyn Source, requests: u64) -> Result<Trace, WorkloadE
             break;
         }
         for request in &batch[..filled] {
-            let Request {
-                at_ns,
-                op,
-                offset,
-                bytes,
-            } = *request;
-            let row = Row {
-                time_ns: i128::from(at_ns),
-                device: "0".into(),
-                op,
-                offset,
-                bytes,
-            };
-            builder.push(row).map_err(|why| WorkloadError::DoesNotFit {
-                what: source.describe(),
-                why,
-            })?;
+            let Request { at_ns, op, offset, bytes } = *request;
+            let row = Row { time_ns: i128::from(at_ns), device: "0".into(), op, offset, bytes };
+            builder.push(row).map_err(|why| WorkloadError::DoesNotFit { what: source.describe(), why })?;
         }
         left -= filled as u64;
     }

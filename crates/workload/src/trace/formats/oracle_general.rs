@@ -33,12 +33,8 @@ struct Access {
 }
 
 fn access(record: &[u8]) -> Access {
-    let number = |at: usize, bytes: usize| {
-        record[at..at + bytes]
-            .iter()
-            .rev()
-            .fold(0u64, |sum, b| sum << 8 | u64::from(*b))
-    };
+    let number =
+        |at: usize, bytes: usize| record[at..at + bytes].iter().rev().fold(0u64, |sum, b| sum << 8 | u64::from(*b));
     Access {
         time_s: number(0, 4) as u32,
         object: number(4, 8),
@@ -61,11 +57,7 @@ fn detect(head: &[u8]) -> u32 {
         last_s = access.time_s;
     }
     // Binary files have no partial match; half right by chance is not right.
-    if all > 0 && good * 10 >= all * 9 {
-        good * 100 / all
-    } else {
-        0
-    }
+    if all > 0 && good * 10 >= all * 9 { good * 100 / all } else { 0 }
 }
 
 /// Where objects are laid out.
@@ -83,11 +75,7 @@ impl Places {
         match self {
             Places::Addresses(unit) => match access.object.checked_mul(unit.bytes()) {
                 Some(offset) => Ok((offset, bytes)),
-                None => Err(format!(
-                    "object {} in {} is too large for an address",
-                    access.object,
-                    unit.name()
-                )),
+                None => Err(format!("object {} in {} is too large for an address", access.object, unit.name())),
             },
             Places::Extents(extents, end) => {
                 let (offset, room) = *extents.entry(access.object).or_insert_with(|| {
@@ -104,15 +92,9 @@ impl Places {
 
 fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), WorkloadError> {
     let op = builder.options.unsaid_op.unwrap_or(Op::Write);
-    let all = format!(
-        "the format does not tell reads from writes: all requests are taken for {}s",
-        op.name()
-    );
+    let all = format!("the format does not tell reads from writes: all requests are taken for {}s", op.name());
     builder.notes.push(all);
-    let hashed = input
-        .head()
-        .chunks_exact(RECORD_BYTES)
-        .any(|record| access(record).object >= SECTOR_MAX);
+    let hashed = input.head().chunks_exact(RECORD_BYTES).any(|record| access(record).object >= SECTOR_MAX);
     let (mut places, note) = match (builder.options.address_unit, hashed) {
         (None, true) => (
             Places::Extents(HashMap::new(), 0),
@@ -137,23 +119,12 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
         };
         let access = access(&record);
         let time_ns = i128::from(access.time_s) * 1_000_000_000;
-        let pushed = places.place(&access).and_then(|(offset, bytes)| {
-            builder.push(Row {
-                time_ns,
-                device: "0".into(),
-                op,
-                offset,
-                bytes,
-            })
-        });
+        let pushed = places
+            .place(&access)
+            .and_then(|(offset, bytes)| builder.push(Row { time_ns, device: "0".into(), op, offset, bytes }));
         if let Err(why) = pushed {
             let (file, format) = (input.file.clone(), builder.format);
-            builder.fault(WorkloadError::Record {
-                file,
-                offset: at,
-                format,
-                why,
-            })?;
+            builder.fault(WorkloadError::Record { file, offset: at, format, why })?;
         }
     }
     Ok(())

@@ -1,0 +1,55 @@
+//! What an FTL is told when it is made.
+
+/// How Logarithmic Gecko is tuned (GeckoFTL, sections 3 and 5, Appendix A).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GeckoOptions {
+    /// T: how many runs' worth of pages make a level, at least 2.
+    pub size_ratio: u32,
+    /// S: sub-entries a block's bitmap is split into; 0 takes the paper's B / 32.
+    pub partitions: u32,
+    /// Merge all levels that a flush will cascade through at once, instead of two at a time.
+    pub multi_way: bool,
+}
+
+impl Default for GeckoOptions {
+    /// The paper's preset: T = 2, S = B / key bits, multi-way merging.
+    fn default() -> Self {
+        Self { size_ratio: 2, partitions: 0, multi_way: true }
+    }
+}
+
+/// What an FTL is told when it is made. Parts ignore what does not concern them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Pages that the host sees.
+    pub logical_pages: u32,
+    /// C: mapping entries that a cached translation table holds.
+    pub cache_entries: u32,
+    /// Victim policy, by its name in [`crate::victim::table`].
+    pub victim: &'static str,
+    /// Placement policy, by its name in [`crate::placement::table`].
+    pub placement: &'static str,
+    /// Blocks that each write stream fills at once, on different dies.
+    pub lanes: u32,
+    /// How Logarithmic Gecko is tuned.
+    pub gecko: GeckoOptions,
+}
+
+impl Config {
+    /// The defaults for a logical device of so many pages: one lane, greedy, host and migrated data apart.
+    ///
+    /// The cache holds 1.43 entries for each translation page of 1024, the ratio of GeckoFTL's 2 TiB
+    /// evaluation (C = 2^19, 367,002 translation pages), and at least 64.
+    #[must_use]
+    pub const fn new(logical_pages: u32) -> Self {
+        let entries = logical_pages / 716;
+        Self {
+            logical_pages,
+            cache_entries: if entries < 64 { 64 } else { entries },
+            victim: "greedy",
+            placement: "split",
+            lanes: 1,
+            gecko: GeckoOptions { size_ratio: 2, partitions: 0, multi_way: true },
+        }
+    }
+}

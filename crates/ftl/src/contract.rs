@@ -1,0 +1,163 @@
+//! What every flash translation layer offers, and what a host may rely on.
+
+use crate::flash::{Flash, OpCounts};
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use nand::{Lpn, Nand, NandError};
+
+/// Bytes of RAM held by one structure of an FTL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RamItem {
+    /// The structure, in the field's terms: `gmd`, `cmt`, `pvb`, `bvc`, `run_directories`, …
+    pub name: &'static str,
+    /// Bytes it holds now, allocated capacity included.
+    pub bytes: u64,
+}
+
+/// Every structure that an FTL holds in RAM, by name.
+pub type RamReport = Vec<RamItem>;
+
+/// One step of a mount, and what it cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MountStep {
+    /// What was done.
+    pub name: &'static str,
+    /// The flash operations it took.
+    pub ops: OpCounts,
+}
+
+/// What a mount found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MountReport {
+    /// The steps, in order.
+    pub steps: Vec<MountStep>,
+    /// Pages that could not be read: torn by power loss, or worn. None of them is trusted.
+    pub unreadable_pages: u64,
+    /// Logical pages found.
+    pub mapped_pages: u64,
+}
+
+/// Why an FTL could not do as asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FtlError {
+    /// The page lies outside the logical device; nothing was done.
+    #[error("{lpn} with {count} page(s) lies outside the logical device of {logical_pages} pages")]
+    OutOfRange {
+        /// First page of the request.
+        lpn: Lpn,
+        /// Pages in the request.
+        count: u32,
+        /// Pages in the logical device.
+        logical_pages: u32,
+    },
+    /// The FTL cannot be built so; nothing was written.
+    #[error("{ftl} cannot be built on this device: {reason}")]
+    Unsupported {
+        /// The FTL's name.
+        ftl: &'static str,
+        /// What it lacks and what to change.
+        reason: String,
+    },
+    /// No block can be freed although one is needed: too many blocks have gone bad.
+    #[error(
+        "no free block left and no block to collect: {bad_blocks} of {blocks} blocks are bad; data stays readable, \
+         replace the device"
+    )]
+    NoSpace {
+        /// Blocks retired.
+        bad_blocks: u32,
+        /// Blocks in the device.
+        blocks: u32,
+    },
+    /// The page's only copy became uncorrectable while it was being moved.
+    #[error("{lpn} is lost: its only copy became uncorrectable; writing it again makes it readable")]
+    Lost {
+        /// The logical page.
+        lpn: Lpn,
+    },
+    /// A flash-resident structure does not read as it was written.
+    #[error("{structure} at {ppn} is damaged: {reason}")]
+    Damaged {
+        /// The structure.
+        structure: &'static str,
+        /// Where.
+        ppn: nand::Ppn,
+        /// What was found.
+        reason: &'static str,
+    },
+    /// The device failed.
+    #[error(transparent)]
+    Nand(#[from] NandError),
+}
+
+/// A flash translation layer over a NAND device: a disk of [`Ftl::logical_pages`] pages.
+///
+/// # Promises
+/// A read returns what the last completed write of that page wrote. A page never written, or
+/// trimmed, reads as zeros ([`nand::Payload::clear`]).
+///
+/// # Power loss
+/// What a completed write, trim or flush means after power loss differs between FTLs and stands in
+/// each one's row of the table.
+///
+/// # Allocation
+/// All memory is allocated when the FTL is made; none by the methods here.
+pub trait Ftl<N: Nand> {
+    /// Pages that the host sees.
+    fn logical_pages(&self) -> u32;
+
+    /// Reads one logical page.
+    ///
+    /// # Errors
+    /// [`FtlError::OutOfRange`]; [`FtlError::Nand`] if the page's only copy is uncorrectable (other pages stay readable).
+    fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError>;
+
+    /// Writes one logical page.
+    ///
+    /// # Errors
+    /// [`FtlError::OutOfRange`]; [`FtlError::NoSpace`] if the device is worn out. The old contents stay.
+    fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError>;
+
+    /// Forgets `count` logical pages from `lpn` on; they read as zeros.
+    ///
+    /// # Errors
+    /// [`FtlError::OutOfRange`] before anything was forgotten.
+    fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError>;
+
+    /// Makes everything completed before it survive power loss.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn flush(&mut self) -> Result<(), FtlError>;
+
+    /// Does one unit of background work, such as collecting one block; `false` if there is none.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn idle(&mut self) -> Result<bool, FtlError>;
+
+    /// Says that these pages are about to be read or written, so that their map entries can be brought near. Has no other effect.
+    fn hint(&self, lpns: &[Lpn]) {
+        let _ = lpns;
+    }
+
+    /// The RAM that each structure holds.
+    fn ram(&self) -> RamReport;
+
+    /// The device behind its accounting layer.
+    fn flash(&self) -> &Flash<N>;
+
+    /// The device, for a harness.
+    fn flash_mut(&mut self) -> &mut Flash<N>;
+
+    /// Gives the device back, as power loss would leave it: nothing is saved.
+    fn into_flash(self: Box<Self>) -> Flash<N>;
+
+    /// Checks every invariant that ties the FTL's structures to each other and to flash. Slow: for tests.
+    ///
+    /// # Errors
+    /// The first violation, in words.
+    fn check(&mut self) -> Result<(), String>;
+}

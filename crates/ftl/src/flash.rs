@@ -1,0 +1,309 @@
+//! The accounting layer: every flash operation of every FTL passes here with its purpose.
+//!
+//! Counting is always on and costs an addition. With [`Flash::set_logging`] each operation is also
+//! kept, in order, for a timing model to drain; the core itself holds no clock.
+
+use alloc::vec::Vec;
+use nand::{BlockId, Nand, NandError, Ppn, Spare};
+
+/// Why a flash operation was done. Write-amplification is split along these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Purpose {
+    /// The page the host reads or writes.
+    Host,
+    /// Moving host data, and erasing blocks of host data.
+    Gc,
+    /// Fetching and updating translation pages.
+    Translation,
+    /// Moving translation pages, and erasing their blocks.
+    TranslationGc,
+    /// Updating a flash-resident page-validity store.
+    Validity,
+    /// Asking a flash-resident page-validity store what lives in a victim.
+    ValidityQuery,
+    /// Moving pages of a page-validity store, and erasing their blocks.
+    ValidityGc,
+    /// Synchronising or saving state so that recovery is short.
+    Checkpoint,
+    /// Rebuilding state after power loss.
+    Recovery,
+    /// Evening out erase counts.
+    Wear,
+}
+
+impl Purpose {
+    /// Every purpose, in the order of reports.
+    pub const ALL: [Self; 10] = [
+        Self::Host,
+        Self::Gc,
+        Self::Translation,
+        Self::TranslationGc,
+        Self::Validity,
+        Self::ValidityQuery,
+        Self::ValidityGc,
+        Self::Checkpoint,
+        Self::Recovery,
+        Self::Wear,
+    ];
+
+    /// The name used in reports and JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Gc => "gc",
+            Self::Translation => "translation",
+            Self::TranslationGc => "translation_gc",
+            Self::Validity => "validity",
+            Self::ValidityQuery => "validity_query",
+            Self::ValidityGc => "validity_gc",
+            Self::Checkpoint => "checkpoint",
+            Self::Recovery => "recovery",
+            Self::Wear => "wear",
+        }
+    }
+}
+
+/// How often each operation was done for one purpose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpCounts {
+    /// Whole pages read.
+    pub reads: u64,
+    /// Spare areas read alone.
+    pub spare_reads: u64,
+    /// Pages programmed.
+    pub programs: u64,
+    /// Blocks erased.
+    pub erases: u64,
+}
+
+/// Operation counts by purpose. A failed operation counts: the device spent the time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    by_purpose: [OpCounts; Purpose::ALL.len()],
+}
+
+impl Counts {
+    /// The counts of one purpose.
+    #[inline]
+    #[must_use]
+    pub const fn of(&self, purpose: Purpose) -> &OpCounts {
+        &self.by_purpose[purpose as usize]
+    }
+
+    #[inline]
+    fn of_mut(&mut self, purpose: Purpose) -> &mut OpCounts {
+        &mut self.by_purpose[purpose as usize]
+    }
+
+    /// The sum over all purposes.
+    #[must_use]
+    pub fn total(&self) -> OpCounts {
+        self.by_purpose.iter().fold(OpCounts::default(), |sum, c| OpCounts {
+            reads: sum.reads + c.reads,
+            spare_reads: sum.spare_reads + c.spare_reads,
+            programs: sum.programs + c.programs,
+            erases: sum.erases + c.erases,
+        })
+    }
+
+    /// What was done since `earlier`, which must be an earlier state of the same counts.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut out = *self;
+        for (now, then) in out.by_purpose.iter_mut().zip(&earlier.by_purpose) {
+            now.reads -= then.reads;
+            now.spare_reads -= then.spare_reads;
+            now.programs -= then.programs;
+            now.erases -= then.erases;
+        }
+        out
+    }
+}
+
+/// What kind of flash operation was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum OpKind {
+    /// Read of a whole page.
+    Read,
+    /// Read of a spare area.
+    SpareRead,
+    /// Program of a page.
+    Program,
+    /// Read of `from` and program of `page`.
+    Copy,
+    /// Erase of the block whose first page is `page`.
+    Erase,
+}
+
+/// One logged flash operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// What was done.
+    pub kind: OpKind,
+    /// What for.
+    pub purpose: Purpose,
+    /// The page (of an erase, the first page of the block).
+    pub page: Ppn,
+    /// Of a copy, where from; else [`Ppn::NONE`].
+    pub from: Ppn,
+}
+
+/// A NAND device behind the accounting layer.
+#[derive(Clone, Debug)]
+pub struct Flash<N> {
+    nand: N,
+    counts: Counts,
+    log: Vec<Op>,
+    logging: bool,
+}
+
+impl<N: Nand> Flash<N> {
+    /// Wraps a device; all counts are zero.
+    #[must_use]
+    pub fn new(nand: N) -> Self {
+        Self { nand, counts: Counts::default(), log: Vec::new(), logging: false }
+    }
+
+    /// The device.
+    #[inline]
+    pub fn nand(&self) -> &N {
+        &self.nand
+    }
+
+    /// The device, for a harness that injects faults or takes snapshots.
+    #[inline]
+    pub fn nand_mut(&mut self) -> &mut N {
+        &mut self.nand
+    }
+
+    /// Gives the device back.
+    pub fn into_nand(self) -> N {
+        self.nand
+    }
+
+    /// Operations so far.
+    #[inline]
+    #[must_use]
+    pub const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Starts or stops keeping each operation for [`Flash::drain_log`].
+    pub fn set_logging(&mut self, on: bool) {
+        self.logging = on;
+    }
+
+    /// Hands over the operations logged since the last call, in order.
+    pub fn drain_log(&mut self) -> alloc::vec::Drain<'_, Op> {
+        self.log.drain(..)
+    }
+
+    #[inline]
+    fn note(&mut self, kind: OpKind, purpose: Purpose, page: Ppn, from: Ppn) {
+        if self.logging {
+            self.log.push(Op { kind, purpose, page, from });
+        }
+    }
+
+    /// [`Nand::read`], counted.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[inline]
+    pub fn read(&mut self, purpose: Purpose, ppn: Ppn, out: &mut N::Payload) -> Result<Spare, NandError> {
+        self.counts.of_mut(purpose).reads += 1;
+        self.note(OpKind::Read, purpose, ppn, Ppn::NONE);
+        self.nand.read(ppn, out)
+    }
+
+    /// [`Nand::read_meta`], counted.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[inline]
+    pub fn read_meta(&mut self, purpose: Purpose, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError> {
+        self.counts.of_mut(purpose).reads += 1;
+        self.note(OpKind::Read, purpose, ppn, Ppn::NONE);
+        self.nand.read_meta(ppn, out)
+    }
+
+    /// [`Nand::probe`], counted as a read.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn probe(&mut self, purpose: Purpose, ppn: Ppn) -> Result<Spare, NandError> {
+        self.counts.of_mut(purpose).reads += 1;
+        self.note(OpKind::Read, purpose, ppn, Ppn::NONE);
+        self.nand.probe(ppn)
+    }
+
+    /// [`Nand::read_spare`], counted.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[inline]
+    pub fn read_spare(&mut self, purpose: Purpose, ppn: Ppn) -> Result<Option<Spare>, NandError> {
+        self.counts.of_mut(purpose).spare_reads += 1;
+        self.note(OpKind::SpareRead, purpose, ppn, Ppn::NONE);
+        self.nand.read_spare(ppn)
+    }
+
+    /// The spare area of a page that is about to be read or copied, and comes with it: not counted.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[inline]
+    pub fn spare_of_read(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError> {
+        self.nand.read_spare(ppn)
+    }
+
+    /// [`Nand::program`], counted.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[inline]
+    pub fn program(&mut self, purpose: Purpose, ppn: Ppn, data: &N::Payload, spare: &Spare) -> Result<(), NandError> {
+        self.counts.of_mut(purpose).programs += 1;
+        self.note(OpKind::Program, purpose, ppn, Ppn::NONE);
+        self.nand.program(ppn, data, spare)
+    }
+
+    /// [`Nand::program_meta`], counted.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[inline]
+    pub fn program_meta(&mut self, purpose: Purpose, ppn: Ppn, data: &[u8], spare: &Spare) -> Result<(), NandError> {
+        self.counts.of_mut(purpose).programs += 1;
+        self.note(OpKind::Program, purpose, ppn, Ppn::NONE);
+        self.nand.program_meta(ppn, data, spare)
+    }
+
+    /// [`Nand::copy`], counted as one read and one program.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[inline]
+    pub fn copy(&mut self, purpose: Purpose, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError> {
+        let counts = self.counts.of_mut(purpose);
+        counts.reads += 1;
+        counts.programs += 1;
+        self.note(OpKind::Copy, purpose, to, from);
+        self.nand.copy(from, to, spare)
+    }
+
+    /// [`Nand::erase`], counted.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[inline]
+    pub fn erase(&mut self, purpose: Purpose, block: BlockId) -> Result<(), NandError> {
+        self.counts.of_mut(purpose).erases += 1;
+        let first = self.nand.geometry().page_at(block, 0);
+        self.note(OpKind::Erase, purpose, first, Ppn::NONE);
+        self.nand.erase(block)
+    }
+}

@@ -1,0 +1,54 @@
+//! The table of flash translation layers. One file and one row each; help, documentation, law tests
+//! and benchmarks follow from the rows.
+
+mod dftl;
+mod gecko;
+mod page;
+
+use crate::config::Config;
+use crate::contract::{Ftl, FtlError, MountReport};
+use crate::flash::Flash;
+use alloc::boxed::Box;
+use nand::Nand;
+
+/// What is known of an FTL without building one.
+#[derive(Clone, Copy, Debug)]
+pub struct Info {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// Where it was published.
+    pub source: &'static str,
+    /// Whether it holds a cache of mapping entries, sized by [`Config::cache_entries`].
+    pub cached: bool,
+}
+
+/// Makes an empty disk of a device; see [`Entry::format`].
+pub type Format<N> = fn(Flash<N>, &Config) -> Result<Box<dyn Ftl<N>>, FtlError>;
+
+/// Opens a disk that was made before, also after power loss; see [`Entry::mount`].
+pub type Mount<N> = fn(Flash<N>, &Config) -> Result<(Box<dyn Ftl<N>>, MountReport), FtlError>;
+
+/// A row of the table: an FTL over one kind of device.
+pub struct Entry<N: Nand> {
+    /// What is known of it.
+    pub info: Info,
+    /// Erases the device as far as needed and makes an empty disk of it.
+    pub format: Format<N>,
+    /// Rebuilds the disk from flash alone, whatever power loss left there; never formats. `None` for an FTL whose paper
+    /// assumes that its maps survive: it can be simulated but not served.
+    pub mount: Option<Mount<N>>,
+}
+
+/// Every FTL, in the order of reports.
+#[must_use]
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 3] {
+    [page::entry(), dftl::entry(), gecko::entry()]
+}
+
+/// The row with this name.
+#[must_use]
+pub fn find<N: Nand + 'static>(name: &str) -> Option<Entry<N>> {
+    table().into_iter().find(|entry: &Entry<N>| entry.info.name == name)
+}

@@ -1,0 +1,36 @@
+//! One stream for everything: migrated data fills blocks together with new data.
+//!
+//! The model behind the analytic results. Under skew it mixes cold survivors back into hot blocks.
+
+use super::{Entry, Placement, Stream};
+use alloc::boxed::Box;
+use nand::Lpn;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "single",
+    summary: "one stream for host and migrated data",
+    source: "Rosenblum and Ousterhout, LFS, SOSP 1991",
+    make: |_| Box::new(Single),
+};
+
+struct Single;
+
+impl Placement for Single {
+    fn streams(&self) -> u8 {
+        1
+    }
+
+    #[inline]
+    fn host(&mut self, _: Lpn) -> Stream {
+        Stream(0)
+    }
+
+    #[inline]
+    fn migrated(&mut self, _: Lpn) -> Stream {
+        Stream(0)
+    }
+
+    fn ram_bytes(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,37 @@
+//! Host data and migrated data in streams of their own.
+//!
+//! What survived a collection is colder than what was just written; keeping it apart costs one more
+//! open block and is never worse than mixing beyond that.
+
+use super::{Entry, Placement, Stream};
+use alloc::boxed::Box;
+use nand::Lpn;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "split",
+    summary: "host data and migrated data in two streams",
+    source: "Dayan et al., GeckoFTL, SIGMOD 2016, section 4; Stoica and Ailamaki, VLDB 2013",
+    make: |_| Box::new(Split),
+};
+
+struct Split;
+
+impl Placement for Split {
+    fn streams(&self) -> u8 {
+        2
+    }
+
+    #[inline]
+    fn host(&mut self, _: Lpn) -> Stream {
+        Stream(0)
+    }
+
+    #[inline]
+    fn migrated(&mut self, _: Lpn) -> Stream {
+        Stream(1)
+    }
+
+    fn ram_bytes(&self) -> u64 {
+        0
+    }
+}

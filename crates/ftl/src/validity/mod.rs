@@ -1,0 +1,157 @@
+//! Page-validity stores: which pages of a block are dead.
+//!
+//! A store is told of every page that dies and every block that is erased, and asked, before a block
+//! is collected, which of its pages are dead.
+
+pub mod gecko;
+pub mod ram_bitmap;
+
+use crate::contract::{FtlError, RamReport};
+use crate::flash::Purpose;
+use alloc::vec::Vec;
+use nand::{BlockId, Ppn, Spare};
+
+/// What a flash-resident structure needs of the engine: pages of its own kind, written out of place.
+pub trait MetaStore {
+    /// Bytes in a page.
+    fn page_bytes(&self) -> usize;
+
+    /// Blocks in the device.
+    fn blocks(&self) -> u32;
+
+    /// Pages in a block.
+    fn pages_per_block(&self) -> u32;
+
+    /// Programs `data` to a fresh page whose spare area carries `tag` and `aux`. Never collects garbage: the engine keeps
+    /// as many blocks free as the store's `reserve_pages` asked for.
+    ///
+    /// # Errors
+    /// Those of the device; the page is then not written and nothing else has changed.
+    fn append(&mut self, purpose: Purpose, tag: u32, aux: u32, data: &[u8]) -> Result<Ppn, FtlError>;
+
+    /// Reads a page that [`MetaStore::append`] programmed.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn fetch(&mut self, purpose: Purpose, ppn: Ppn, out: &mut [u8]) -> Result<Spare, FtlError>;
+
+    /// Says that a page of this store is dead.
+    fn discard(&mut self, ppn: Ppn);
+
+    /// The sequence number that the next programmed page will carry.
+    fn next_seq(&self) -> u64;
+}
+
+/// One bit a page of a block; set means dead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageSet {
+    words: Vec<u64>,
+    pages: u32,
+}
+
+impl PageSet {
+    /// No page of a block of `pages` pages.
+    #[must_use]
+    pub fn new(pages: u32) -> Self {
+        Self { words: alloc::vec![0; pages.div_ceil(64) as usize], pages }
+    }
+
+    /// Empties the set.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.words.fill(0);
+    }
+
+    /// Adds a page by its offset in the block.
+    #[inline]
+    pub fn insert(&mut self, offset: u32) {
+        debug_assert!(offset < self.pages, "page {offset} of a block of {}", self.pages);
+        self.words[(offset / 64) as usize] |= 1 << (offset % 64);
+    }
+
+    /// Whether a page is in the set.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, offset: u32) -> bool {
+        self.words[(offset / 64) as usize] >> (offset % 64) & 1 != 0
+    }
+
+    /// How many pages are in the set.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.words.iter().map(|w| w.count_ones()).sum()
+    }
+
+    /// Bytes of RAM held.
+    #[must_use]
+    pub fn ram_bytes(&self) -> usize {
+        self.words.capacity() * size_of::<u64>()
+    }
+
+    /// The set as words of 64 pages, lowest page first.
+    #[inline]
+    pub fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.words
+    }
+}
+
+/// A page-validity store.
+///
+/// Pages of the store itself are reported to [`MetaStore::discard`], never to [`Validity::invalidate`].
+pub trait Validity {
+    /// Whether pages of metadata that die are reported to [`Validity::invalidate`] too. If not, only their owner knows
+    /// whether they live.
+    const TRACKS_METADATA: bool;
+
+    /// Whether reports wait in RAM, so that after power loss they have to be found again by comparing
+    /// translation pages with their predecessors (GeckoFTL, C.2.2), which must stay readable until then.
+    const BUFFERED: bool;
+
+    /// Says that a page is dead. It is told once for each time the page was programmed.
+    ///
+    /// # Errors
+    /// Those of the device, if the store wrote.
+    fn invalidate<S: MetaStore>(&mut self, store: &mut S, ppn: Ppn) -> Result<(), FtlError>;
+
+    /// Says that a block was erased: everything said about its pages before is void.
+    ///
+    /// # Errors
+    /// Those of the device, if the store wrote.
+    fn erased<S: MetaStore>(&mut self, store: &mut S, block: BlockId) -> Result<(), FtlError>;
+
+    /// Adds the dead pages of a block to `dead`, which the caller has emptied.
+    ///
+    /// # Errors
+    /// Those of the device, if the store reads flash.
+    fn query<S: MetaStore>(&mut self, store: &mut S, block: BlockId, dead: &mut PageSet) -> Result<(), FtlError>;
+
+    /// Whether a page that the store wrote, with this spare area, is part of it now.
+    fn owns(&self, ppn: Ppn, spare: &Spare) -> bool;
+
+    /// A live page of the store was moved by a collector.
+    fn moved(&mut self, from: Ppn, to: Ppn, spare: &Spare);
+
+    /// Writes out what is only in RAM.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn flush<S: MetaStore>(&mut self, store: &mut S) -> Result<(), FtlError>;
+
+    /// How often the store has made its RAM contents durable: what depends on unsaved reports may
+    /// go when this has grown.
+    fn flushes(&self) -> u64;
+
+    /// The most pages it may append between two chances to collect garbage.
+    fn reserve_pages(&self) -> u32;
+
+    /// The most pages it holds live on flash at any time.
+    fn footprint_pages(&self) -> u32;
+
+    /// Brings near what [`Validity::invalidate`] of this page will need. A hint; no effect.
+    fn hint(&self, ppn: Ppn) {
+        let _ = ppn;
+    }
+
+    /// The RAM that its structures hold.
+    fn ram(&self, report: &mut RamReport);
+}

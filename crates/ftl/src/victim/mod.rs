@@ -1,0 +1,137 @@
+//! Victim policies: which block is collected next.
+//!
+//! A policy answers with a block; the engine collects it. Policies hear of every block that becomes a
+//! candidate and of every page that dies in one, so that none ever has to look at all blocks.
+
+mod cost_benefit;
+mod fifo;
+mod greedy;
+mod lists;
+
+use alloc::boxed::Box;
+use nand::BlockId;
+
+/// A victim policy over the blocks it has been told of.
+pub trait Victim {
+    /// A block is full and has `valid` live pages: it is a candidate from now on.
+    fn closed(&mut self, block: BlockId, valid: u32);
+
+    /// A page of a candidate died; `valid` are left.
+    fn page_died(&mut self, block: BlockId, valid: u32);
+
+    /// The candidate to collect next, with its live pages; it stays a candidate until [`Victim::removed`].
+    /// Never a block in which every page lives, unless all candidates are so: collecting it would gain nothing.
+    fn pick(&mut self) -> Option<Choice>;
+
+    /// A block is no candidate any more.
+    fn removed(&mut self, block: BlockId);
+
+    /// Bytes of RAM held.
+    fn ram_bytes(&self) -> u64;
+}
+
+/// What a policy decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The block to collect.
+    pub block: BlockId,
+    /// Its live pages, each of which has to be moved.
+    pub valid: u32,
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub summary: &'static str,
+    /// Where it was published.
+    pub source: &'static str,
+    /// Makes one for a device of `blocks` blocks of `pages_per_block` pages.
+    pub make: fn(blocks: u32, pages_per_block: u32) -> Box<dyn Victim>,
+}
+
+/// Every victim policy.
+#[must_use]
+pub fn table() -> &'static [Entry] {
+    &[greedy::ENTRY, fifo::ENTRY, cost_benefit::ENTRY]
+}
+
+/// The row with this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Entry> {
+    table().iter().find(|entry| entry.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn every_policy_returns_only_candidates_and_ends_empty() {
+        for entry in table() {
+            let mut policy = (entry.make)(40, 8);
+            assert_eq!(policy.pick(), None, "{}", entry.name);
+            let mut valid: Vec<u32> = (0..40).map(|b| b * 7 % 9).collect();
+            for b in 0..40 {
+                policy.closed(BlockId(b), valid[b as usize]);
+            }
+            let mut left = 40;
+            let mut step = 0_usize;
+            while let Some(choice) = policy.pick() {
+                assert_eq!(choice.valid, valid[choice.block.index()], "{}", entry.name);
+                policy.removed(choice.block);
+                valid[choice.block.index()] = u32::MAX;
+                left -= 1;
+                step += 1;
+                let other = step * 17 % 40;
+                if valid[other] != u32::MAX && valid[other] > 0 {
+                    valid[other] -= 1;
+                    policy.page_died(BlockId(other as u32), valid[other]);
+                }
+            }
+            assert_eq!(left, 0, "{}", entry.name);
+            assert!(policy.ram_bytes() > 0);
+        }
+    }
+
+    #[test]
+    fn greedy_picks_the_fewest_live_pages_and_among_equals_the_oldest() {
+        let mut policy = (find("greedy").unwrap().make)(8, 16);
+        for (block, valid) in [(0, 9), (1, 5), (2, 5), (3, 16)] {
+            policy.closed(BlockId(block), valid);
+        }
+        assert_eq!(policy.pick(), Some(Choice { block: BlockId(1), valid: 5 }));
+        policy.page_died(BlockId(2), 4);
+        assert_eq!(policy.pick(), Some(Choice { block: BlockId(2), valid: 4 }));
+        policy.removed(BlockId(2));
+        policy.removed(BlockId(1));
+        assert_eq!(policy.pick(), Some(Choice { block: BlockId(0), valid: 9 }));
+    }
+
+    #[test]
+    fn fifo_picks_in_the_order_of_closing() {
+        let mut policy = (find("fifo").unwrap().make)(8, 16);
+        for (block, valid) in [(3, 9), (1, 5), (2, 1)] {
+            policy.closed(BlockId(block), valid);
+        }
+        assert_eq!(policy.pick(), Some(Choice { block: BlockId(3), valid: 9 }));
+    }
+
+    #[test]
+    fn cost_benefit_prefers_an_old_block_to_a_slightly_emptier_young_one() {
+        let mut policy = (find("cost-benefit").unwrap().make)(64, 16);
+        policy.closed(BlockId(0), 9);
+        for b in 2..40 {
+            policy.closed(BlockId(b), 16);
+        }
+        policy.closed(BlockId(1), 8);
+        assert_eq!(policy.pick().map(|c| c.block), Some(BlockId(0)));
+        let mut greedy = (find("greedy").unwrap().make)(64, 16);
+        greedy.closed(BlockId(0), 9);
+        greedy.closed(BlockId(1), 8);
+        assert_eq!(greedy.pick().map(|c| c.block), Some(BlockId(1)));
+    }
+}

@@ -1,0 +1,155 @@
+//! The contract between flash and those who use it.
+
+use crate::addr::{BlockId, Lpn, Ppn};
+use crate::error::NandError;
+use crate::geometry::{Capabilities, Geometry};
+use crate::spare::Spare;
+
+/// What a device keeps of a page of host data: all its bytes (`[u8]`), or a [`Stamp`].
+///
+/// A flash translation layer never looks inside; it is generic over this so that the same code
+/// serves a simulation of terabytes and a disk with real contents.
+pub trait Payload {
+    /// Makes this what a host reads from a page that was never written, or was trimmed.
+    fn clear(&mut self);
+}
+
+impl Payload for [u8] {
+    fn clear(&mut self) {
+        self.fill(0);
+    }
+}
+
+/// A page of host data reduced to what proves that a read returned the right one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stamp {
+    /// The logical page that was written.
+    pub lpn: Lpn,
+    /// Which write of it, modulo 2^16.
+    pub version: u16,
+}
+
+impl Stamp {
+    /// What a read of a page never written, or trimmed, returns.
+    pub const UNWRITTEN: Self = Self { lpn: Lpn::NONE, version: 0 };
+}
+
+impl Payload for Stamp {
+    fn clear(&mut self) {
+        *self = Self::UNWRITTEN;
+    }
+}
+
+/// A raw NAND device.
+///
+/// # Laws
+/// A page is programmed once after its block was erased, whole, with its spare area, in ascending
+/// order within its block if the device says [`crate::ProgramOrder::Sequential`] (pages may be
+/// skipped). Bad blocks are left alone. A device refuses what breaks a law with
+/// [`NandError::Illegal`] and does nothing.
+///
+/// # Power loss
+/// Each method says what a cut in its middle may leave. Completed operations stay. After a cut
+/// every operation answers [`NandError::PowerLost`] until the device is opened again.
+pub trait Nand {
+    /// What is kept of a page of host data.
+    type Payload: Payload + ?Sized;
+
+    /// The shape of the device.
+    fn geometry(&self) -> &Geometry;
+
+    /// What the device can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Reads a page of host data and its spare area. Bit errors within the reach of the ECC are
+    /// corrected unseen.
+    ///
+    /// # Errors
+    /// [`NandError::Erased`], [`NandError::Uncorrectable`], or [`crate::Law::PageContent`] if the page was
+    /// written by [`Nand::program_meta`]. `out` is unspecified after an error.
+    fn read(&mut self, ppn: Ppn, out: &mut Self::Payload) -> Result<Spare, NandError>;
+
+    /// Reads a page of metadata; bytes beyond what was programmed read as 0xFF.
+    ///
+    /// # Errors
+    /// As [`Nand::read`], with the roles of host data and metadata exchanged.
+    fn read_meta(&mut self, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError>;
+
+    /// Reads only the spare area; `None` if the page is erased.
+    ///
+    /// A page whose program was cut short may answer anything: an error, a spare area that the data
+    /// does not match, or `None` although the page must not be programmed.
+    ///
+    /// # Errors
+    /// [`NandError::Uncorrectable`] if the spare area cannot be read.
+    fn read_spare(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError>;
+
+    /// Reads a page of either kind into the device's own buffer only: can it still be read?
+    ///
+    /// # Errors
+    /// As [`Nand::read`], but content of either kind will do.
+    fn probe(&mut self, ppn: Ppn) -> Result<Spare, NandError>;
+
+    /// Programs a page of host data with its spare area.
+    ///
+    /// **Power loss**: the page is as before, complete, or torn: it reads as uncorrectable, or well
+    /// once and then not, or as erased while a program of it would fail. On devices that store more than one bit
+    /// a cell, a page programmed earlier in the same word line may be lost with it.
+    ///
+    /// # Errors
+    /// [`NandError::ProgramFailed`]: the page is spent, the block should be retired, its other pages stay readable.
+    fn program(&mut self, ppn: Ppn, data: &Self::Payload, spare: &Spare) -> Result<(), NandError>;
+
+    /// Programs a page of metadata, at most one page of bytes. Power loss and errors as [`Nand::program`].
+    fn program_meta(&mut self, ppn: Ppn, data: &[u8], spare: &Spare) -> Result<(), NandError>;
+
+    /// Moves the contents of one page (host data or metadata) to another, with a new spare area,
+    /// through the controller's buffer: one read and one program.
+    ///
+    /// **Power loss**: as [`Nand::program`] for `to`; `from` is untouched.
+    ///
+    /// # Errors
+    /// Those of reading `from` and of programming `to`; which page an error is about is in the error.
+    fn copy(&mut self, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError>;
+
+    /// Erases a block.
+    ///
+    /// **Power loss**: the block is as before, erased, or half erased: any of its pages may read as it did, as garbage,
+    /// as uncorrectable or as erased, and none may be programmed before another erase.
+    ///
+    /// # Errors
+    /// [`NandError::EraseFailed`]: the block should be retired.
+    fn erase(&mut self, block: BlockId) -> Result<(), NandError>;
+
+    /// Whether a block is marked bad, by the factory or by [`Nand::mark_bad`].
+    fn is_bad(&self, block: BlockId) -> bool;
+
+    /// Retires a block for ever.
+    ///
+    /// **Power loss**: the mark is there or not.
+    ///
+    /// # Errors
+    /// [`NandError::PowerLost`] or an address outside the device.
+    fn mark_bad(&mut self, block: BlockId) -> Result<(), NandError>;
+
+    /// Programs the spare area of a programmed page again; only ones may become zeros.
+    ///
+    /// **Power loss**: each bit is as before or as wanted; the page's data is not harmed.
+    ///
+    /// # Errors
+    /// [`crate::Law::SpareReprogram`] if the device cannot, or not again, or a zero would become a one.
+    fn reprogram_spare(&mut self, ppn: Ppn, spare: &Spare) -> Result<(), NandError>;
+
+    /// Bits that the ECC corrected in the last page read; many mean that the page should be moved
+    /// before it becomes uncorrectable. Devices that cannot tell answer 0.
+    fn corrected_bits(&self) -> u32 {
+        0
+    }
+}
+
+/// A device that can be copied as it is now, sharing contents until either copy changes them.
+pub trait Snapshot {
+    /// The copy. Takes `&mut self` because what was this device's alone becomes shared.
+    #[must_use]
+    fn snapshot(&mut self) -> Self;
+}

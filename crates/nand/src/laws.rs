@@ -1,0 +1,147 @@
+//! The laws of flash as a state machine a block, shared by every device that keeps its own cells.
+//!
+//! A device asks before it acts (`check_…`), acts, then tells (`programmed`, `erased`). The devices
+//! know what their cells hold; this knows what may happen to them next.
+
+use crate::addr::{BlockId, Ppn};
+use crate::error::{Law, NandError};
+use crate::geometry::{Capabilities, Geometry, ProgramOrder};
+use crate::spare::Spare;
+
+/// Where a block stands: how far it is programmed, and whether it is retired.
+///
+/// Eight bytes, because a simulated device keeps millions of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BlockState {
+    /// One more than the highest offset programmed since the last erase.
+    next: u32,
+    flags: u8,
+}
+
+/// Programs in ascending order need no look at the cells: the block is open and not retired.
+const IN_ORDER: u8 = 1;
+const BAD: u8 = 2;
+/// A note of the device's own about the block's contents; an erase clears it.
+const NOTED: u8 = 4;
+
+impl BlockState {
+    /// Whether `offset` is the page right after the last one of an open, healthy block: then
+    /// programming it is legal whatever the device, and nothing is skipped.
+    #[inline]
+    pub(crate) const fn is_next(self, offset: u32) -> bool {
+        self.next == offset && self.flags & IN_ORDER != 0
+    }
+
+    /// Records a program that [`Self::is_next`] allowed.
+    #[inline]
+    pub(crate) const fn advance(&mut self) {
+        self.next += 1;
+    }
+
+    /// One more than the highest offset programmed; cells from here on are erased.
+    #[inline]
+    pub(crate) const fn end(self) -> u32 {
+        self.next
+    }
+
+    /// Whether the block is retired.
+    #[inline]
+    pub(crate) const fn is_bad(self) -> bool {
+        self.flags & BAD != 0
+    }
+
+    /// Whether the device noted something since the last erase.
+    #[inline]
+    pub(crate) const fn is_noted(self) -> bool {
+        self.flags & NOTED != 0
+    }
+
+    /// Notes something about the block's contents, until the next erase.
+    pub(crate) const fn note(&mut self) {
+        self.flags |= NOTED;
+    }
+
+    /// Whether the page at `offset` may be programmed; `holds` says that its cell is not erased.
+    pub(crate) const fn check_program(self, order: ProgramOrder, offset: u32, holds: bool) -> Result<(), Law> {
+        if self.is_bad() {
+            Err(Law::BadBlock)
+        } else if offset >= self.next {
+            Ok(())
+        } else if holds {
+            Err(Law::EraseBeforeProgram)
+        } else {
+            match order {
+                ProgramOrder::Sequential => Err(Law::ProgramOrder),
+                ProgramOrder::Free => Ok(()),
+            }
+        }
+    }
+
+    /// Records a program that [`Self::check_program`] allowed.
+    pub(crate) const fn programmed(&mut self, offset: u32) {
+        if offset >= self.next {
+            self.next = offset + 1;
+        }
+        self.flags |= IN_ORDER;
+    }
+
+    /// Whether the block may be erased.
+    #[inline]
+    pub(crate) const fn check_erase(self) -> Result<(), Law> {
+        if self.is_bad() { Err(Law::BadBlock) } else { Ok(()) }
+    }
+
+    /// Records an erase that [`Self::check_erase`] allowed.
+    #[inline]
+    pub(crate) const fn erased(&mut self) {
+        self.next = 0;
+        self.flags = 0;
+    }
+
+    /// Retires the block; its pages stay readable.
+    pub(crate) const fn mark_bad(&mut self) {
+        self.flags = self.flags & !IN_ORDER | BAD;
+    }
+}
+
+/// Splits a page address, refusing one outside the device.
+#[inline]
+pub(crate) fn locate(geometry: &Geometry, operation: &'static str, ppn: Ppn) -> Result<(BlockId, u32), NandError> {
+    if ppn.0 < geometry.pages() {
+        Ok((geometry.block_of(ppn), geometry.offset_of(ppn)))
+    } else {
+        Err(illegal(operation, ppn, Law::AddressInRange))
+    }
+}
+
+/// Whether host data (exactly one page) or metadata (at most one page) of this length fits.
+pub(crate) const fn check_size(geometry: &Geometry, bytes: usize, whole: bool) -> Result<(), Law> {
+    let page = geometry.page_bytes() as usize;
+    if bytes > page || whole && bytes != page { Err(Law::PageSize) } else { Ok(()) }
+}
+
+/// Whether a spare area already programmed again `times` times may become `new`.
+///
+/// Compared field by field; the check value of the byte form is the device's to keep.
+pub(crate) const fn check_reprogram(can: Capabilities, times: u8, old: &Spare, new: &Spare) -> Result<(), Law> {
+    let raised = (new.kind as u8 & !(old.kind as u8)) as u64
+        | (new.tag & !old.tag) as u64
+        | new.seq & !old.seq
+        | (new.erase_count & !old.erase_count) as u64
+        | (new.erased_at & !old.erased_at) as u64
+        | (new.aux & !old.aux) as u64;
+    if times >= can.spare_reprograms || raised != 0 { Err(Law::SpareReprogram) } else { Ok(()) }
+}
+
+/// The error for a broken law.
+#[cold]
+pub(crate) const fn illegal(operation: &'static str, ppn: Ppn, law: Law) -> NandError {
+    NandError::Illegal { operation, ppn, law }
+}
+
+/// The error for a broken law about a whole block.
+#[cold]
+pub(crate) fn illegal_block(geometry: &Geometry, operation: &'static str, block: BlockId, law: Law) -> NandError {
+    let ppn = if block.0 < geometry.blocks() { geometry.page_at(block, 0) } else { Ppn::NONE };
+    NandError::Illegal { operation, ppn, law }
+}

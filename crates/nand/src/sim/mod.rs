@@ -1,0 +1,392 @@
+//! A simulated device of any size: host pages keep a [`Stamp`], metadata pages their bytes.
+//!
+//! # How it is laid out
+//! A page of host data is ten bytes: its tag, its sequence number less that of the block's first page, the version of its
+//! stamp. The rest of its spare area is the same for the whole block and kept there. A page that
+//! does not fit this form (metadata; a tag that is not the stamp's page; auxiliary bits; a spare
+//! area that disagrees with the block's) is kept as a full record on the side. An erase forgets a
+//! block by resetting one counter: cells beyond it are never looked at.
+
+mod cell;
+mod slab;
+
+use crate::addr::{BlockId, Lpn, Ppn};
+use crate::contract::{Nand, Snapshot, Stamp};
+use crate::error::{Law, NandError};
+use crate::geometry::{Capabilities, Geometry};
+use crate::laws::{self, BlockState, illegal, illegal_block};
+use crate::spare::{PageKind, Spare};
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use cell::{Cell, Cells, NOTHING, RECORD};
+use slab::{Body, Record, Slab};
+
+/// One block: its cells, and what its compact pages share.
+#[derive(Clone, Debug)]
+struct Block {
+    cells: Cells,
+    /// Sequence number of the page programmed first since the last erase.
+    base_seq: u64,
+    /// From the spare area of that page, as `erased_at`.
+    erase_count: u32,
+    erased_at: u32,
+    /// Noted if any of the cells is a full record.
+    state: BlockState,
+}
+
+impl Block {
+    #[inline]
+    fn cell(&self, offset: u32) -> Cell {
+        if offset < self.state.end() { self.cells.get(offset) } else { Cell::ERASED }
+    }
+
+    /// The ten-byte form of a page, if it has one.
+    #[inline]
+    fn compact(&self, data: Stamp, spare: &Spare) -> Option<Cell> {
+        let delta = spare.seq.wrapping_sub(self.base_seq);
+        (spare.kind as u8 == PageKind::User as u8
+            && spare.tag == data.lpn.0
+            && spare.erase_count == self.erase_count
+            && spare.erased_at == self.erased_at
+            && spare.aux == 0
+            && delta < NOTHING as u64)
+            .then_some(Cell { tag: spare.tag, seq_delta: delta as u32, version: data.version })
+    }
+
+    /// The spare area of a compact page.
+    #[inline]
+    fn spare_of(&self, cell: Cell) -> Spare {
+        Spare {
+            kind: PageKind::User,
+            tag: cell.tag,
+            seq: self.base_seq + u64::from(cell.seq_delta),
+            erase_count: self.erase_count,
+            erased_at: self.erased_at,
+            aux: 0,
+        }
+    }
+}
+
+/// What is to be programmed, when it is not known to be compact.
+enum Content<'a> {
+    Stamp(Stamp),
+    Bytes(&'a [u8]),
+    /// The bytes of a page being copied.
+    Same(Arc<Vec<u8>>),
+}
+
+/// A simulated device that keeps a [`Stamp`] a page of host data.
+///
+/// It enforces the laws of [`Nand`] and never fails by itself; wrap it in [`crate::Faulty`] for power
+/// cuts and worn pages. `Clone` copies; [`SimNand::snapshot`] shares.
+#[derive(Clone, Debug)]
+pub struct SimNand {
+    geometry: Geometry,
+    capabilities: Capabilities,
+    blocks: Vec<Block>,
+    erase_counts: Vec<u32>,
+    slab: Slab,
+}
+
+impl SimNand {
+    /// An erased device without bad blocks.
+    #[must_use]
+    pub fn new(geometry: Geometry, capabilities: Capabilities) -> Self {
+        let block =
+            Block { cells: Cells::none(), base_seq: 0, erase_count: 0, erased_at: 0, state: BlockState::default() };
+        let blocks = geometry.blocks() as usize;
+        Self {
+            geometry,
+            capabilities,
+            blocks: vec![block; blocks],
+            erase_counts: vec![0; blocks],
+            slab: Slab::default(),
+        }
+    }
+
+    /// A copy of the device as it is now. Page contents are shared until either device writes to
+    /// the block, so this takes time and memory by the block, not by the page.
+    #[must_use]
+    pub fn snapshot(&mut self) -> Self {
+        for block in &mut self.blocks {
+            block.cells.share();
+        }
+        self.clone()
+    }
+
+    /// How often a block was erased; 0 for one outside the device.
+    #[inline]
+    #[must_use]
+    pub fn erase_count(&self, block: BlockId) -> u32 {
+        self.erase_counts.get(block.index()).copied().unwrap_or(0)
+    }
+
+    /// How often each block was erased, by block.
+    #[inline]
+    #[must_use]
+    pub fn erase_counts(&self) -> &[u32] {
+        &self.erase_counts
+    }
+
+    /// One more than the highest page programmed in a block since it was erased, or 0.
+    #[must_use]
+    pub fn programmed_end(&self, block: BlockId) -> u32 {
+        self.blocks.get(block.index()).map_or(0, |b| b.state.end())
+    }
+
+    /// Pages that are kept as full records because ten bytes do not hold them.
+    #[must_use]
+    pub fn full_records(&self) -> usize {
+        self.slab.live()
+    }
+
+    /// Heap memory of the device in bytes, what it shares with snapshots included; the
+    /// allocator's own overhead is not.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let tables = self.blocks.capacity() * size_of::<Block>() + self.erase_counts.capacity() * size_of::<u32>();
+        let cells: usize = self.blocks.iter().map(|block| block.cells.memory_bytes()).sum();
+        (tables + cells) as u64 + self.slab.memory_bytes()
+    }
+
+    /// The block and the cell of a page.
+    #[inline]
+    fn cell(&self, operation: &'static str, ppn: Ppn) -> Result<(&Block, Cell), NandError> {
+        match self.blocks.get(self.geometry.block_of(ppn).index()) {
+            Some(block) => Ok((block, block.cell(self.geometry.offset_of(ppn)))),
+            None => Err(illegal(operation, ppn, Law::AddressInRange)),
+        }
+    }
+
+    /// Programs host data, the common case in line: the next page of an open block, in compact form.
+    #[inline]
+    fn put(&mut self, operation: &'static str, ppn: Ppn, data: Stamp, spare: &Spare) -> Result<(), NandError> {
+        let offset = self.geometry.offset_of(ppn);
+        if let Some(block) = self.blocks.get_mut(self.geometry.block_of(ppn).index())
+            && block.state.is_next(offset)
+            && let Some(cell) = block.compact(data, spare)
+            && let Cells::Owned(cells) = &mut block.cells
+            && let Some(slot) = cells.get_mut(offset as usize)
+        {
+            *slot = cell;
+            block.state.advance();
+            return Ok(());
+        }
+        self.put_any(operation, ppn, Content::Stamp(data), spare)
+    }
+
+    /// Programs anything anywhere, if the laws allow it.
+    #[inline(never)]
+    fn put_any(&mut self, operation: &'static str, ppn: Ppn, data: Content, spare: &Spare) -> Result<(), NandError> {
+        debug_assert!(spare.seq < Spare::SEQ_END, "sequence number {} needs more than 48 bits", spare.seq);
+        let (id, offset) = laws::locate(&self.geometry, operation, ppn)?;
+        let block = &mut self.blocks[id.index()];
+        let holds = block.cell(offset) != Cell::ERASED;
+        block
+            .state
+            .check_program(self.capabilities.program_order, offset, holds)
+            .map_err(|law| illegal(operation, ppn, law))?;
+        let end = block.state.end();
+        if end == 0 {
+            (block.base_seq, block.erase_count, block.erased_at) = (spare.seq, spare.erase_count, spare.erased_at);
+        }
+        let compact = match data {
+            Content::Stamp(stamp) => block.compact(stamp, spare),
+            Content::Bytes(_) | Content::Same(_) => None,
+        };
+        let cell = compact.unwrap_or_else(|| {
+            block.state.note();
+            let body = match data {
+                Content::Stamp(stamp) => Body::Stamp(stamp),
+                Content::Bytes(bytes) => Body::Bytes(self.slab.buffer(bytes)),
+                Content::Same(bytes) => Body::Bytes(bytes),
+            };
+            Cell::record(self.slab.insert(Record { spare: *spare, body, reprograms: 0 }))
+        });
+        let cells = block.cells.own(self.geometry.pages_per_block(), end);
+        if offset > end {
+            cells[end as usize..offset as usize].fill(Cell::ERASED);
+        }
+        cells[offset as usize] = cell;
+        block.state.programmed(offset);
+        Ok(())
+    }
+
+    /// Frees the full records of a block about to be erased.
+    #[cold]
+    #[inline(never)]
+    fn free_records(&mut self, id: BlockId) {
+        let block = &self.blocks[id.index()];
+        for cell in block.cells.head(block.state.end()) {
+            if cell.seq_delta == RECORD {
+                self.slab.remove(cell.tag);
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn read_record(&self, ppn: Ppn, index: u32, out: &mut Stamp) -> Result<Spare, NandError> {
+        let record = self.slab.get(index);
+        match record.body {
+            Body::Stamp(stamp) => {
+                *out = stamp;
+                Ok(record.spare)
+            }
+            Body::Bytes(_) => Err(illegal("read", ppn, Law::PageContent)),
+        }
+    }
+
+    #[inline(never)]
+    fn copy_record(&mut self, index: u32, to: Ppn, spare: &Spare) -> Result<(), NandError> {
+        let content = match &self.slab.get(index).body {
+            Body::Stamp(stamp) => Content::Stamp(*stamp),
+            Body::Bytes(bytes) => Content::Same(Arc::clone(bytes)),
+        };
+        self.put_any("copy", to, content, spare)
+    }
+}
+
+impl Snapshot for SimNand {
+    fn snapshot(&mut self) -> Self {
+        Self::snapshot(self)
+    }
+}
+
+impl Nand for SimNand {
+    type Payload = Stamp;
+
+    #[inline]
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    #[inline]
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    #[inline]
+    fn read(&mut self, ppn: Ppn, out: &mut Stamp) -> Result<Spare, NandError> {
+        let (block, cell) = self.cell("read", ppn)?;
+        match cell.seq_delta {
+            NOTHING => Err(NandError::Erased { ppn }),
+            RECORD => self.read_record(ppn, cell.tag, out),
+            _ => {
+                *out = Stamp { lpn: Lpn(cell.tag), version: cell.version };
+                Ok(block.spare_of(cell))
+            }
+        }
+    }
+
+    fn read_meta(&mut self, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError> {
+        laws::check_size(&self.geometry, out.len(), false).map_err(|law| illegal("read", ppn, law))?;
+        let (_, cell) = self.cell("read", ppn)?;
+        match cell.seq_delta {
+            NOTHING => Err(NandError::Erased { ppn }),
+            RECORD => {
+                let record = self.slab.get(cell.tag);
+                let Body::Bytes(bytes) = &record.body else { return Err(illegal("read", ppn, Law::PageContent)) };
+                let kept = bytes.len().min(out.len());
+                out[..kept].copy_from_slice(&bytes[..kept]);
+                out[kept..].fill(0xFF);
+                Ok(record.spare)
+            }
+            _ => Err(illegal("read", ppn, Law::PageContent)),
+        }
+    }
+
+    #[inline]
+    fn read_spare(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError> {
+        let (block, cell) = self.cell("read", ppn)?;
+        Ok(match cell.seq_delta {
+            NOTHING => None,
+            RECORD => Some(self.slab.get(cell.tag).spare),
+            _ => Some(block.spare_of(cell)),
+        })
+    }
+
+    fn probe(&mut self, ppn: Ppn) -> Result<Spare, NandError> {
+        self.read_spare(ppn)?.ok_or(NandError::Erased { ppn })
+    }
+
+    #[inline]
+    fn program(&mut self, ppn: Ppn, data: &Stamp, spare: &Spare) -> Result<(), NandError> {
+        self.put("program", ppn, *data, spare)
+    }
+
+    fn program_meta(&mut self, ppn: Ppn, data: &[u8], spare: &Spare) -> Result<(), NandError> {
+        laws::check_size(&self.geometry, data.len(), false).map_err(|law| illegal("program", ppn, law))?;
+        self.put_any("program", ppn, Content::Bytes(data), spare)
+    }
+
+    #[inline]
+    fn copy(&mut self, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError> {
+        let (_, cell) = self.cell("copy", from)?;
+        match cell.seq_delta {
+            NOTHING => Err(NandError::Erased { ppn: from }),
+            RECORD => self.copy_record(cell.tag, to, spare),
+            _ => self.put("copy", to, Stamp { lpn: Lpn(cell.tag), version: cell.version }, spare),
+        }
+    }
+
+    #[inline]
+    fn erase(&mut self, block: BlockId) -> Result<(), NandError> {
+        let Some(record) = self.blocks.get_mut(block.index()) else {
+            return Err(illegal_block(&self.geometry, "erase", block, Law::AddressInRange));
+        };
+        if let Err(law) = record.state.check_erase() {
+            return Err(illegal_block(&self.geometry, "erase", block, law));
+        }
+        if record.state.is_noted() {
+            self.free_records(block);
+        }
+        self.blocks[block.index()].state.erased();
+        self.erase_counts[block.index()] += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn is_bad(&self, block: BlockId) -> bool {
+        self.blocks.get(block.index()).is_some_and(|b| b.state.is_bad())
+    }
+
+    fn mark_bad(&mut self, block: BlockId) -> Result<(), NandError> {
+        match self.blocks.get_mut(block.index()) {
+            Some(record) => {
+                record.state.mark_bad();
+                Ok(())
+            }
+            None => Err(illegal_block(&self.geometry, "mark_bad", block, Law::AddressInRange)),
+        }
+    }
+
+    fn reprogram_spare(&mut self, ppn: Ppn, spare: &Spare) -> Result<(), NandError> {
+        let refuse = |law| illegal("reprogram_spare", ppn, law);
+        let (id, offset) = laws::locate(&self.geometry, "reprogram_spare", ppn)?;
+        let block = &mut self.blocks[id.index()];
+        if block.state.is_bad() {
+            return Err(refuse(Law::BadBlock));
+        }
+        let cell = block.cell(offset);
+        match cell.seq_delta {
+            NOTHING => return Err(NandError::Erased { ppn }),
+            RECORD => {
+                let record = self.slab.get_mut(cell.tag);
+                laws::check_reprogram(self.capabilities, record.reprograms, &record.spare, spare).map_err(refuse)?;
+                record.spare = *spare;
+                record.reprograms += 1;
+            }
+            _ => {
+                laws::check_reprogram(self.capabilities, 0, &block.spare_of(cell), spare).map_err(refuse)?;
+                let body = Body::Stamp(Stamp { lpn: Lpn(cell.tag), version: cell.version });
+                let index = self.slab.insert(Record { spare: *spare, body, reprograms: 1 });
+                block.state.note();
+                let end = block.state.end();
+                block.cells.own(self.geometry.pages_per_block(), end)[offset as usize] = Cell::record(index);
+            }
+        }
+        Ok(())
+    }
+}
