@@ -120,6 +120,7 @@ fn a_run_without_entries_replaces_what_it_voids() {
     rig.erase(2);
     rig.flush();
     assert_eq!(rig.gecko.live_pages().count(), 1);
+    assert_eq!(rig.gecko.directory.runs()[0].entries, 0, "no flag outlives a merge into the oldest run");
     rig.check();
 }
 
