@@ -121,6 +121,22 @@ impl Merger {
         sink: &mut impl Sink<S>,
     ) -> Result<(), FtlError> {
         self.open(store, directory, sources)?;
+        if self.result.len() == 1 {
+            self.run::<S, 1>(store, directory, sources, sink)
+        } else {
+            self.run::<S, 0>(store, directory, sources, sink)
+        }
+    }
+
+    /// Steps 2 to 5 until every input is exhausted, for bitmaps of so many words, or any number if 0.
+    fn run<S: MetaStore, const WORDS: usize>(
+        &mut self,
+        store: &mut S,
+        directory: &mut Directory,
+        sources: &Sources<'_>,
+        sink: &mut impl Sink<S>,
+    ) -> Result<(), FtlError> {
+        let words = if WORDS == 0 { self.result.len() } else { WORDS };
         let oldest = sources.runs == directory.runs().len();
         let (mut block, mut void_from) = (u32::MAX, usize::MAX);
         while self.heads[0] != EXHAUSTED {
@@ -129,12 +145,12 @@ impl Merger {
                 block = id >> sources.shape.part_bits;
                 void_from = usize::MAX;
             }
-            self.result.fill(0);
+            self.result[..words].fill(0);
             let mut flag = false;
             while self.heads[0] >> 32 == Head::from(id) {
                 let way = (self.heads[0] as u32 >> 1) as usize;
                 if way < void_from {
-                    self.take(way, sources);
+                    self.take(way, words, sources);
                     if self.heads[0] & 1 != 0 {
                         flag = true;
                         void_from = way + 1;
@@ -143,8 +159,8 @@ impl Merger {
                 self.advance(store, directory, way, sources)?;
             }
             flag &= !oldest;
-            if flag || self.result.iter().any(|&word| word != 0) {
-                sink.entry(store, directory, id << 1 | u32::from(flag), &self.result)?;
+            if flag || self.result[..words].iter().any(|&word| word != 0) {
+                sink.entry(store, directory, id << 1 | u32::from(flag), &self.result[..words])?;
             }
         }
         Ok(())
@@ -171,19 +187,19 @@ impl Merger {
     }
 
     /// ORs the entry at which an input stands into the result.
-    #[inline]
-    fn take(&mut self, way: usize, sources: &Sources<'_>) {
+    #[inline(always)]
+    fn take(&mut self, way: usize, words: usize, sources: &Sources<'_>) {
         let (bytes, at) = match (way, sources.buffer) {
             (0, Some(buffer)) => (buffer.bitmaps(), buffer.sorted(self.rank).map_or(0, |(_, at)| at)),
             _ => (&*self.inputs[way - 1].page, self.inputs[way - 1].at + WORD_BYTES),
         };
-        for (index, word) in self.result.iter_mut().enumerate() {
+        for (index, word) in self.result[..words].iter_mut().enumerate() {
             *word |= sources.shape.bitmap_word(bytes, at, index);
         }
     }
 
     /// Moves the first input to its next entry, and to its place among the others.
-    #[inline]
+    #[inline(always)]
     fn advance<S: MetaStore>(
         &mut self,
         store: &mut S,

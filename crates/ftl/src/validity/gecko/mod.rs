@@ -9,9 +9,9 @@
 //! 2. *Erased* (Algorithm 2): set the erase flag of the block's part 0, blank the block's entries in the buffer. One
 //!    flag speaks for all parts.
 //! 3. *Flush*, when an entry has no room: sort the buffer and merge it with the runs that the result would meet in its level,
-//!    all at once or two at a time ([`merge`], [`flush`]). Runs are discarded only when the run that replaces them is complete.
+//!    all at once or two at a time (`merge`, `flush`). Runs are discarded only when the run that replaces them is complete.
 //! 4. *Query*: the buffer, then the runs from the youngest to the oldest, until an erase flag ends it.
-//! 5. *Recover* (Appendix C.1): the youngest complete run names the older ones that live ([`recover`]).
+//! 5. *Recover* (Appendix C.1): the youngest complete run names the older ones that live (`recover`).
 //!
 //! # Where this departs from the paper
 //! - The erase flag is one per block, in part 0, instead of one per sub-entry (section 3.3 leaves it open).

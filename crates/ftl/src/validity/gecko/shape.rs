@@ -121,7 +121,7 @@ impl Shape {
         ((block << self.part_bits) + offset / self.chunk, offset % self.chunk)
     }
 
-    /// One word of the bitmap that begins at `at`. Buffers have [`SLACK_BYTES`] more than they use, so that the last word
+    /// One word of the bitmap that begins at `at`. Buffers have `SLACK_BYTES` more than they use, so that the last word
     /// can be read, and written, whole.
     #[inline]
     pub fn bitmap_word(&self, bytes: &[u8], at: usize, word: usize) -> u64 {

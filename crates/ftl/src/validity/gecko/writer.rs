@@ -158,7 +158,7 @@ impl Writer {
 }
 
 impl<S: MetaStore> Sink<S> for Writer {
-    #[inline]
+    #[inline(always)]
     fn entry(&mut self, store: &mut S, directory: &mut Directory, key: u32, bitmap: &[u64]) -> Result<(), FtlError> {
         if self.count == self.page_entries {
             self.program(store, directory, self.entries_end(), false)?;

@@ -54,7 +54,7 @@ impl Drive {
 
     fn below(&mut self, bound: u32) -> u32 {
         self.random = self.random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
-        ((self.random >> 32) * u64::from(bound) >> 32) as u32
+        (((self.random >> 32) * u64::from(bound)) >> 32) as u32
     }
 
     /// A random live page dies.
