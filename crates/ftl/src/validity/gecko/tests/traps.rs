@@ -1,4 +1,11 @@
 //! Places where the paper is thin: each test goes red if its remedy is taken out.
+//!
+//! | taken out | red, besides the property test |
+//! |---|---|
+//! | an erase flag voids the whole block in a merge, not only its part | `one_erase_flag_voids_older_entries_of_every_part` |
+//! | a merged entry keeps the older entry's flag | `a_younger_entry_without_flag_keeps_the_flag_of_the_older` |
+//! | a run names the older runs that live; the youngest run of each level is taken instead | `a_merged_run_does_not_come_back` |
+//! | flags vanish in a merge into the oldest run | `a_run_without_entries_replaces_what_it_voids` |
 
 use super::props::Rig;
 use super::store::MemStore;
