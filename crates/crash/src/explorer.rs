@@ -96,6 +96,8 @@ impl<'a> Bench<'a> {
         let device = self.case.shape().device(plan).map_err(|e| e.to_string())?;
         let formatted = (self.entry.format)(Flash::new(device.clone()), &self.config);
         let ftl = formatted.map_err(|error| format!("formatting: {error}"))?;
+        device.get_mut().flash().plan_mut().failing_blocks =
+            faults::worn_blocks(self.case.faults, self.case.seed, &geometry);
         Ok(Line { device, ftl, model: self.case.model(self.durable()) })
     }
 }

@@ -10,7 +10,7 @@ use nand::{BlockId, FaultPlan, Geometry, Pairing, Ppn};
 pub enum Fault {
     /// Three programs fail, and with them their blocks. Laid over explorations of cuts, as are the next four.
     Programs,
-    /// Some erases fail.
+    /// Every erase of three blocks fails once the disk was formatted.
     Erases,
     /// Three blocks are bad from the beginning, in any place.
     FactoryBad,
@@ -74,6 +74,13 @@ impl Fault {
 /// Operations after formatting among which the failing ones are.
 const SPAN: u32 = 500;
 
+/// Blocks whose erases fail once the disk was formatted.
+pub(crate) fn worn_blocks(faults: u8, seed: u64, geometry: &Geometry) -> Vec<BlockId> {
+    let mut rng = Rng::new(seed, 0x3A5E);
+    let count = if faults & Fault::Erases.bit() == 0 { 0 } else { SPARE_BLOCKS - 1 };
+    (0..count).map(|_| BlockId(rng.below(geometry.blocks()))).collect()
+}
+
 /// The plan that lays faults over a device. No more blocks go bad than the disk leaves spare.
 pub(crate) fn plan(faults: u8, seed: u64, geometry: &Geometry, pairing: Pairing) -> FaultPlan {
     let mut rng = Rng::new(seed, 0xFA17);
@@ -82,9 +89,6 @@ pub(crate) fn plan(faults: u8, seed: u64, geometry: &Geometry, pairing: Pairing)
     let mut ops = |count: u32| (0..count).map(|_| u64::from(geometry.blocks() + rng.below(SPAN))).collect();
     if has(Fault::Programs) {
         plan.failing_programs = ops(SPARE_BLOCKS - 1);
-    }
-    if has(Fault::Erases) {
-        plan.failing_erases = ops(3 * SPARE_BLOCKS);
     }
     if has(Fault::FactoryBad) {
         plan.factory_bad = (1..SPARE_BLOCKS).map(|_| BlockId(rng.below(geometry.blocks()))).collect();

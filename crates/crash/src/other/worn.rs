@@ -3,6 +3,7 @@
 use crate::case::Harm;
 use crate::explorer::{Bench, Line};
 use crate::model::Seen;
+use crate::rng::Rng;
 use crate::shape::LIMIT;
 use crate::tap::Tap;
 use crate::workload::Step;
@@ -70,26 +71,31 @@ pub(crate) fn pages(bench: &Bench<'_>) -> Result<Vec<u32>, String> {
     Ok((0..geometry.pages()).filter(|ppn| matches!(nand.read_spare(Ppn(*ppn)), Ok(Some(_)))).collect())
 }
 
-/// Harms a page in the eyes of the model.
-fn harm_model(line: &mut Line, ppn: u32, harm: Harm) {
+/// Harms a page in the eyes of the model; the logical page that suffers, if it is one only.
+fn harm_model(line: &mut Line, ppn: u32, harm: Harm) -> Option<u32> {
     if harm == Harm::Correctable {
-        return;
+        return None;
     }
     let spare = line.device.get_mut().flash().inner_mut().read_spare(Ppn(ppn));
     match spare {
-        Ok(Some(spare)) if spare.kind == PageKind::User => line.model.harm(spare.tag),
+        Ok(Some(spare)) if spare.kind == PageKind::User => {
+            line.model.harm(spare.tag);
+            return Some(spare.tag);
+        }
         Ok(Some(_)) => line.model.harm_all(),
         _ => {}
     }
+    None
 }
 
-/// Every page but that of the harmed one reads right, and that one as an error or right.
+/// Every page but that of the harmed one reads right, and that one as an error or right, also after its block was collected.
 pub(super) fn powered(bench: &Bench<'_>, ppn: u32, harm: Harm) -> Result<(), String> {
     let mut line = work(bench)?;
-    harm_model(&mut line, ppn, harm);
+    let harmed = harm_model(&mut line, ppn, harm);
     let blemish = blemish(&line, harm);
     line.device.get_mut().flash().damage(Ppn(ppn), blemish);
     read_all(&mut line)?;
+    write_others(&mut line, harmed)?;
     accepts_writes(&mut line)
 }
 
@@ -97,7 +103,7 @@ pub(super) fn powered(bench: &Bench<'_>, ppn: u32, harm: Harm) -> Result<(), Str
 /// read at all nobody knows whose it was.
 pub(super) fn mounted(bench: &Bench<'_>, ppn: u32, harm: Harm) -> Result<(), String> {
     let mut line = work(bench)?;
-    harm_model(&mut line, ppn, harm);
+    let harmed = harm_model(&mut line, ppn, harm);
     let blemish = blemish(&line, harm);
     let flash = {
         let mut device = line.device.get_mut();
@@ -106,6 +112,7 @@ pub(super) fn mounted(bench: &Bench<'_>, ppn: u32, harm: Harm) -> Result<(), Str
     };
     let mut line = mount(bench, flash, line)?;
     read_all(&mut line)?;
+    write_others(&mut line, harmed)?;
     accepts_writes(&mut line)?;
     line.ftl.check()?;
     let flash = line.device.get_mut().flash().snapshot();
@@ -124,6 +131,21 @@ fn mount(bench: &Bench<'_>, flash: nand::Faulty<nand::SimNand>, line: Line) -> R
     let mounted = (bench.mount)(Flash::new(device.clone()), &bench.config);
     let (ftl, _) = mounted.map_err(|error| format!("mounting: {error}"))?;
     Ok(Line { device, ftl, model })
+}
+
+/// Writes all pages but one until every block was collected: nothing of that one may come to light as another's.
+fn write_others(line: &mut Line, except: Option<u32>) -> Result<(), String> {
+    let Some(except) = except else { return Ok(()) };
+    let pages = line.model.logical_pages();
+    let mut rng = Rng::new(except.into(), 0x3071);
+    for _ in 0..4 {
+        // By chance, or other blocks would always have less to move.
+        for lpn in (0..2 * pages).map(|_| rng.below(pages)).filter(|lpn| *lpn != except) {
+            apply(line, Step::Write { lpn, count: 1 })?;
+        }
+        read_all(line)?;
+    }
+    Ok(())
 }
 
 /// Every page can be written and read, twice over.
