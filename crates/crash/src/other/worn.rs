@@ -8,7 +8,7 @@ use crate::shape::LIMIT;
 use crate::tap::Tap;
 use crate::workload::Step;
 use ftl::Flash;
-use nand::{Blemish, Lpn, Nand, PageKind, Ppn, Snapshot, Stamp};
+use nand::{Lpn, Nand, PageKind, Ppn, Snapshot, Stamp};
 
 /// Does the workload, no cuts.
 pub(super) fn work(bench: &Bench<'_>) -> Result<Line, String> {
@@ -71,29 +71,31 @@ pub(crate) fn pages(bench: &Bench<'_>) -> Result<Vec<u32>, String> {
     Ok((0..geometry.pages()).filter(|ppn| matches!(nand.read_spare(Ppn(*ppn)), Ok(Some(_)))).collect())
 }
 
-/// Harms a page in the eyes of the model; the logical page that suffers, if it is one only.
-fn harm_model(line: &mut Line, ppn: u32, harm: Harm) -> Option<u32> {
+/// Harms a page, also in the eyes of the model; the logical page that suffers, if it is one only. `Err` if nothing is there.
+fn harm_page(line: &mut Line, ppn: u32, harm: Harm) -> Result<Option<u32>, Nothing> {
+    let mut device = line.device.get_mut();
+    let flash = device.flash();
+    let Ok(Some(spare)) = flash.inner_mut().read_spare(Ppn(ppn)) else { return Err(Nothing) };
+    let blemish = harm.blemish(flash.plan().correctable_bits);
+    flash.damage(Ppn(ppn), blemish);
     if harm == Harm::Correctable {
-        return None;
+        return Ok(None);
     }
-    let spare = line.device.get_mut().flash().inner_mut().read_spare(Ppn(ppn));
-    match spare {
-        Ok(Some(spare)) if spare.kind == PageKind::User => {
-            line.model.harm(spare.tag);
-            return Some(spare.tag);
-        }
-        Ok(Some(_)) => line.model.harm_all(),
-        _ => {}
+    if spare.kind == PageKind::User {
+        line.model.harm(spare.tag);
+        return Ok(Some(spare.tag));
     }
-    None
+    line.model.harm_all();
+    Ok(None)
 }
+
+/// The page to be harmed holds nothing.
+struct Nothing;
 
 /// Every page but that of the harmed one reads right, and that one as an error or right, also after its block was collected.
 pub(super) fn powered(bench: &Bench<'_>, ppn: u32, harm: Harm) -> Result<(), String> {
     let mut line = work(bench)?;
-    let harmed = harm_model(&mut line, ppn, harm);
-    let blemish = blemish(&line, harm);
-    line.device.get_mut().flash().damage(Ppn(ppn), blemish);
+    let Ok(harmed) = harm_page(&mut line, ppn, harm) else { return Ok(()) };
     read_all(&mut line)?;
     write_others(&mut line, harmed)?;
     accepts_writes(&mut line)
@@ -103,13 +105,8 @@ pub(super) fn powered(bench: &Bench<'_>, ppn: u32, harm: Harm) -> Result<(), Str
 /// read at all nobody knows whose it was.
 pub(super) fn mounted(bench: &Bench<'_>, ppn: u32, harm: Harm) -> Result<(), String> {
     let mut line = work(bench)?;
-    let harmed = harm_model(&mut line, ppn, harm);
-    let blemish = blemish(&line, harm);
-    let flash = {
-        let mut device = line.device.get_mut();
-        device.flash().damage(Ppn(ppn), blemish);
-        device.flash().snapshot()
-    };
+    let Ok(harmed) = harm_page(&mut line, ppn, harm) else { return Ok(()) };
+    let flash = line.device.get_mut().flash().snapshot();
     let mut line = mount(bench, flash, line)?;
     read_all(&mut line)?;
     write_others(&mut line, harmed)?;
@@ -118,10 +115,6 @@ pub(super) fn mounted(bench: &Bench<'_>, ppn: u32, harm: Harm) -> Result<(), Str
     let flash = line.device.get_mut().flash().snapshot();
     let mut line = mount(bench, flash, line)?;
     read_all(&mut line)
-}
-
-fn blemish(line: &Line, harm: Harm) -> Blemish {
-    harm.blemish(line.device.get_mut().flash().plan().correctable_bits)
 }
 
 fn mount(bench: &Bench<'_>, flash: nand::Faulty<nand::SimNand>, line: Line) -> Result<Line, String> {
