@@ -9,6 +9,7 @@
 #![warn(missing_docs)]
 
 pub mod amplification;
+pub mod bench;
 pub mod device;
 pub mod error;
 mod feed;

@@ -248,7 +248,6 @@ fn saturated_dies_reach_their_rate_and_not_more() {
         for token in tokens {
             ended += 1;
             m.submit(token, false, [op(PROGRAM, token % 32)].into_iter());
-            submitted += 1;
         }
     }
     let rate = f64::from(ended) / (m.now_ns() as f64 / 1000.0);
