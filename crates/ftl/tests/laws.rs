@@ -1,6 +1,8 @@
 //! Every FTL of the table against a plain model, on many geometries: any sequence of operations, every read
 //! checked, invariants checked.
 
+#![allow(clippy::unwrap_used)]
+
 use ftl::{Config, Flash, Ftl, FtlError, ftls};
 use nand::geometry::Dimensions;
 use nand::{Capabilities, Geometry, Lpn, Payload, SimNand, Stamp};
