@@ -2,6 +2,7 @@
 //! and benchmarks follow from the rows.
 
 mod dftl;
+mod gecko;
 mod page;
 
 use crate::config::Config;
@@ -42,8 +43,8 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 2] {
-    [page::entry(), dftl::entry()]
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 3] {
+    [page::entry(), dftl::entry(), gecko::entry()]
 }
 
 /// The row with this name.

@@ -166,6 +166,9 @@ fn add_bits(words: &mut [u64], start: u32, bitmap: &[u8]) {
 }
 
 impl Validity for Gecko {
+    const TRACKS_METADATA: bool = false;
+    const BUFFERED: bool = true;
+
     /// On an error of the flush that makes room, the report was not taken and can be made again.
     #[inline]
     fn invalidate<S: MetaStore>(&mut self, store: &mut S, ppn: Ppn) -> Result<(), FtlError> {
