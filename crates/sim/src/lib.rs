@@ -4,7 +4,7 @@
 //! Reading order: [`spec`] (what to run: [`RunSpec`]), [`result`] (what comes out: [`RunResult`]),
 //! [`run()`] (one run from formatting to results), [`host`] (requests to pages, every read checked),
 //! [`precondition`], [`timing`] (dies, channels and queues in virtual time), [`amplification`]
-//! (what write-amplification means here), [`mod@reference`] (what theory says), [`bench`].
+//! (what write-amplification means here), [`mod@reference`] (what theory says), [`mod@bench`].
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -1,4 +1,5 @@
 //! Whole runs of the FTLs in the table.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

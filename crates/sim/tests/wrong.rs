@@ -1,4 +1,5 @@
 //! FTLs that lie: each must be caught, and named.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
