@@ -228,6 +228,21 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
         Ok(done)
     }
 
+    /// Says that these requests come soon and will be done page by page, so that what their first pages need is
+    /// brought near. Has no other effect.
+    pub fn announce(&mut self, requests: &[Request]) {
+        debug_assert!(self.lpns.is_empty(), "nothing is planned between requests");
+        for request in requests.iter().take(BATCH) {
+            let page = self.page.split(request.offset).0 as usize;
+            if let Some(version) = self.versions.get(page) {
+                std::hint::black_box(*version);
+                self.lpns.push(Lpn(page as u32));
+            }
+        }
+        self.ftl.hint(&self.lpns);
+        self.lpns.clear();
+    }
+
     /// Counts a request that is then done page by page.
     pub fn count_request(&mut self) {
         self.tally.requests += 1;
