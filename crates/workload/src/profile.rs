@@ -2,13 +2,17 @@
 //!
 //! A profile says how many requests write, how large they are, how often one continues the last of its kind, where
 //! the others start (popularity) and how they arrive. [`crate::trace::fit`] makes one from a trace; the workload
-//! `profile:NAME` or `profile:FILE.toml` runs one. What it does not keep: which pages are near each other, daily
-//! rhythm, and any order between requests beyond sequential runs.
+//! `profile:NAME` or `profile:FILE.toml` runs one. What it does not keep: daily rhythm,
+//! any order between requests beyond sequential runs, and which hot pages are neighbours. Hot slots are scattered, so a
+//! request of many pages that starts in one warms its cold neighbours: where such requests rule, the generator's pages are
+//! less skewed than the trace's, though its starts are not. Starts are drawn with replacement: a
+//! trace that writes nearly every page once comes back with some pages written twice and some never.
 
 use crate::error::{WorkloadError, nearest};
 use serde::{Deserialize, Serialize};
 
-/// Granularity of popularity, in bytes: starts of requests are counted and drawn in pages of this size.
+/// Granularity of popularity, in bytes: starts of requests are counted and drawn in slots of this size, or of the
+/// profile's alignment if that is larger.
 pub(crate) const POPULARITY_PAGE_BYTES: u64 = 4096;
 
 /// A workload in numbers; TOML on disk.
@@ -31,6 +35,9 @@ pub struct Profile {
     /// whole logical space (or `footprint=` of it) whatever this is; size the device to it for the trace's density.
     #[serde(default)]
     pub footprint_bytes: u64,
+    /// Power of two that divides the starts of requests which continue no run, bytes.
+    #[serde(default = "default_align")]
+    pub align_bytes: u64,
     /// Arrivals, if the source has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
@@ -93,6 +100,10 @@ pub struct Arrivals {
     pub cv: f64,
 }
 
+fn default_align() -> u64 {
+    POPULARITY_PAGE_BYTES
+}
+
 /// Profiles from the literature: name and TOML text.
 pub fn published() -> &'static [(&'static str, &'static str)] {
     &[
@@ -121,17 +132,10 @@ impl Profile {
                     what: "profile or profile file",
                     name: name.to_owned(),
                     nearest: nearest(name, known.clone()),
-                    valid: format!(
-                        "{}, or the path of a TOML file",
-                        known.collect::<Vec<_>>().join(", ")
-                    ),
+                    valid: format!("{}, or the path of a TOML file", known.collect::<Vec<_>>().join(", ")),
                 })
             }
-            Err(source) => Err(WorkloadError::Io {
-                action: "read",
-                path: path.to_owned(),
-                source,
-            }),
+            Err(source) => Err(WorkloadError::Io { action: "read", path: path.to_owned(), source }),
         }
     }
 
@@ -140,10 +144,7 @@ impl Profile {
     /// # Errors
     /// If the text is not TOML of a profile, or a number is out of its range.
     pub fn parse(name: &str, text: &str) -> Result<Profile, WorkloadError> {
-        let fault = |why: String| WorkloadError::Profile {
-            name: name.to_owned(),
-            why,
-        };
+        let fault = |why: String| WorkloadError::Profile { name: name.to_owned(), why };
         let profile: Profile = toml::from_str(text).map_err(|e| fault(e.to_string()))?;
         profile.check().map_err(fault)?;
         Ok(profile)
@@ -154,10 +155,7 @@ impl Profile {
     /// # Errors
     /// If a number cannot be written, which a checked profile excludes.
     pub fn to_toml(&self) -> Result<String, WorkloadError> {
-        let fault = |why: String| WorkloadError::Profile {
-            name: self.name.clone(),
-            why,
-        };
+        let fault = |why: String| WorkloadError::Profile { name: self.name.clone(), why };
         toml::to_string(self).map_err(|e| fault(e.to_string()))
     }
 
@@ -167,6 +165,9 @@ impl Profile {
         if self.write_percent + self.trim_percent > 100.0 + 1e-6 {
             return Err("write_percent and trim_percent are more than 100 together".to_owned());
         }
+        if !self.align_bytes.is_power_of_two() || self.align_bytes > 1 << 30 {
+            return Err(format!("align_bytes is {}, not a power of two up to 1 GiB", self.align_bytes));
+        }
         if let Some(arrivals) = self.arrivals {
             if !(arrivals.per_second > 0.0 && arrivals.per_second <= 1e9) {
                 return Err("arrivals.per_second must be above 0, up to 1e9".to_owned());
@@ -175,10 +176,15 @@ impl Profile {
                 return Err("arrivals.cv must be between 0 and 1e6".to_owned());
             }
         }
-        self.writes
-            .check()
-            .map_err(|why| format!("writes: {why}"))?;
+        self.writes.check().map_err(|why| format!("writes: {why}"))?;
         self.reads.check().map_err(|why| format!("reads: {why}"))
+    }
+}
+
+impl Profile {
+    /// Bytes of a slot, the unit in which popularity is counted.
+    pub(crate) fn slot_bytes(&self) -> u64 {
+        self.align_bytes.max(POPULARITY_PAGE_BYTES)
     }
 }
 
@@ -186,11 +192,7 @@ impl Side {
     /// Mean size of a request, bytes.
     pub fn mean_bytes(&self) -> f64 {
         let weight: f64 = self.sizes.iter().map(|s| s.percent).sum();
-        self.sizes
-            .iter()
-            .map(|s| s.bytes as f64 * s.percent)
-            .sum::<f64>()
-            / weight
+        self.sizes.iter().map(|s| s.bytes as f64 * s.percent).sum::<f64>() / weight
     }
 
     fn check(&self) -> Result<(), String> {
@@ -199,21 +201,13 @@ impl Side {
             return Err("sizes is empty".to_owned());
         }
         for size in &self.sizes {
-            if size.bytes == 0
-                || size.bytes > 1 << 40
-                || !(size.percent > 0.0 && size.percent <= 1e9)
-            {
-                return Err(format!(
-                    "size of {} B with weight {}: both must be above 0",
-                    size.bytes, size.percent
-                ));
+            if size.bytes == 0 || size.bytes > 1 << 40 || !(size.percent > 0.0 && size.percent <= 1e9) {
+                return Err(format!("size of {} B with weight {}: both must be above 0", size.bytes, size.percent));
             }
         }
         match &self.popularity {
             Popularity::Zipf { theta } if *theta > 0.0 && *theta <= 5.0 => Ok(()),
-            Popularity::Zipf { theta } => {
-                Err(format!("theta is {theta}, it must be above 0, up to 5"))
-            }
+            Popularity::Zipf { theta } => Err(format!("theta is {theta}, it must be above 0, up to 5")),
             Popularity::Curve { space, share } => curve(space, share),
         }
     }
@@ -228,12 +222,9 @@ fn percent(name: &str, value: f64) -> Result<(), String> {
 
 fn curve(space: &[f64], share: &[f64]) -> Result<(), String> {
     if space.len() != share.len() || space.is_empty() {
-        return Err(
-            "the curve needs as many points of space as of share, and at least one".to_owned(),
-        );
+        return Err("the curve needs as many points of space as of share, and at least one".to_owned());
     }
-    let rising =
-        |list: &[f64]| list.is_sorted() && list.iter().all(|v| *v > 0.0 && *v <= 100.0 + 1e-6);
+    let rising = |list: &[f64]| list.is_sorted() && list.iter().all(|v| *v > 0.0 && *v <= 100.0 + 1e-6);
     match rising(space) && rising(share) {
         true => Ok(()),
         false => Err("space and share must rise, above 0 and up to 100".to_owned()),

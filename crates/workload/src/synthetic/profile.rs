@@ -2,7 +2,7 @@
 //!
 //! 1. The kind is drawn from the profile's mix, the size from the sizes of that kind.
 //! 2. With the kind's sequential share the request starts where the last of its kind ended; otherwise a rank is drawn
-//!    from its popularity. Reads and writes share one scattering of ranks, so pages hot for both are the same pages.
+//!    from its popularity, and a place aligned as in the profile within the slot of that rank. Reads and writes share one scattering of ranks, so pages hot for both are the same pages.
 //! 3. Gaps between arrivals have the profile's mean and coefficient of variation: two-phase hyperexponential with
 //!    balanced means above 1, shifted exponential below.
 
@@ -11,7 +11,7 @@ use crate::error::WorkloadError;
 use crate::param::{Kind, Parameter};
 use crate::permutation::Permutation;
 use crate::pick::{Alias, Chance, Rng};
-use crate::profile::{Arrivals, POPULARITY_PAGE_BYTES, Popularity, Profile, Side};
+use crate::profile::{Arrivals, Popularity, Profile, Side};
 use crate::request::{Op, Request, Source};
 use crate::spec::Spec;
 
@@ -34,49 +34,33 @@ pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
 fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
     let profile = Profile::load(spec.name("name").unwrap_or("financial1"))?;
     let percent = spec.number("footprint").unwrap_or(100.0);
-    let slots = (room.logical_bytes as f64 * (percent / 100.0)) as u64 / POPULARITY_PAGE_BYTES;
-    let limit = slots * POPULARITY_PAGE_BYTES;
+    let slot_bytes = profile.slot_bytes();
+    let slots = (room.logical_bytes as f64 * (percent / 100.0)) as u64 / slot_bytes;
+    let limit = slots * slot_bytes;
     let sides = [&profile.reads, &profile.writes];
-    let largest = sides
-        .iter()
-        .flat_map(|s| &s.sizes)
-        .map(|s| s.bytes)
-        .max()
-        .unwrap_or(0);
+    let largest = sides.iter().flat_map(|s| &s.sizes).map(|s| s.bytes).max().unwrap_or(0);
     if largest > limit {
-        return Err(spec.unfit(format!(
-            "its largest request has {largest} B, the footprint {limit} B"
-        )));
+        return Err(spec.unfit(format!("its largest request has {largest} B, the footprint {limit} B")));
     }
     let flush = spec.count("flush").unwrap_or(0);
     if flush != 0 && profile.write_percent == 0.0 {
         return Err(spec.contradiction("flush counts writes, but the profile has none"));
     }
     let arrivals = match spec.number("rate") {
-        Some(per_second) => Some(Arrivals {
-            per_second,
-            cv: profile.arrivals.map_or(1.0, |a| a.cv),
-        }),
+        Some(per_second) => Some(Arrivals { per_second, cv: profile.arrivals.map_or(1.0, |a| a.cv) }),
         None => profile.arrivals,
     };
     let description = format!(
-        "{} ({}; {:.1}% writes of {:.2} KiB, {:.1}% trims, reads of {:.2} KiB; arrivals {}; {slots} slots of 4 KiB, seed {}{})",
+        "{} ({}; {:.1}% writes of {:.2} KiB, {:.1}% trims, reads of {:.2} KiB; arrivals {}; {slots} slots of {slot_bytes} B, seed {}{})",
         spec.full(),
         profile.source,
         profile.write_percent,
         profile.writes.mean_bytes() / 1024.0,
         profile.trim_percent,
         profile.reads.mean_bytes() / 1024.0,
-        arrivals.map_or("none".to_owned(), |a| format!(
-            "{:.1}/s with cv {:.2}",
-            a.per_second, a.cv
-        )),
+        arrivals.map_or("none".to_owned(), |a| format!("{:.1}/s with cv {:.2}", a.per_second, a.cv)),
         room.seed,
-        if profile.assumptions.is_empty() {
-            String::new()
-        } else {
-            format!("; assumed: {}", profile.assumptions)
-        },
+        if profile.assumptions.is_empty() { String::new() } else { format!("; assumed: {}", profile.assumptions) },
     );
     Ok(Box::new(Generator {
         reads: Chance::new((100.0 - profile.write_percent - profile.trim_percent) / 100.0),
@@ -84,7 +68,7 @@ fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
         sides: sides.map(|side| Drawer::new(side, slots)),
         scatter: Permutation::new(slots, &mut Rng::new(room.seed, 3)),
         gaps: arrivals.map(Gaps::new),
-        limit,
+        space: Space { limit, slot_bytes, align_bytes: profile.align_bytes },
         flush,
         writes_since_flush: 0,
         now_ns: 0.0,
@@ -133,6 +117,14 @@ impl Ranks {
     }
 }
 
+/// The part of the device in use.
+#[derive(Clone, Copy)]
+struct Space {
+    limit: u64,
+    slot_bytes: u64,
+    align_bytes: u64,
+}
+
 /// One kind of request.
 struct Drawer {
     bytes: Vec<u64>,
@@ -153,12 +145,14 @@ impl Drawer {
         }
     }
 
-    fn draw(&mut self, rng: &mut Rng, scatter: &Permutation, limit: u64) -> (u64, u64) {
+    fn draw(&mut self, rng: &mut Rng, scatter: &Permutation, space: Space) -> (u64, u64) {
         let bytes = self.bytes[self.sizes.pick(rng.next())];
         let mut offset = self.end;
-        if !self.sequential.hit(rng.next()) || offset + bytes > limit {
-            let start = scatter.apply(self.ranks.draw(rng)) * POPULARITY_PAGE_BYTES;
-            offset = start.min((limit - bytes) / POPULARITY_PAGE_BYTES * POPULARITY_PAGE_BYTES);
+        if !self.sequential.hit(rng.next()) || bytes > space.limit - offset {
+            let slot = scatter.apply(self.ranks.draw(rng));
+            let within = rng.below(space.slot_bytes / space.align_bytes) * space.align_bytes;
+            let last = (space.limit - bytes) / space.align_bytes * space.align_bytes;
+            offset = (slot * space.slot_bytes + within).min(last);
         }
         self.end = offset + bytes;
         (offset, bytes)
@@ -179,12 +173,7 @@ impl Gaps {
         let cv = arrivals.cv;
         if cv <= 1.0 {
             let random = mean_ns * cv;
-            return Gaps {
-                short: Chance::new(1.0),
-                short_ns: random,
-                long_ns: random,
-                least_ns: mean_ns - random,
-            };
+            return Gaps { short: Chance::new(1.0), short_ns: random, long_ns: random, least_ns: mean_ns - random };
         }
         let square = cv * cv;
         let often = 0.5 * (1.0 + ((square - 1.0) / (square + 1.0)).sqrt());
@@ -197,11 +186,7 @@ impl Gaps {
     }
 
     fn draw(&self, rng: &mut Rng) -> f64 {
-        let mean = if self.short.hit(rng.next()) {
-            self.short_ns
-        } else {
-            self.long_ns
-        };
+        let mean = if self.short.hit(rng.next()) { self.short_ns } else { self.long_ns };
         self.least_ns + mean * rng.exponential()
     }
 }
@@ -213,7 +198,7 @@ struct Generator {
     sides: [Drawer; 2],
     scatter: Permutation,
     gaps: Option<Gaps>,
-    limit: u64,
+    space: Space,
     flush: u64,
     writes_since_flush: u64,
     now_ns: f64,
@@ -229,12 +214,7 @@ impl Generator {
         }
         if self.flush != 0 && self.writes_since_flush == self.flush {
             self.writes_since_flush = 0;
-            return Request {
-                at_ns,
-                op: Op::Flush,
-                offset: 0,
-                bytes: 0,
-            };
+            return Request { at_ns, op: Op::Flush, offset: 0, bytes: 0 };
         }
         let draw = self.rng.next();
         let op = match (self.reads.hit(draw), self.reads_or_trims.hit(draw)) {
@@ -244,13 +224,8 @@ impl Generator {
         };
         self.writes_since_flush += u64::from(op == Op::Write);
         let side = &mut self.sides[usize::from(op != Op::Read)];
-        let (offset, bytes) = side.draw(&mut self.rng, &self.scatter, self.limit);
-        Request {
-            at_ns,
-            op,
-            offset,
-            bytes,
-        }
+        let (offset, bytes) = side.draw(&mut self.rng, &self.scatter, self.space);
+        Request { at_ns, op, offset, bytes }
     }
 }
 

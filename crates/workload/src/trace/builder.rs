@@ -1,11 +1,11 @@
 //! Where parsed requests gather: devices get numbers, times a common start, order is restored.
 
+use super::names::Names;
 use super::options::OpenOptions;
 use super::{Record, Trace};
 use crate::error::WorkloadError;
 use crate::request::Op;
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 /// Larger trims are split; larger reads and writes are taken for a wrong unit.
 const BYTES_MAX: u64 = 1 << 31;
@@ -33,9 +33,7 @@ pub(super) struct Builder<'a> {
     start_ns: Option<i128>,
     ordered: bool,
     last_ns: i64,
-    devices: Vec<String>,
-    numbers: HashMap<String, u16>,
-    last_device: Option<u16>,
+    devices: Names,
     skipped: u64,
     first_skip: Option<String>,
     empty: u64,
@@ -55,9 +53,7 @@ impl<'a> Builder<'a> {
             start_ns: None,
             ordered: true,
             last_ns: i64::MIN,
-            devices: Vec::new(),
-            numbers: HashMap::new(),
-            last_device: None,
+            devices: Names::default(),
             skipped: 0,
             first_skip: None,
             empty: 0,
@@ -67,9 +63,7 @@ impl<'a> Builder<'a> {
 
     /// Whether as many requests are held as the options ask for.
     pub(super) fn full(&self) -> bool {
-        self.options
-            .limit
-            .is_some_and(|limit| self.records.len() as u64 >= limit)
+        self.options.limit.is_some_and(|limit| self.records.len() as u64 >= limit)
     }
 
     /// Reports a malformed line: skipped and counted if lenient, an error otherwise.
@@ -84,12 +78,7 @@ impl<'a> Builder<'a> {
 
     /// Adds a request, unless it is filtered away; the error says what is wrong with it.
     pub(super) fn push(&mut self, row: Row<'_>) -> Result<(), String> {
-        if self
-            .options
-            .device
-            .as_deref()
-            .is_some_and(|wanted| wanted != row.device.as_ref())
-        {
+        if self.options.device.as_deref().is_some_and(|wanted| wanted != row.device.as_ref()) {
             self.filtered += 1;
             self.device(&row.device)?;
             return Ok(());
@@ -101,22 +90,11 @@ impl<'a> Builder<'a> {
             self.empty += 1;
             return Ok(());
         }
-        if row
-            .offset
-            .checked_add(row.bytes)
-            .is_none_or(|end| end > 1 << 62)
-        {
-            return Err(format!(
-                "{} bytes at {} end beyond 2^62",
-                row.bytes, row.offset
-            ));
+        if row.offset.checked_add(row.bytes).is_none_or(|end| end > 1 << 62) {
+            return Err(format!("{} bytes at {} end beyond 2^62", row.bytes, row.offset));
         }
         if row.bytes > BYTES_MAX && row.op != Op::Trim {
-            return Err(format!(
-                "a {} of {} bytes; is the size in another unit?",
-                row.op.name(),
-                row.bytes
-            ));
+            return Err(format!("a {} of {} bytes; is the size in another unit?", row.op.name(), row.bytes));
         }
         if row.bytes / BYTES_MAX > 1 << 16 {
             return Err(format!("a trim of {} bytes", row.bytes));
@@ -141,35 +119,12 @@ impl<'a> Builder<'a> {
         self.ordered &= since >= self.last_ns;
         self.last_ns = since;
         self.times.push(since);
-        self.records.push(Record {
-            at_ns: 0,
-            offset,
-            bytes: bytes as u32,
-            device,
-            op: row.op,
-        });
+        self.records.push(Record { at_ns: 0, offset, bytes: bytes as u32, device, op: row.op });
         Ok(())
     }
 
     fn device(&mut self, name: &str) -> Result<u16, String> {
-        if let Some(last) = self
-            .last_device
-            .filter(|&n| self.devices[usize::from(n)] == name)
-        {
-            return Ok(last);
-        }
-        let number = match self.numbers.get(name) {
-            Some(number) => *number,
-            None => {
-                let number = u16::try_from(self.devices.len())
-                    .map_err(|_| "more than 65536 devices; filter by device".to_owned())?;
-                self.devices.push(name.to_owned());
-                self.numbers.insert(name.to_owned(), number);
-                number
-            }
-        };
-        self.last_device = Some(number);
-        Ok(number)
+        u16::try_from(self.devices.number(name)).map_err(|_| "more than 65536 devices; filter by device".to_owned())
     }
 
     /// The finished trace.
@@ -178,10 +133,7 @@ impl<'a> Builder<'a> {
     /// If no request is left, with the reason.
     pub(super) fn finish(mut self) -> Result<Trace, WorkloadError> {
         if self.records.is_empty() {
-            return Err(WorkloadError::Empty {
-                file: self.file.clone(),
-                why: self.why_empty(),
-            });
+            return Err(WorkloadError::Empty { file: self.file.clone(), why: self.why_empty() });
         }
         self.order();
         let devices = match &self.options.device {
@@ -190,21 +142,17 @@ impl<'a> Builder<'a> {
                 self.notes.push(format!(
                     "only device {only}: {} requests of {} other devices left out",
                     self.filtered,
-                    self.devices.len() - 1
+                    self.devices.list().len() - 1
                 ));
                 vec![only.clone()]
             }
-            None => self.devices,
+            None => self.devices.list().to_vec(),
         };
         if self.empty > 0 {
-            self.notes
-                .push(format!("{} requests of zero bytes left out", self.empty));
+            self.notes.push(format!("{} requests of zero bytes left out", self.empty));
         }
         if let Some(first) = &self.first_skip {
-            self.notes.push(format!(
-                "{} malformed lines or records skipped; the first: {first}",
-                self.skipped
-            ));
+            self.notes.push(format!("{} malformed lines or records skipped; the first: {first}", self.skipped));
         }
         Ok(Trace {
             name: self.file,
@@ -224,11 +172,7 @@ impl<'a> Builder<'a> {
             record.at_ns = if self.timed { (time - start) as u64 } else { 0 };
         }
         if !self.ordered && self.timed {
-            let late = self
-                .records
-                .windows(2)
-                .filter(|w| w[1].at_ns < w[0].at_ns)
-                .count();
+            let late = self.records.windows(2).filter(|w| w[1].at_ns < w[0].at_ns).count();
             self.notes.push(format!(
                 "times go back at {late} places; requests are put in order of time, equal times in file order"
             ));
@@ -239,19 +183,16 @@ impl<'a> Builder<'a> {
     fn why_empty(&self) -> String {
         match (&self.options.device, self.filtered) {
             (Some(device), 1..) => {
-                let some: Vec<&str> = self.devices.iter().take(20).map(String::as_str).collect();
+                let some: Vec<&str> = self.devices.list().iter().take(20).map(String::as_str).collect();
                 format!(
                     "no request is of device {device}; the file has {} devices: {}",
-                    self.devices.len(),
+                    self.devices.list().len(),
                     some.join(", ")
                 )
             }
             _ if self.skipped > 0 => {
                 let first = self.first_skip.as_deref().unwrap_or_default();
-                format!(
-                    "all {} lines or records are malformed; the first: {first}",
-                    self.skipped
-                )
+                format!("all {} lines or records are malformed; the first: {first}", self.skipped)
             }
             _ if self.empty > 0 => format!("all {} requests have zero bytes", self.empty),
             _ => "there are none in it".to_owned(),
