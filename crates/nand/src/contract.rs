@@ -133,4 +133,17 @@ pub trait Nand {
     /// # Errors
     /// [`crate::Law::SpareReprogram`] if the device cannot, or not again, or a zero would become a one.
     fn reprogram_spare(&mut self, ppn: Ppn, spare: &Spare) -> Result<(), NandError>;
+
+    /// Bits that the ECC corrected in the last page read; many mean that the page should be moved
+    /// before it becomes uncorrectable. Devices that cannot tell answer 0.
+    fn corrected_bits(&self) -> u32 {
+        0
+    }
+}
+
+/// A device that can be copied as it is now, sharing contents until either copy changes them.
+pub trait Snapshot {
+    /// The copy. Takes `&mut self` because what was this device's alone becomes shared.
+    #[must_use]
+    fn snapshot(&mut self) -> Self;
 }

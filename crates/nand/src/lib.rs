@@ -15,13 +15,17 @@ pub mod addr;
 pub mod contract;
 pub mod error;
 pub mod geometry;
+#[cfg(feature = "std")]
+pub mod image;
 mod laws;
+pub mod mem;
 pub mod sim;
 pub mod spare;
 
 pub use addr::{BlockId, Lpn, Ppn};
-pub use contract::{Nand, Payload, Stamp};
+pub use contract::{Nand, Payload, Snapshot, Stamp};
 pub use error::{Law, NandError};
 pub use geometry::{Capabilities, Dimensions, Geometry, GeometryError, ProgramOrder, Timing};
+pub use mem::MemNand;
 pub use sim::SimNand;
 pub use spare::{PageKind, Spare};

@@ -11,7 +11,7 @@ mod cell;
 mod slab;
 
 use crate::addr::{BlockId, Lpn, Ppn};
-use crate::contract::{Nand, Stamp};
+use crate::contract::{Nand, Snapshot, Stamp};
 use crate::error::{Law, NandError};
 use crate::geometry::{Capabilities, Geometry};
 use crate::laws::{self, BlockState, illegal, illegal_block};
@@ -245,6 +245,12 @@ impl SimNand {
             Body::Bytes(bytes) => Content::Same(Arc::clone(bytes)),
         };
         self.put_any("copy", to, content, spare)
+    }
+}
+
+impl Snapshot for SimNand {
+    fn snapshot(&mut self) -> Self {
+        Self::snapshot(self)
     }
 }
 
