@@ -1,1 +1,4 @@
+//! `openftl`
+mod report;
+mod units;
 fn main() {}
