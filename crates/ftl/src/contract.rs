@@ -51,6 +51,12 @@ pub enum FtlError {
         /// Blocks in the device.
         blocks: u32,
     },
+    /// The page's only copy became uncorrectable while it was being moved.
+    #[error("{lpn} is lost: its only copy became uncorrectable; writing it again makes it readable")]
+    Lost {
+        /// The logical page.
+        lpn: Lpn,
+    },
     /// A flash-resident structure does not read as it was written.
     #[error("{structure} at {ppn} is damaged: {reason}")]
     Damaged {

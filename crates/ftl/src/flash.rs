@@ -241,6 +241,15 @@ impl<N: Nand> Flash<N> {
         self.nand.read_spare(ppn)
     }
 
+    /// The spare area of a page that is about to be read or copied, and comes with it: not counted.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[inline]
+    pub fn spare_of_read(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError> {
+        self.nand.read_spare(ppn)
+    }
+
     /// [`Nand::program`], counted.
     ///
     /// # Errors

@@ -12,9 +12,13 @@ extern crate std;
 
 pub mod config;
 pub mod contract;
+pub mod engine;
 pub mod flash;
 pub mod ftls;
+pub mod mapping;
+pub mod placement;
 pub mod validity;
+pub mod victim;
 
 pub use config::{Config, GeckoOptions};
 pub use contract::{Ftl, FtlError, RamItem, RamReport};

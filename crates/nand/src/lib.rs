@@ -14,6 +14,7 @@ extern crate std;
 pub mod addr;
 pub mod contract;
 pub mod error;
+pub mod faults;
 pub mod geometry;
 #[cfg(feature = "std")]
 pub mod image;
@@ -25,6 +26,7 @@ pub mod spare;
 pub use addr::{BlockId, Lpn, Ppn};
 pub use contract::{Nand, Payload, Snapshot, Stamp};
 pub use error::{Law, NandError};
+pub use faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty, Pairing};
 pub use geometry::{Capabilities, Dimensions, Geometry, GeometryError, ProgramOrder, Timing};
 pub use mem::MemNand;
 pub use sim::SimNand;

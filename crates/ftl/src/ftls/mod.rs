@@ -1,6 +1,9 @@
 //! The table of flash translation layers. One file and one row each; help, documentation, law tests
 //! and benchmarks follow from the rows.
 
+mod dftl;
+mod page;
+
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError};
 use crate::flash::Flash;
@@ -20,18 +23,21 @@ pub struct Info {
     pub cached: bool,
 }
 
+/// Makes an empty disk of a device; see [`Entry::format`].
+pub type Format<N> = fn(Flash<N>, &Config) -> Result<Box<dyn Ftl<N>>, FtlError>;
+
 /// A row of the table: an FTL over one kind of device.
 pub struct Entry<N: Nand> {
     /// What is known of it.
     pub info: Info,
     /// Erases the device as far as needed and makes an empty disk of it.
-    pub format: fn(Flash<N>, &Config) -> Result<Box<dyn Ftl<N>>, FtlError>,
+    pub format: Format<N>,
 }
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 0] {
-    []
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 2] {
+    [page::entry(), dftl::entry()]
 }
 
 /// The row with this name.

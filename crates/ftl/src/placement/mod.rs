@@ -29,7 +29,7 @@ pub trait Placement {
 }
 
 /// A row of the table.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Its name on the command line.
     pub name: &'static str,

@@ -81,6 +81,12 @@ impl PageSet {
         self.words.iter().map(|w| w.count_ones()).sum()
     }
 
+    /// Bytes of RAM held.
+    #[must_use]
+    pub fn ram_bytes(&self) -> usize {
+        self.words.capacity() * size_of::<u64>()
+    }
+
     /// The set as words of 64 pages, lowest page first.
     #[inline]
     pub fn words_mut(&mut self) -> &mut [u64] {
@@ -92,6 +98,14 @@ impl PageSet {
 ///
 /// Pages of the store itself are reported to [`MetaStore::discard`], never to [`Validity::invalidate`].
 pub trait Validity {
+    /// Whether pages of metadata that die are reported to [`Validity::invalidate`] too. If not, only their owner knows
+    /// whether they live.
+    const TRACKS_METADATA: bool;
+
+    /// Whether reports wait in RAM, so that after power loss they have to be found again by comparing
+    /// translation pages with their predecessors (GeckoFTL, C.2.2), which must stay readable until then.
+    const BUFFERED: bool;
+
     /// Says that a page is dead. It is told once for each time the page was programmed.
     ///
     /// # Errors

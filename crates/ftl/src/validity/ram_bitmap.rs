@@ -81,6 +81,9 @@ impl RamBitmap {
 }
 
 impl Validity for RamBitmap {
+    const TRACKS_METADATA: bool = true;
+    const BUFFERED: bool = false;
+
     #[inline]
     fn invalidate<S: MetaStore>(&mut self, _: &mut S, ppn: Ppn) -> Result<(), FtlError> {
         self.mark(ppn);

@@ -20,6 +20,7 @@ pub trait Victim {
     fn page_died(&mut self, block: BlockId, valid: u32);
 
     /// The candidate to collect next, with its live pages; it stays a candidate until [`Victim::removed`].
+    /// Never a block in which every page lives, unless all candidates are so: collecting it would gain nothing.
     fn pick(&mut self) -> Option<Choice>;
 
     /// A block is no candidate any more.
@@ -39,7 +40,7 @@ pub struct Choice {
 }
 
 /// A row of the table.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Its name on the command line.
     pub name: &'static str,

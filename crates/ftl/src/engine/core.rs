@@ -1,0 +1,235 @@
+//! Flash and space together: programming the next page of a stream, whatever fails.
+
+use super::space::{Slot, Space};
+use crate::contract::FtlError;
+use crate::flash::{Flash, Purpose};
+use crate::placement::Stream;
+use crate::validity::{MetaStore, Validity};
+use alloc::vec::Vec;
+use nand::{BlockId, Lpn, Nand, NandError, PageKind, Ppn, Spare};
+
+/// A device, the state of its blocks, and the order of its programs.
+pub struct Core<N> {
+    /// The device behind its accounting layer.
+    pub flash: Flash<N>,
+    /// The state of its blocks.
+    pub space: Space,
+    /// The sequence number that the next program carries.
+    pub seq: u64,
+    /// Blocks that hold translation pages which recovery may still have to read.
+    pub pins: Pins,
+}
+
+/// Blocks that must not be erased until the validity store has made its reports durable (GeckoFTL, C.2.2).
+#[derive(Debug, Default)]
+pub struct Pins {
+    blocks: Vec<BlockId>,
+    flushes: u64,
+}
+
+impl Pins {
+    /// Room for as many blocks as may hold metadata.
+    #[must_use]
+    pub fn with_capacity(blocks: u32) -> Self {
+        Self { blocks: Vec::with_capacity(blocks as usize), flushes: 0 }
+    }
+
+    /// Forgets pins that a flush of the store, the `flushes`-th, has made needless.
+    fn refresh(&mut self, flushes: u64) {
+        if flushes != self.flushes {
+            self.blocks.clear();
+            self.flushes = flushes;
+        }
+    }
+
+    fn pin(&mut self, block: BlockId, flushes: u64) {
+        self.refresh(flushes);
+        if !self.blocks.contains(&block) {
+            self.blocks.push(block);
+        }
+    }
+
+    /// Whether a block is pinned after the store's `flushes`-th flush.
+    pub fn holds(&mut self, block: BlockId, flushes: u64) -> bool {
+        self.refresh(flushes);
+        self.blocks.contains(&block)
+    }
+
+    /// Bytes of RAM held.
+    #[must_use]
+    pub fn ram_bytes(&self) -> u64 {
+        (self.blocks.capacity() * size_of::<BlockId>()) as u64
+    }
+}
+
+/// Where a page came from and what it is: what a move keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    /// The page to move.
+    pub ppn: Ppn,
+    /// Its spare area.
+    pub spare: Spare,
+}
+
+impl<N: Nand> Core<N> {
+    /// The error for a device on which nothing is left to collect.
+    #[cold]
+    pub fn no_space(&self) -> FtlError {
+        FtlError::NoSpace { bad_blocks: self.space.bad_blocks(), blocks: self.space.geometry().blocks() }
+    }
+
+    #[inline]
+    fn spare(&mut self, slot: Slot, kind: PageKind, tag: u32, aux: u32) -> Spare {
+        let seq = self.seq;
+        self.seq += 1;
+        Spare { kind, tag, seq, erase_count: slot.erase_count, erased_at: slot.erased_at, aux }
+    }
+
+    /// Books the outcome of a program: `Some(page)` if it worked, `None` if another page has to be tried.
+    #[inline]
+    fn settle(&mut self, slot: Slot, outcome: Result<(), NandError>) -> Result<Option<Ppn>, FtlError> {
+        match outcome {
+            Ok(()) => {
+                self.space.page_born(slot.ppn);
+                Ok(Some(slot.ppn))
+            }
+            Err(NandError::ProgramFailed { ppn }) => {
+                self.space.abandon(self.space.geometry().block_of(ppn));
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes a page of host data to the next page of a stream.
+    ///
+    /// # Errors
+    /// Those of the device, except failed programs: another block is tried.
+    #[inline]
+    pub fn program(&mut self, stream: Stream, lpn: Lpn, data: &N::Payload) -> Result<Ppn, FtlError> {
+        loop {
+            let Some(slot) = self.space.next_host_page(stream) else { return Err(self.no_space()) };
+            let spare = self.spare(slot, PageKind::User, lpn.0, 0);
+            let outcome = self.flash.program(Purpose::Host, slot.ppn, data, &spare);
+            if let Some(ppn) = self.settle(slot, outcome)? {
+                return Ok(ppn);
+            }
+        }
+    }
+
+    /// Moves a page of host data to the next page of a stream. The old copy's count of live pages is left to the caller.
+    ///
+    /// # Errors
+    /// [`NandError::Uncorrectable`] about `origin` if it cannot be read; else as [`Core::program`].
+    #[inline]
+    pub fn move_host_page(&mut self, purpose: Purpose, stream: Stream, origin: Origin) -> Result<Ppn, FtlError> {
+        loop {
+            let Some(slot) = self.space.next_host_page(stream) else { return Err(self.no_space()) };
+            let spare = self.spare(slot, PageKind::User, origin.spare.tag, origin.spare.aux);
+            let outcome = self.flash.copy(purpose, origin.ppn, slot.ppn, &spare);
+            if let Some(ppn) = self.settle(slot, outcome)? {
+                return Ok(ppn);
+            }
+        }
+    }
+
+    /// Moves a page of metadata to the next page of its kind. Otherwise as [`Core::move_host_page`].
+    ///
+    /// # Errors
+    /// As [`Core::move_host_page`].
+    pub fn move_metadata_page(&mut self, purpose: Purpose, origin: Origin) -> Result<(Ppn, Spare), FtlError> {
+        loop {
+            let Some(slot) = self.space.next_metadata_page(origin.spare.kind) else { return Err(self.no_space()) };
+            let spare = self.spare(slot, origin.spare.kind, origin.spare.tag, origin.spare.aux);
+            let outcome = self.flash.copy(purpose, origin.ppn, slot.ppn, &spare);
+            if let Some(ppn) = self.settle(slot, outcome)? {
+                return Ok((ppn, spare));
+            }
+        }
+    }
+
+    /// Writes a page of metadata to the next page of its kind.
+    ///
+    /// # Errors
+    /// As [`Core::program`].
+    pub fn program_metadata(
+        &mut self,
+        purpose: Purpose,
+        kind: PageKind,
+        tag: u32,
+        aux: u32,
+        data: &[u8],
+    ) -> Result<Ppn, FtlError> {
+        loop {
+            let Some(slot) = self.space.next_metadata_page(kind) else { return Err(self.no_space()) };
+            let spare = self.spare(slot, kind, tag, aux);
+            let outcome = self.flash.program_meta(purpose, slot.ppn, data, &spare);
+            if let Some(ppn) = self.settle(slot, outcome)? {
+                return Ok(ppn);
+            }
+        }
+    }
+}
+
+impl<N: Nand> MetaStore for Core<N> {
+    fn page_bytes(&self) -> usize {
+        self.space.geometry().page_bytes() as usize
+    }
+
+    fn blocks(&self) -> u32 {
+        self.space.geometry().blocks()
+    }
+
+    fn pages_per_block(&self) -> u32 {
+        self.space.geometry().pages_per_block()
+    }
+
+    fn append(&mut self, purpose: Purpose, tag: u32, aux: u32, data: &[u8]) -> Result<Ppn, FtlError> {
+        self.program_metadata(purpose, PageKind::Validity, tag, aux, data)
+    }
+
+    fn fetch(&mut self, purpose: Purpose, ppn: Ppn, out: &mut [u8]) -> Result<Spare, FtlError> {
+        Ok(self.flash.read_meta(purpose, ppn, out)?)
+    }
+
+    fn discard(&mut self, ppn: Ppn) {
+        self.space.page_died(ppn);
+    }
+
+    fn next_seq(&self) -> u64 {
+        self.seq
+    }
+}
+
+/// What a mapping may do besides keeping entries: use flash, and say which pages died.
+pub struct Context<'a, N, V> {
+    /// Flash and space.
+    pub core: &'a mut Core<N>,
+    /// The page-validity store.
+    pub validity: &'a mut V,
+}
+
+impl<N: Nand, V: Validity> Context<'_, N, V> {
+    /// A page of host data died.
+    ///
+    /// # Errors
+    /// Those of the device, if the validity store wrote.
+    #[inline]
+    pub fn page_died(&mut self, ppn: Ppn) -> Result<(), FtlError> {
+        self.core.space.page_died(ppn);
+        self.validity.invalidate(self.core, ppn)
+    }
+
+    /// A translation page was replaced; the old one may still be needed by recovery.
+    ///
+    /// # Errors
+    /// Those of the device, if the validity store wrote.
+    pub fn translation_page_died(&mut self, ppn: Ppn) -> Result<(), FtlError> {
+        self.core.space.page_died(ppn);
+        if V::BUFFERED {
+            let block = self.core.space.geometry().block_of(ppn);
+            self.core.pins.pin(block, self.validity.flushes());
+        }
+        if V::TRACKS_METADATA { self.validity.invalidate(self.core, ppn) } else { Ok(()) }
+    }
+}

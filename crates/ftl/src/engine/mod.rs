@@ -1,0 +1,5 @@
+//! The engines: what turns parts into an FTL.
+
+pub mod core;
+pub mod page;
+pub mod space;

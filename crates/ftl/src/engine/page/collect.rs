@@ -1,0 +1,206 @@
+//! The collector of every page-mapped FTL.
+//!
+//! 1. A victim is picked: a metadata block in which nothing lives, else metadata beyond its limit,
+//!    else what the victim policy says.
+//! 2. The validity store is asked which of its pages are dead.
+//! 3. *Before anything moves*, the live pages are settled: spare areas say whose they are, and the mapping
+//!    or the store says whether it still holds them. Moving a page can synchronise a translation
+//!    page, which reports dead pages, also of this very victim; the list is not affected (GeckoFTL's paper is silent on
+//!    this).
+//! 4. Each live page is copied to the next page of a stream and its new place recorded.
+//! 5. The block is erased, then the validity store is told.
+//!
+//! Power loss before step 5 leaves two copies of a page, of which the one with the larger sequence
+//! number counts; power loss between erase and report leaves a block without live pages.
+
+use super::{Core, LOST, Lpn, Mapping, Nand, NandError, Origin, PageFtl, Purpose, Validity};
+use crate::contract::FtlError;
+use crate::engine::core::Context;
+use crate::victim::Choice;
+use nand::{BlockId, PageKind};
+
+/// What a collection is for: the purpose of moving pages of a kind, and of erasing their blocks.
+const fn purpose_of(kind: PageKind) -> Purpose {
+    match kind {
+        PageKind::User => Purpose::Gc,
+        PageKind::Translation => Purpose::TranslationGc,
+        PageKind::Validity | PageKind::Checkpoint => Purpose::ValidityGc,
+    }
+}
+
+impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
+    /// Collects until enough blocks are free.
+    #[inline(never)]
+    pub(super) fn make_space(&mut self) -> Result<(), FtlError> {
+        let mut left = 4 * self.core.space.geometry().blocks();
+        while self.core.space.free_blocks() < self.reserve_blocks {
+            left -= 1;
+            if left == 0 || !self.collect_one()? {
+                return Err(self.core.no_space());
+            }
+        }
+        Ok(())
+    }
+
+    /// Collects one block; `false` if no block has anything to gain.
+    pub(super) fn collect_one(&mut self) -> Result<bool, FtlError> {
+        if let Some(choice) = self.metadata_victim()? {
+            self.collect(choice.block)?;
+            return Ok(true);
+        }
+        let pages = self.core.space.geometry().pages_per_block();
+        loop {
+            match self.core.space.pick() {
+                Some(Choice { block, valid }) if valid < pages => {
+                    self.collect(block)?;
+                    return Ok(true);
+                }
+                _ => {
+                    let mut ctx = Context { core: &mut self.core, validity: &mut self.validity };
+                    if !self.mapping.reveal(&mut ctx)? {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The metadata block to collect, if metadata is held apart: one in which nothing lives, or the
+    /// emptiest if there are more blocks than the limit, so that one cold page cannot pin a block for ever.
+    fn metadata_victim(&mut self) -> Result<Option<Choice>, FtlError> {
+        let Some(choice) = self.core.space.pick_metadata() else { return Ok(None) };
+        let over = self.core.space.metadata_blocks() > self.metadata_limit;
+        if choice.valid > 0 && !over {
+            return Ok(None);
+        }
+        if self.core.pins.holds(choice.block, self.validity.flushes()) {
+            if !over {
+                return Ok(None);
+            }
+            self.validity.flush(&mut self.core)?;
+            return Ok(self.core.space.pick_metadata());
+        }
+        Ok(Some(choice))
+    }
+
+    fn collect(&mut self, victim: BlockId) -> Result<(), FtlError> {
+        self.core.space.begin_collecting(victim);
+        let moved = self.empty(victim);
+        match moved {
+            Ok(erase_count) => self.release(victim, erase_count),
+            Err(error) => {
+                self.core.space.cancel_collecting(victim);
+                Err(error)
+            }
+        }
+    }
+
+    /// Moves every live page out of a block; answers how often the block had been erased.
+    fn empty(&mut self, victim: BlockId) -> Result<u32, FtlError> {
+        let kind = self.core.space.kind(victim);
+        let purpose = purpose_of(kind);
+        self.dead.clear();
+        if self.core.space.valid(victim) == 0 {
+            let first = self.core.space.geometry().page_at(victim, 0);
+            let spare = self.core.flash.read_spare(Purpose::Wear, first);
+            return Ok(spare.ok().flatten().map_or(0, |spare| spare.erase_count));
+        }
+        if kind == PageKind::User || V::TRACKS_METADATA {
+            self.validity.query(&mut self.core, victim, &mut self.dead)?;
+        }
+        let erase_count = self.find_live(victim, kind, purpose)?;
+        for index in 0..self.live.len() {
+            let origin = self.live[index];
+            if kind == PageKind::User {
+                self.move_host_page(purpose, origin)?;
+            } else {
+                let (to, spare) = self.core.move_metadata_page(purpose, origin)?;
+                match kind {
+                    PageKind::Translation => self.mapping.page_moved(to, &spare),
+                    _ => self.validity.moved(origin.ppn, to, &spare),
+                }
+                self.core.space.page_died(origin.ppn);
+            }
+        }
+        Ok(erase_count)
+    }
+
+    /// Lists the live pages of a block, before any of them moves.
+    ///
+    /// The spare area comes with the page that is read to be moved; only a page that turns out not to
+    /// live costs a read of its spare area alone, and where the store cannot know, every page does.
+    fn find_live(&mut self, victim: BlockId, kind: PageKind, purpose: Purpose) -> Result<u32, FtlError> {
+        let geometry = *self.core.space.geometry();
+        let asks = M::LAZY || (kind != PageKind::User && !V::TRACKS_METADATA);
+        self.live.clear();
+        let mut erase_count = 0;
+        for offset in 0..geometry.pages_per_block() {
+            if self.dead.contains(offset) {
+                continue;
+            }
+            let ppn = geometry.page_at(victim, offset);
+            let spare =
+                if asks { self.core.flash.read_spare(purpose, ppn) } else { self.core.flash.spare_of_read(ppn) };
+            let Some(spare) = Self::readable(spare)? else { continue };
+            erase_count = spare.erase_count;
+            let lives = match spare.kind {
+                PageKind::User => !self.mapping.superseded(Lpn(spare.tag), ppn),
+                PageKind::Translation => self.mapping.owns(ppn, &spare),
+                PageKind::Validity | PageKind::Checkpoint => self.validity.owns(ppn, &spare),
+            };
+            if lives {
+                self.live.push(Origin { ppn, spare });
+            }
+        }
+        Ok(erase_count)
+    }
+
+    /// A spare area, or `None` if the page holds nothing that could live: never programmed, or its program failed.
+    fn readable(spare: Result<Option<nand::Spare>, NandError>) -> Result<Option<nand::Spare>, FtlError> {
+        match spare {
+            Ok(spare) => Ok(spare),
+            Err(NandError::Uncorrectable { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    #[inline]
+    fn move_host_page(&mut self, purpose: Purpose, origin: Origin) -> Result<(), FtlError> {
+        let lpn = Lpn(origin.spare.tag);
+        let stream = self.placement.migrated(lpn);
+        let to = match self.core.move_host_page(purpose, stream, origin) {
+            Ok(to) => to,
+            Err(FtlError::Nand(NandError::Uncorrectable { ppn })) if ppn == origin.ppn => LOST,
+            Err(error) => return Err(error),
+        };
+        self.core.space.page_died(origin.ppn);
+        let mut ctx = Context { core: &mut self.core, validity: &mut self.validity };
+        self.mapping.moved(&mut ctx, lpn, origin.ppn, to)
+    }
+
+    /// Erases a block that was emptied, or retires it.
+    fn release(&mut self, block: BlockId, erase_count: u32) -> Result<(), FtlError> {
+        let Core { flash, space, .. } = &mut self.core;
+        let kind = space.kind(block);
+        let erased = if space.has_failed(block) {
+            Err(NandError::EraseFailed { block })
+        } else {
+            flash.erase(purpose_of(kind), block)
+        };
+        match erased {
+            Ok(()) => space.erased(block, erase_count.saturating_add(1)),
+            Err(NandError::EraseFailed { .. }) => {
+                flash.nand_mut().mark_bad(block)?;
+                space.retired(block);
+            }
+            Err(error) => {
+                space.cancel_collecting(block);
+                return Err(error.into());
+            }
+        }
+        if kind == PageKind::User || V::TRACKS_METADATA {
+            self.validity.erased(&mut self.core, block)?;
+        }
+        Ok(())
+    }
+}

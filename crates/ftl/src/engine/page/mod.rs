@@ -1,0 +1,278 @@
+//! The page engine: every page-mapped FTL is this, over its mapping and its validity store.
+//!
+//! A write's journey:
+//! 1. If blocks are short, victims are collected until they are not ([`collect`]).
+//! 2. Placement picks a stream; the core programs the stream's next page with its spare area.
+//! 3. The mapping records where the page is and reports the copy that died.
+//! 4. Work that the mapping owes (a checkpoint) is done in bounded pieces.
+//!
+//! The page is on flash before the mapping knows of it, so that a cut between the two leaves the
+//! old copy mapped and the new one to be found by its sequence number.
+
+mod check;
+mod collect;
+
+use super::core::{Context, Core, Origin, Pins};
+use super::space::{Space, SpaceOptions};
+use crate::config::Config;
+use crate::contract::{Ftl, FtlError, RamItem, RamReport};
+use crate::flash::{Flash, Purpose};
+use crate::mapping::{LOST, Mapping, is_page};
+use crate::placement::{self, Placement};
+use crate::validity::{PageSet, Validity};
+use crate::victim;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use nand::{BlockId, Geometry, Lpn, Nand, NandError, Payload, Ppn};
+
+/// What makes one page-mapped FTL differ from another, beside its parts.
+#[derive(Clone, Copy, Debug)]
+pub struct PageOptions {
+    /// The FTL's name, for errors.
+    pub name: &'static str,
+    /// Never collect metadata: erase its blocks once no page in them lives (GeckoFTL, section 4.2).
+    pub metadata_apart: bool,
+}
+
+/// A page-mapped FTL.
+pub struct PageFtl<N: Nand, M, V> {
+    core: Core<N>,
+    mapping: M,
+    validity: V,
+    placement: Box<dyn Placement>,
+    logical_pages: u32,
+    /// Collect before a write while fewer blocks than this are free.
+    reserve_blocks: u32,
+    /// Collect when idle while fewer blocks than this are free.
+    idle_blocks: u32,
+    /// Metadata blocks beyond which metadata is collected although it is held apart.
+    metadata_limit: u32,
+    dead: PageSet,
+    live: Vec<Origin>,
+}
+
+/// Blocks that an engine needs beside those that host data fills.
+#[derive(Clone, Copy, Debug)]
+struct Overhead {
+    reserve: u32,
+    active: u32,
+    metadata: u32,
+}
+
+impl Overhead {
+    fn of<M: Mapping, V: Validity>(g: &Geometry, host_streams: u32, lanes: u32, mapping: &M, validity: &V) -> Self {
+        let pages = g.pages_per_block();
+        let footprint = mapping.footprint_pages() + validity.footprint_pages();
+        let translation =
+            if mapping.footprint_pages() > 0 { (pages + mapping.reserve_pages()).div_ceil(pages) + 1 } else { 0 };
+        let log = if validity.footprint_pages() > 0 { (2 * validity.reserve_pages()).div_ceil(pages) + 1 } else { 0 };
+        let metadata_streams = u32::from(mapping.footprint_pages() > 0) + u32::from(validity.footprint_pages() > 0);
+        Self {
+            reserve: lanes + 2 + translation + log,
+            active: host_streams * lanes + metadata_streams,
+            metadata: if footprint > 0 { 2 * footprint.div_ceil(pages) + metadata_streams } else { 0 },
+        }
+    }
+
+    /// Whether so many logical pages fit a device with so many usable blocks; if not, why not.
+    fn check(&self, g: &Geometry, logical_pages: u32, usable: u32) -> Result<(), String> {
+        let data = logical_pages.div_ceil(g.pages_per_block());
+        let work = self.reserve + self.active + self.metadata + 1;
+        if logical_pages > 0 && u64::from(data) + u64::from(work) <= u64::from(usable) {
+            return Ok(());
+        }
+        let most = usable.saturating_sub(work) * g.pages_per_block();
+        Err(format!(
+            "{logical_pages} logical pages need {data} blocks of data and {work} to work in, but {usable} of {} blocks are \
+             usable; ask for 1 to {most} logical pages, or use fewer lanes or a larger device",
+            g.blocks()
+        ))
+    }
+}
+
+impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
+    /// Makes an empty disk of a device: every block that is not bad is erased, whatever it seems to hold,
+    /// because a page torn by power loss can read as erased.
+    ///
+    /// # Errors
+    /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for, or the configuration names a
+    /// policy that does not exist.
+    pub fn format(
+        mut flash: Flash<N>,
+        config: &Config,
+        options: PageOptions,
+        mapping: M,
+        validity: V,
+    ) -> Result<Self, FtlError> {
+        let refuse = |reason: String| FtlError::Unsupported { ftl: options.name, reason };
+        let victim = victim::find(config.victim)
+            .ok_or_else(|| refuse(format!("there is no victim policy '{}'", config.victim)))?;
+        let placement = placement::find(config.placement)
+            .ok_or_else(|| refuse(format!("there is no placement policy '{}'", config.placement)))?;
+        let placement = (placement.make)(config.logical_pages);
+        let geometry = *flash.nand().geometry();
+        if geometry.pages_per_block() > u32::from(u16::MAX) {
+            return Err(refuse(format!("blocks of {} pages exceed 65535", geometry.pages_per_block())));
+        }
+        let lanes = config.lanes.clamp(1, geometry.dies());
+        let space_options =
+            SpaceOptions { host_streams: placement.streams(), lanes, victim, metadata_apart: options.metadata_apart };
+        let overhead = Overhead::of(&geometry, u32::from(placement.streams()), lanes, &mapping, &validity);
+        let blocks = || (0..geometry.blocks()).map(BlockId);
+        let usable = blocks().filter(|&block| !flash.nand().is_bad(block)).count() as u32;
+        overhead.check(&geometry, config.logical_pages, usable).map_err(refuse)?;
+        for block in blocks() {
+            if !flash.nand().is_bad(block) {
+                match flash.erase(Purpose::Recovery, block) {
+                    Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
+                    outcome => outcome?,
+                }
+            }
+        }
+        let mut space = Space::new(flash.nand(), space_options);
+        let idle_blocks = overhead.reserve + (geometry.blocks() / 64).max(2);
+        space.reserve_free(idle_blocks as usize + 2);
+        let pins = if V::BUFFERED { overhead.metadata + overhead.reserve } else { 0 };
+        let limit = overhead.metadata + u32::from(options.metadata_apart);
+        Ok(Self {
+            core: Core { flash, space, seq: 1, pins: Pins::with_capacity(pins) },
+            mapping,
+            validity,
+            placement,
+            logical_pages: config.logical_pages,
+            reserve_blocks: overhead.reserve,
+            idle_blocks,
+            metadata_limit: limit,
+            dead: PageSet::new(geometry.pages_per_block()),
+            live: Vec::with_capacity(geometry.pages_per_block() as usize),
+        })
+    }
+
+    #[inline]
+    fn parts(&mut self) -> (Context<'_, N, V>, &mut M) {
+        (Context { core: &mut self.core, validity: &mut self.validity }, &mut self.mapping)
+    }
+
+    #[inline]
+    fn check_range(&self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
+        let logical_pages = self.logical_pages;
+        if u64::from(lpn.0) + u64::from(count) <= u64::from(logical_pages) {
+            Ok(())
+        } else {
+            Err(FtlError::OutOfRange { lpn, count, logical_pages })
+        }
+    }
+
+    /// Does what is owed before the mapping may change.
+    #[inline]
+    fn prepare(&mut self) -> Result<(), FtlError> {
+        if self.core.space.free_blocks() < self.reserve_blocks {
+            self.make_space()?;
+        }
+        while self.mapping.due() {
+            let (mut ctx, mapping) = self.parts();
+            mapping.maintain(&mut ctx)?;
+            if self.core.space.free_blocks() < self.reserve_blocks {
+                self.make_space()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
+    fn logical_pages(&self) -> u32 {
+        self.logical_pages
+    }
+
+    fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
+        self.check_range(lpn, 1)?;
+        self.prepare()?;
+        let (mut ctx, mapping) = self.parts();
+        let ppn = mapping.lookup(&mut ctx, lpn)?;
+        if is_page(ppn) {
+            self.core.flash.read(Purpose::Host, ppn, out)?;
+            return Ok(());
+        }
+        out.clear();
+        if ppn == LOST { Err(FtlError::Lost { lpn }) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
+        self.check_range(lpn, 1)?;
+        self.prepare()?;
+        let stream = self.placement.host(lpn);
+        let ppn = self.core.program(stream, lpn, data)?;
+        let (mut ctx, mapping) = self.parts();
+        mapping.record(&mut ctx, lpn, ppn)
+    }
+
+    fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
+        self.check_range(lpn, count)?;
+        for lpn in lpn.0..lpn.0 + count {
+            self.prepare()?;
+            let (mut ctx, mapping) = self.parts();
+            if mapping.lookup(&mut ctx, Lpn(lpn))?.is_some() {
+                mapping.record(&mut ctx, Lpn(lpn), Ppn::NONE)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing to do: a completed write is on flash with a spare area that says what it is.
+    fn flush(&mut self) -> Result<(), FtlError> {
+        Ok(())
+    }
+
+    fn idle(&mut self) -> Result<bool, FtlError> {
+        if self.core.space.free_blocks() >= self.idle_blocks {
+            return Ok(false);
+        }
+        self.collect_one()
+    }
+
+    #[inline]
+    fn hint(&self, lpns: &[Lpn]) {
+        let mut near = [Ppn::NONE; 64];
+        for chunk in lpns.chunks(near.len()) {
+            for (ppn, lpn) in near.iter_mut().zip(chunk) {
+                *ppn = self.mapping.hint(*lpn);
+            }
+            for ppn in near.iter().take(chunk.len()).filter(|ppn| is_page(**ppn)) {
+                self.validity.hint(*ppn);
+            }
+        }
+    }
+
+    fn ram(&self) -> RamReport {
+        let mut report = RamReport::new();
+        self.mapping.ram(&mut report);
+        self.validity.ram(&mut report);
+        self.core.space.ram(&mut report);
+        let buffers = self.live.capacity() * size_of::<Origin>() + self.dead.ram_bytes();
+        report.push(RamItem { name: "collector_buffers", bytes: buffers as u64 + self.placement.ram_bytes() });
+        if V::BUFFERED {
+            report.push(RamItem { name: "pinned_blocks", bytes: self.core.pins.ram_bytes() });
+        }
+        report
+    }
+
+    fn flash(&self) -> &Flash<N> {
+        &self.core.flash
+    }
+
+    fn flash_mut(&mut self) -> &mut Flash<N> {
+        &mut self.core.flash
+    }
+
+    fn into_flash(self: Box<Self>) -> Flash<N> {
+        self.core.flash
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        self.check_invariants()
+    }
+}

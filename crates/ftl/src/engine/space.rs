@@ -1,0 +1,392 @@
+//! The space manager: which block is what, where the next page goes, which blocks are free.
+//!
+//! 1. A block is virgin, free (erased), active (being filled), closed (full, a candidate for
+//!    collection), collecting, or bad.
+//! 2. Each write stream fills one block a lane; lanes take turns, and a lane prefers blocks of its own die.
+//! 3. Closed blocks of host data stand with the victim policy. Closed blocks of metadata stand there
+//!    too, or, when metadata is not to be collected (GeckoFTL, section 4.2), apart until no page in them lives.
+//! 4. The count of live pages of every block (BVC) is kept here, in two bytes a block.
+
+use crate::contract::RamItem;
+use crate::contract::RamReport;
+use crate::placement::Stream;
+use crate::victim::{self, Choice, Victim};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use nand::{BlockId, Geometry, Nand, PageKind, Ppn};
+
+/// Where a block stands in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum BlockState {
+    /// Erased and ready, or never used.
+    Free,
+    /// Being filled by a stream.
+    Active,
+    /// Full: a candidate for collection.
+    Closed,
+    /// Its live pages are being moved.
+    Collecting,
+    /// Retired.
+    Bad,
+}
+
+/// What is kept in RAM for every block.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    valid: u16,
+    state: BlockState,
+    kind: PageKind,
+}
+
+/// A block that was erased, with what its next pages' spare areas have to say of it.
+#[derive(Clone, Copy, Debug)]
+struct FreeBlock {
+    block: BlockId,
+    erase_count: u32,
+}
+
+/// The block that a lane is filling.
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    block: BlockId,
+    /// Next offset to program; `pages_per_block` if there is no block.
+    next: u32,
+    erase_count: u32,
+    erased_at: u32,
+}
+
+#[derive(Debug)]
+struct StreamState {
+    kind: PageKind,
+    lanes: Vec<Lane>,
+    turn: u32,
+}
+
+/// A page to be programmed next, and the wear of its block.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    /// The page.
+    pub ppn: Ppn,
+    /// Erases of the block before it was opened.
+    pub erase_count: u32,
+    /// Erases of the device when it was opened.
+    pub erased_at: u32,
+}
+
+/// How the space manager is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct SpaceOptions {
+    /// Streams of host data; a stream of translation pages and one of validity pages follow them.
+    pub host_streams: u8,
+    /// Blocks that each stream of host data fills at once.
+    pub lanes: u32,
+    /// The victim policy for host data, and for metadata where that is collected alike.
+    pub victim: &'static victim::Entry,
+    /// Hold metadata blocks back from the victim policy until no page in them lives.
+    pub metadata_apart: bool,
+}
+
+/// The space manager.
+pub struct Space {
+    geometry: Geometry,
+    blocks: Vec<Block>,
+    /// Blocks from here on were never used since the device was formatted.
+    virgin: u32,
+    virgin_left: u32,
+    free: VecDeque<FreeBlock>,
+    streams: Vec<StreamState>,
+    host_streams: u8,
+    victims: Box<dyn Victim>,
+    metadata_victims: Option<Box<dyn Victim>>,
+    metadata_blocks: u32,
+    /// Erases of the device since it was formatted.
+    erases: u32,
+    bad_blocks: u32,
+    /// Blocks that failed to program and are to be retired once they are empty.
+    failed: Vec<BlockId>,
+}
+
+/// Failed blocks that may wait to be collected before the list of them has to grow.
+const FAILED_CAPACITY: usize = 64;
+
+const NO_LANE: Lane = Lane { block: BlockId::NONE, next: u32::MAX, erase_count: 0, erased_at: 0 };
+
+impl Space {
+    /// A device of which every block is free or marked bad.
+    pub fn new<N: Nand>(nand: &N, options: SpaceOptions) -> Self {
+        let geometry = *nand.geometry();
+        let (count, pages) = (geometry.blocks(), geometry.pages_per_block());
+        let blocks: Vec<Block> = (0..count)
+            .map(|b| Block {
+                valid: 0,
+                state: if nand.is_bad(BlockId(b)) { BlockState::Bad } else { BlockState::Free },
+                kind: PageKind::User,
+            })
+            .collect();
+        let bad_blocks = blocks.iter().filter(|b| b.state == BlockState::Bad).count() as u32;
+        let lanes_of = |kind| if kind == PageKind::User { options.lanes } else { 1 };
+        let kinds =
+            (0..options.host_streams).map(|_| PageKind::User).chain([PageKind::Translation, PageKind::Validity]);
+        let streams = kinds
+            .map(|kind| StreamState { kind, lanes: alloc::vec![NO_LANE; lanes_of(kind) as usize], turn: 0 })
+            .collect();
+        let greedy = || victim::find("greedy").map(|entry| (entry.make)(count, pages));
+        Self {
+            geometry,
+            virgin: 0,
+            virgin_left: count - bad_blocks,
+            free: VecDeque::new(),
+            streams,
+            host_streams: options.host_streams,
+            victims: (options.victim.make)(count, pages),
+            metadata_victims: options.metadata_apart.then(greedy).flatten(),
+            metadata_blocks: 0,
+            erases: 0,
+            bad_blocks,
+            failed: Vec::with_capacity(FAILED_CAPACITY),
+            blocks,
+        }
+    }
+
+    /// Reserves memory for as many erased blocks as may ever wait, so that nothing is allocated later.
+    pub fn reserve_free(&mut self, blocks: usize) {
+        self.free.reserve_exact(blocks);
+    }
+
+    /// The device's shape.
+    #[inline]
+    pub const fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Blocks that can be opened without collecting anything.
+    #[inline]
+    pub fn free_blocks(&self) -> u32 {
+        self.free.len() as u32 + self.virgin_left
+    }
+
+    /// Retired blocks.
+    pub const fn bad_blocks(&self) -> u32 {
+        self.bad_blocks
+    }
+
+    /// Blocks that hold metadata, whether full or not.
+    pub const fn metadata_blocks(&self) -> u32 {
+        self.metadata_blocks
+    }
+
+    /// Where a block stands.
+    pub fn state(&self, block: BlockId) -> BlockState {
+        self.blocks[block.index()].state
+    }
+
+    /// What a block holds, or held last.
+    #[inline]
+    pub fn kind(&self, block: BlockId) -> PageKind {
+        self.blocks[block.index()].kind
+    }
+
+    /// Live pages in a block (BVC).
+    #[inline]
+    pub fn valid(&self, block: BlockId) -> u32 {
+        u32::from(self.blocks[block.index()].valid)
+    }
+
+    /// The stream that metadata of a kind goes to.
+    #[inline]
+    const fn stream_of(&self, kind: PageKind) -> usize {
+        self.host_streams as usize + matches!(kind, PageKind::Validity | PageKind::Checkpoint) as usize
+    }
+
+    /// The next page of a stream of host data; `None` if no block is free.
+    #[inline]
+    pub fn next_host_page(&mut self, stream: Stream) -> Option<Slot> {
+        self.next_page(stream.0 as usize)
+    }
+
+    /// The next page for metadata of a kind; `None` if no block is free.
+    pub fn next_metadata_page(&mut self, kind: PageKind) -> Option<Slot> {
+        self.next_page(self.stream_of(kind))
+    }
+
+    #[inline]
+    fn next_page(&mut self, stream: usize) -> Option<Slot> {
+        let pages = self.geometry.pages_per_block();
+        let state = &mut self.streams[stream];
+        let turn = state.turn as usize;
+        state.turn = if turn + 1 == state.lanes.len() { 0 } else { state.turn + 1 };
+        let lane = &mut state.lanes[turn];
+        if lane.next >= pages {
+            self.open(stream, turn)?;
+        }
+        let lane = &mut self.streams[stream].lanes[turn];
+        let ppn = self.geometry.page_at(lane.block, lane.next);
+        lane.next += 1;
+        let slot = Slot { ppn, erase_count: lane.erase_count, erased_at: lane.erased_at };
+        if lane.next == pages {
+            let block = lane.block;
+            *lane = NO_LANE;
+            self.close(block);
+        }
+        Some(slot)
+    }
+
+    /// Gives a lane a fresh block.
+    #[inline(never)]
+    fn open(&mut self, stream: usize, turn: usize) -> Option<()> {
+        let lanes = self.streams[stream].lanes.len() as u32;
+        let die = (turn as u32 * (self.geometry.dies() / lanes).max(1)) % self.geometry.dies();
+        let fresh = self.take_free(die, lanes > 1)?;
+        let kind = self.streams[stream].kind;
+        self.metadata_blocks += u32::from(kind != PageKind::User);
+        self.blocks[fresh.block.index()] = Block { valid: 0, state: BlockState::Active, kind };
+        self.streams[stream].lanes[turn] =
+            Lane { block: fresh.block, next: 0, erase_count: fresh.erase_count, erased_at: self.erases };
+        Some(())
+    }
+
+    /// An erased block, of the wanted die if one is there: the one that waited longest.
+    fn take_free(&mut self, die: u32, choosy: bool) -> Option<FreeBlock> {
+        while self.virgin_left > 0 {
+            let block = BlockId(self.virgin);
+            self.virgin += 1;
+            if self.state(block) == BlockState::Free {
+                self.virgin_left -= 1;
+                return Some(FreeBlock { block, erase_count: 0 });
+            }
+        }
+        if choosy && let Some(at) = self.free.iter().position(|f| self.geometry.die_of(f.block) == die) {
+            return self.free.remove(at);
+        }
+        self.free.pop_front()
+    }
+
+    #[inline(never)]
+    fn close(&mut self, block: BlockId) {
+        let record = &mut self.blocks[block.index()];
+        record.state = BlockState::Closed;
+        let (valid, kind) = (u32::from(record.valid), record.kind);
+        self.policy(kind).closed(block, valid);
+    }
+
+    /// The policy that blocks of a kind stand with.
+    #[inline]
+    fn policy(&mut self, kind: PageKind) -> &mut dyn Victim {
+        match &mut self.metadata_victims {
+            Some(victims) if kind != PageKind::User => &mut **victims,
+            _ => &mut *self.victims,
+        }
+    }
+
+    /// A page was programmed and lives.
+    #[inline]
+    pub fn page_born(&mut self, ppn: Ppn) {
+        let block = self.geometry.block_of(ppn);
+        let record = &mut self.blocks[block.index()];
+        record.valid += 1;
+        if record.state == BlockState::Closed {
+            self.recount(block);
+        }
+    }
+
+    /// The last page of a block was handed out, so the block counts as closed, and has now been programmed.
+    #[inline(never)]
+    fn recount(&mut self, block: BlockId) {
+        let Block { valid, kind, .. } = self.blocks[block.index()];
+        let policy = self.policy(kind);
+        policy.removed(block);
+        policy.closed(block, u32::from(valid));
+    }
+
+    /// A live page died.
+    #[inline]
+    pub fn page_died(&mut self, ppn: Ppn) {
+        let block = self.geometry.block_of(ppn);
+        let record = &mut self.blocks[block.index()];
+        debug_assert!(record.valid > 0, "{ppn} died in {block}, which has no live page");
+        record.valid -= 1;
+        let (valid, kind) = (u32::from(record.valid), record.kind);
+        if record.state == BlockState::Closed {
+            self.policy(kind).page_died(block, valid);
+        }
+    }
+
+    /// A block failed to program: nothing more is written to it, and it waits to be collected.
+    pub fn abandon(&mut self, block: BlockId) {
+        for stream in &mut self.streams {
+            for lane in stream.lanes.iter_mut().filter(|lane| lane.block == block) {
+                *lane = NO_LANE;
+            }
+        }
+        if self.state(block) == BlockState::Active {
+            self.close(block);
+        }
+        if !self.failed.contains(&block) {
+            self.failed.push(block);
+        }
+    }
+
+    /// Whether a block failed to program since it was erased: it is not to be used again.
+    pub fn has_failed(&self, block: BlockId) -> bool {
+        !self.failed.is_empty() && self.failed.contains(&block)
+    }
+
+    /// The block to collect next.
+    pub fn pick(&mut self) -> Option<Choice> {
+        self.victims.pick()
+    }
+
+    /// Of the metadata blocks that are held back, the one with the fewest live pages.
+    pub fn pick_metadata(&mut self) -> Option<Choice> {
+        self.metadata_victims.as_mut()?.pick()
+    }
+
+    /// A closed block is to be collected: no policy offers it any more.
+    pub fn begin_collecting(&mut self, block: BlockId) {
+        debug_assert!(self.state(block) == BlockState::Closed, "{block} is collected but not full");
+        self.policy(self.kind(block)).removed(block);
+        self.blocks[block.index()].state = BlockState::Collecting;
+    }
+
+    /// A collection was given up: the block is a candidate again.
+    pub fn cancel_collecting(&mut self, block: BlockId) {
+        debug_assert!(self.state(block) == BlockState::Collecting, "{block} is not being collected");
+        self.close(block);
+    }
+
+    /// A collected block was erased and is free.
+    pub fn erased(&mut self, block: BlockId, erase_count: u32) {
+        self.leave(block, BlockState::Free);
+        self.erases = self.erases.wrapping_add(1);
+        self.free.push_back(FreeBlock { block, erase_count });
+    }
+
+    /// A collected block is retired.
+    pub fn retired(&mut self, block: BlockId) {
+        self.leave(block, BlockState::Bad);
+        self.failed.retain(|&failed| failed != block);
+        self.bad_blocks += 1;
+    }
+
+    fn leave(&mut self, block: BlockId, state: BlockState) {
+        debug_assert!(self.state(block) == BlockState::Collecting, "{block} is not being collected");
+        let record = &mut self.blocks[block.index()];
+        self.metadata_blocks -= u32::from(record.kind != PageKind::User);
+        record.state = state;
+        record.valid = 0;
+    }
+
+    /// The RAM that its structures hold.
+    pub fn ram(&self, report: &mut RamReport) {
+        let item = |name, bytes: usize| RamItem { name, bytes: bytes as u64 };
+        let blocks = self.blocks.capacity();
+        report.push(item("bvc", blocks * size_of::<u16>()));
+        report.push(item("block_states", blocks * (size_of::<Block>() - size_of::<u16>())));
+        let victims = self.victims.ram_bytes() + self.metadata_victims.as_ref().map_or(0, |v| v.ram_bytes());
+        report.push(RamItem { name: "victim_index", bytes: victims });
+        let lanes: usize = self.streams.iter().map(|s| s.lanes.capacity() * size_of::<Lane>()).sum();
+        report.push(item("free_and_active_blocks", self.free.capacity() * size_of::<FreeBlock>() + lanes));
+    }
+}

@@ -1,0 +1,30 @@
+//! Page mapping, the simplest that can be: the whole table and the validity bitmap in RAM, greedy collection.
+//!
+//! The yardstick in write-amplification and the worst in RAM.
+
+use super::{Entry, Info};
+use crate::engine::page::{PageFtl, PageOptions};
+use crate::mapping::ram::RamMap;
+use crate::validity::ram_bitmap::RamBitmap;
+use alloc::boxed::Box;
+use nand::Nand;
+
+pub(super) const INFO: Info = Info {
+    name: "page",
+    summary: "page table and validity bitmap in RAM",
+    source: "Ban, US patent 5,404,485 (1995); PPM in GeckoFTL's and Janus-FTL's papers",
+    cached: false,
+};
+
+pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
+    Entry {
+        info: INFO,
+        format: |flash, config| {
+            let geometry = *flash.nand().geometry();
+            let options = PageOptions { name: INFO.name, metadata_apart: false };
+            let validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
+            let mapping = RamMap::new(config.logical_pages);
+            Ok(Box::new(PageFtl::format(flash, config, options, mapping, validity)?))
+        },
+    }
+}

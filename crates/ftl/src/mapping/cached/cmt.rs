@@ -1,0 +1,287 @@
+//! The cached mapping table (CMT): entries by logical page, in LRU order, dirty ones also by translation page.
+//!
+//! The third order is what lets a synchronisation find every dirty entry of one translation page
+//! without scanning the cache (GeckoFTL, section 4, footnote 6), in one array access instead of a tree walk.
+
+use alloc::vec::Vec;
+use nand::{Lpn, Ppn};
+
+/// An entry of the cache by its place; places stay as long as the entry does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot(pub(super) u32);
+
+const NONE: u32 = u32::MAX;
+const DIRTY: u8 = 1;
+const UIP: u8 = 2;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    lpn: Lpn,
+    ppn: Ppn,
+    newer: u32,
+    older: u32,
+    /// Next in the same hash bucket.
+    chain: u32,
+    /// Neighbours among the dirty entries of the same translation page.
+    dirty_next: u32,
+    dirty_prev: u32,
+    flags: u8,
+}
+
+/// The cached mapping table.
+#[derive(Debug)]
+pub(super) struct Cmt {
+    entries: Vec<Entry>,
+    /// Entries that may be cached; two more places follow for checkpoint symbols.
+    capacity: u32,
+    used: u32,
+    buckets: Vec<u32>,
+    bucket_shift: u32,
+    newest: u32,
+    oldest: u32,
+    /// First dirty entry of each translation page.
+    dirty_heads: Vec<u32>,
+    entries_per_page: u32,
+    entries_shift: u32,
+}
+
+impl Cmt {
+    pub(super) fn new(capacity: u32, translation_pages: u32, entries_per_page: u32) -> Self {
+        let blank = Entry {
+            lpn: Lpn::NONE,
+            ppn: Ppn::NONE,
+            newer: NONE,
+            older: NONE,
+            chain: NONE,
+            dirty_next: NONE,
+            dirty_prev: NONE,
+            flags: 0,
+        };
+        let buckets = (capacity as usize * 2).next_power_of_two();
+        Self {
+            entries: alloc::vec![blank; capacity as usize + 2],
+            capacity,
+            used: 0,
+            buckets: alloc::vec![NONE; buckets],
+            bucket_shift: 32 - buckets.trailing_zeros(),
+            newest: NONE,
+            oldest: NONE,
+            dirty_heads: alloc::vec![NONE; translation_pages as usize],
+            entries_per_page,
+            entries_shift: entries_per_page.trailing_zeros(),
+        }
+    }
+
+    pub(super) const fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    pub(super) fn ram_bytes(&self) -> (u64, u64) {
+        let entries = self.entries.capacity() * size_of::<Entry>();
+        let index = (self.buckets.capacity() + self.dirty_heads.capacity()) * size_of::<u32>();
+        (entries as u64, index as u64)
+    }
+
+    /// The translation page that holds a logical page's entry.
+    #[inline]
+    pub(super) fn translation_page(&self, lpn: Lpn) -> u32 {
+        if self.entries_per_page.is_power_of_two() {
+            lpn.0 >> self.entries_shift
+        } else {
+            lpn.0 / self.entries_per_page
+        }
+    }
+
+    #[inline]
+    fn bucket(&self, lpn: Lpn) -> usize {
+        (lpn.0.wrapping_mul(0x9E37_79B1) >> self.bucket_shift) as usize
+    }
+
+    /// Finds an entry; the order stays.
+    #[inline]
+    pub(super) fn find(&self, lpn: Lpn) -> Option<Slot> {
+        let mut at = self.buckets[self.bucket(lpn)];
+        while at != NONE {
+            let entry = &self.entries[at as usize];
+            if entry.lpn == lpn {
+                return Some(Slot(at));
+            }
+            at = entry.chain;
+        }
+        None
+    }
+
+    #[inline]
+    pub(super) fn lpn(&self, slot: Slot) -> Lpn {
+        self.entries[slot.0 as usize].lpn
+    }
+
+    #[inline]
+    pub(super) fn ppn(&self, slot: Slot) -> Ppn {
+        self.entries[slot.0 as usize].ppn
+    }
+
+    #[inline]
+    pub(super) fn set_ppn(&mut self, slot: Slot, ppn: Ppn) {
+        self.entries[slot.0 as usize].ppn = ppn;
+    }
+
+    #[inline]
+    pub(super) fn is_dirty(&self, slot: Slot) -> bool {
+        self.entries[slot.0 as usize].flags & DIRTY != 0
+    }
+
+    /// Whether a before-image of the entry is in flash that was not yet reported (GeckoFTL, section 4.1).
+    #[inline]
+    pub(super) fn is_uip(&self, slot: Slot) -> bool {
+        self.entries[slot.0 as usize].flags & UIP != 0
+    }
+
+    pub(super) fn clear_uip(&mut self, slot: Slot) {
+        self.entries[slot.0 as usize].flags &= !UIP;
+    }
+
+    /// Marks an entry dirty, and as having an unidentified before-image if `uip`.
+    #[inline]
+    pub(super) fn mark_dirty(&mut self, slot: Slot, uip: bool) {
+        let at = slot.0;
+        let entry = &mut self.entries[at as usize];
+        let was = entry.flags;
+        entry.flags |= DIRTY | if uip { UIP } else { 0 };
+        if was & DIRTY != 0 {
+            return;
+        }
+        let page = self.translation_page(self.entries[at as usize].lpn) as usize;
+        let head = core::mem::replace(&mut self.dirty_heads[page], at);
+        self.entries[at as usize].dirty_next = head;
+        self.entries[at as usize].dirty_prev = NONE;
+        if head != NONE {
+            self.entries[head as usize].dirty_prev = at;
+        }
+    }
+
+    /// A dirty entry of a translation page.
+    #[inline]
+    pub(super) fn first_dirty(&self, page: u32) -> Option<Slot> {
+        let at = self.dirty_heads[page as usize];
+        (at != NONE).then_some(Slot(at))
+    }
+
+    /// Marks an entry clean, with no before-image in flash.
+    #[inline]
+    pub(super) fn mark_clean(&mut self, slot: Slot) {
+        let Entry { lpn, dirty_next, dirty_prev, .. } = self.entries[slot.0 as usize];
+        self.entries[slot.0 as usize].flags = 0;
+        if dirty_next != NONE {
+            self.entries[dirty_next as usize].dirty_prev = dirty_prev;
+        }
+        if dirty_prev == NONE {
+            let page = self.translation_page(lpn) as usize;
+            self.dirty_heads[page] = dirty_next;
+        } else {
+            self.entries[dirty_prev as usize].dirty_next = dirty_next;
+        }
+    }
+
+    #[inline]
+    fn unlink(&mut self, at: u32) {
+        let Entry { newer, older, .. } = self.entries[at as usize];
+        if newer == NONE {
+            self.newest = older
+        } else {
+            self.entries[newer as usize].older = older
+        }
+        if older == NONE { self.oldest = newer } else { self.entries[older as usize].newer = newer }
+    }
+
+    #[inline]
+    fn push_newest(&mut self, at: u32) {
+        let head = core::mem::replace(&mut self.newest, at);
+        self.entries[at as usize].older = head;
+        self.entries[at as usize].newer = NONE;
+        if head == NONE { self.oldest = at } else { self.entries[head as usize].newer = at }
+    }
+
+    /// Makes an entry the most recently used.
+    #[inline]
+    pub(super) fn touch(&mut self, slot: Slot) {
+        if self.newest != slot.0 {
+            self.unlink(slot.0);
+            self.push_newest(slot.0);
+        }
+    }
+
+    /// The least recently used place, which may hold a checkpoint symbol.
+    pub(super) fn oldest(&self) -> Option<Slot> {
+        (self.oldest != NONE).then_some(Slot(self.oldest))
+    }
+
+    /// The place used next after this one.
+    pub(super) fn newer(&self, slot: Slot) -> Option<Slot> {
+        let at = self.entries[slot.0 as usize].newer;
+        (at != NONE).then_some(Slot(at))
+    }
+
+    /// Whether an entry has to leave before another can come.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.used == self.capacity
+    }
+
+    /// Caches a clean entry that is not there, in a place never used or in `reuse`, whose entry leaves and must be clean.
+    #[inline]
+    pub(super) fn insert(&mut self, lpn: Lpn, ppn: Ppn, reuse: Option<Slot>) -> Slot {
+        let at = match reuse {
+            Some(slot) => {
+                debug_assert!(!self.is_dirty(slot), "{} leaves the cache dirty", self.lpn(slot));
+                self.unhash(slot.0);
+                self.unlink(slot.0);
+                slot.0
+            }
+            None => {
+                debug_assert!(!self.is_full(), "the cache is full");
+                self.used += 1;
+                self.used - 1
+            }
+        };
+        let bucket = self.bucket(lpn);
+        let chain = core::mem::replace(&mut self.buckets[bucket], at);
+        let entry = &mut self.entries[at as usize];
+        (entry.lpn, entry.ppn, entry.chain, entry.flags) = (lpn, ppn, chain, 0);
+        self.push_newest(at);
+        Slot(at)
+    }
+
+    #[inline]
+    fn unhash(&mut self, at: u32) {
+        let Entry { lpn, chain, .. } = self.entries[at as usize];
+        let bucket = self.bucket(lpn);
+        let mut link = self.buckets[bucket];
+        if link == at {
+            self.buckets[bucket] = chain;
+            return;
+        }
+        while self.entries[link as usize].chain != at {
+            link = self.entries[link as usize].chain;
+        }
+        self.entries[link as usize].chain = chain;
+    }
+
+    /// Whether a place holds a checkpoint symbol instead of an entry.
+    #[inline]
+    pub(super) fn is_symbol(&self, slot: Slot) -> bool {
+        slot.0 >= self.capacity
+    }
+
+    /// Puts one of the two checkpoint symbols (`which` is 0 or 1) in front as the most recently used.
+    pub(super) fn push_symbol(&mut self, which: u32) -> Slot {
+        self.push_newest(self.capacity + which);
+        Slot(self.capacity + which)
+    }
+
+    /// Takes a checkpoint symbol out of the order.
+    pub(super) fn remove_symbol(&mut self, slot: Slot) {
+        debug_assert!(self.is_symbol(slot), "{slot:?} is an entry");
+        self.unlink(slot.0);
+    }
+}

@@ -1,0 +1,95 @@
+//! Mapping tables: where each logical page is.
+
+pub mod cached;
+pub mod ram;
+
+use crate::contract::{FtlError, RamReport};
+use crate::engine::core::Context;
+use crate::validity::Validity;
+use alloc::vec::Vec;
+use nand::{Lpn, Nand, Ppn, Spare};
+
+/// In a mapping entry: the page's only copy was lost to an uncorrectable error.
+pub const LOST: Ppn = Ppn(u32::MAX - 1);
+
+/// Whether a mapping entry names a page of flash: neither [`Ppn::NONE`] nor [`LOST`].
+#[inline]
+#[must_use]
+pub const fn is_page(ppn: Ppn) -> bool {
+    ppn.0 < LOST.0
+}
+
+/// A mapping table. It reports pages of host data that die to the context.
+pub trait Mapping {
+    /// Whether superseded pages may be unknown to the validity store, so that a collector has to read
+    /// the spare area of every page that the store believes to live and ask [`Mapping::superseded`].
+    const LAZY: bool;
+
+    /// Where a logical page is: a page, [`Ppn::NONE`] if it was never written, or [`LOST`].
+    ///
+    /// # Errors
+    /// Those of the device, if the table is in flash.
+    fn lookup<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError>;
+
+    /// A logical page was written to `ppn`, or trimmed ([`Ppn::NONE`]). The copy it had dies.
+    ///
+    /// # Errors
+    /// Those of the device, if the table or the validity store is in flash.
+    fn record<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn, ppn: Ppn)
+    -> Result<(), FtlError>;
+
+    /// The block with the live page `from` is being collected: the page is at `to` now, or [`LOST`].
+    ///
+    /// # Errors
+    /// As [`Mapping::record`].
+    fn moved<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        lpn: Lpn,
+        from: Ppn,
+        to: Ppn,
+    ) -> Result<(), FtlError>;
+
+    /// Whether a page in a block being collected, which the validity store believes to live, is known here to be
+    /// superseded. The page goes with its block: it must not be reported dead afterwards.
+    fn superseded(&mut self, lpn: Lpn, ppn: Ppn) -> bool;
+
+    /// Whether a page that the table wrote, with this spare area, is part of it now.
+    fn owns(&self, ppn: Ppn, spare: &Spare) -> bool;
+
+    /// A page of the table was moved by a collector.
+    fn page_moved(&mut self, to: Ppn, spare: &Spare);
+
+    /// Whether [`Mapping::maintain`] has something to do.
+    fn due(&self) -> bool;
+
+    /// Does a bounded piece of due work, at most [`Mapping::reserve_pages`] programs.
+    ///
+    /// # Errors
+    /// As [`Mapping::record`].
+    fn maintain<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError>;
+
+    /// Finds superseded pages that the validity store does not know of yet; `false` if there is none.
+    ///
+    /// # Errors
+    /// As [`Mapping::record`].
+    fn reveal<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<bool, FtlError>;
+
+    /// The most pages that one call may program.
+    fn reserve_pages(&self) -> u32;
+
+    /// The most pages it holds live on flash.
+    fn footprint_pages(&self) -> u32;
+
+    /// Brings near what a write of this page will need, and says where the page is if that costs nothing.
+    fn hint(&self, lpn: Lpn) -> Ppn;
+
+    /// The whole table, read around the accounting. For checks.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn dump<N: Nand>(&self, nand: &mut N) -> Result<Vec<Ppn>, FtlError>;
+
+    /// The RAM that its structures hold.
+    fn ram(&self, report: &mut RamReport);
+}

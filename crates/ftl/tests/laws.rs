@@ -1,0 +1,210 @@
+//! Every FTL of the table against a plain model, on many geometries: any sequence of operations, every read
+//! checked, invariants checked.
+
+use ftl::{Config, Flash, Ftl, FtlError, ftls};
+use nand::geometry::Dimensions;
+use nand::{Capabilities, Geometry, Lpn, Payload, SimNand, Stamp};
+use openftl_ftl as ftl;
+use proptest::prelude::*;
+
+/// A device and how much of it the host sees.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    blocks: u32,
+    pages_per_block: u32,
+    page_bytes: u32,
+    channels: u32,
+    lanes: u32,
+    cache_entries: u32,
+}
+
+const SHAPES: [Shape; 7] = [
+    Shape { blocks: 16, pages_per_block: 8, page_bytes: 512, channels: 1, lanes: 1, cache_entries: 2 },
+    Shape { blocks: 24, pages_per_block: 7, page_bytes: 512, channels: 1, lanes: 1, cache_entries: 5 },
+    Shape { blocks: 40, pages_per_block: 12, page_bytes: 1024, channels: 1, lanes: 1, cache_entries: 16 },
+    Shape { blocks: 64, pages_per_block: 16, page_bytes: 512, channels: 2, lanes: 2, cache_entries: 9 },
+    Shape { blocks: 60, pages_per_block: 33, page_bytes: 1536, channels: 4, lanes: 4, cache_entries: 64 },
+    Shape { blocks: 300, pages_per_block: 4, page_bytes: 512, channels: 1, lanes: 1, cache_entries: 40 },
+    Shape { blocks: 32, pages_per_block: 130, page_bytes: 512, channels: 1, lanes: 1, cache_entries: 100 },
+];
+
+fn geometry(shape: Shape) -> Geometry {
+    Geometry::new(Dimensions {
+        channels: shape.channels,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks: shape.blocks,
+        pages_per_block: shape.pages_per_block,
+        page_bytes: shape.page_bytes,
+        spare_bytes: 32,
+    })
+    .unwrap()
+}
+
+/// The largest disk that an FTL will make of a device: it says so when it refuses a larger one.
+fn largest(entry: &ftls::Entry<SimNand>, shape: Shape, config: Config) -> (Box<dyn Ftl<SimNand>>, Config) {
+    let make = |logical_pages| {
+        let device = SimNand::new(geometry(shape), Capabilities::MODERN);
+        (entry.format)(Flash::new(device), &Config { logical_pages, ..config })
+    };
+    let pages = shape.blocks * shape.pages_per_block;
+    let mut fits = (0, pages);
+    while fits.1 - fits.0 > 1 {
+        let middle = u32::midpoint(fits.0, fits.1);
+        if make(middle).is_ok() { fits.0 = middle } else { fits.1 = middle }
+    }
+    assert!(fits.0 > 0, "{} fits nothing on {shape:?}", entry.info.name);
+    (make(fits.0).unwrap(), Config { logical_pages: fits.0, ..config })
+}
+
+fn config(shape: Shape, victim: &'static str, placement: &'static str) -> Config {
+    Config { lanes: shape.lanes, cache_entries: shape.cache_entries, victim, placement, ..Config::new(1) }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write(u32),
+    Overwrite(u32),
+    Read(u32),
+    Trim(u32, u32),
+    Flush,
+    Idle,
+    Fill,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        30 => any::<u32>().prop_map(Step::Write),
+        30 => any::<u32>().prop_map(Step::Overwrite),
+        20 => any::<u32>().prop_map(Step::Read),
+        4 => (any::<u32>(), 0..40_u32).prop_map(|(at, count)| Step::Trim(at, count)),
+        2 => Just(Step::Flush),
+        4 => Just(Step::Idle),
+        1 => Just(Step::Fill),
+    ];
+    prop::collection::vec(step, 1..400)
+}
+
+/// What each logical page should read as: 0 if it was never written, or trimmed.
+struct Model {
+    versions: Vec<u16>,
+    next: u16,
+}
+
+impl Model {
+    fn expected(&self, lpn: u32) -> Stamp {
+        match self.versions[lpn as usize] {
+            0 => Stamp::UNWRITTEN,
+            version => Stamp { lpn: Lpn(lpn), version },
+        }
+    }
+
+    fn write(&mut self, ftl: &mut dyn Ftl<SimNand>, lpn: u32) -> Result<(), FtlError> {
+        self.next = self.next % 60_000 + 1;
+        ftl.write(Lpn(lpn), &Stamp { lpn: Lpn(lpn), version: self.next })?;
+        self.versions[lpn as usize] = self.next;
+        Ok(())
+    }
+
+    fn check(&self, ftl: &mut dyn Ftl<SimNand>, lpn: u32) {
+        let mut got = Stamp::UNWRITTEN;
+        ftl.read(Lpn(lpn), &mut got).unwrap();
+        assert_eq!(got, self.expected(lpn), "logical page {lpn}");
+    }
+}
+
+fn run(ftl: &mut dyn Ftl<SimNand>, steps: &[Step]) {
+    let pages = ftl.logical_pages();
+    let mut model = Model { versions: vec![0; pages as usize], next: 0 };
+    for step in steps {
+        match *step {
+            Step::Write(at) => model.write(ftl, at % pages).unwrap(),
+            Step::Overwrite(at) => {
+                for i in 0..at % 50 {
+                    model.write(ftl, (at / 64 + i * (at % 7)) % pages.div_ceil(5)).unwrap();
+                }
+            }
+            Step::Read(at) => model.check(ftl, at % pages),
+            Step::Trim(at, count) => {
+                let (at, count) = (at % pages, count.min(pages - at % pages));
+                ftl.trim(Lpn(at), count).unwrap();
+                model.versions[at as usize..(at + count) as usize].fill(0);
+            }
+            Step::Flush => ftl.flush().unwrap(),
+            Step::Idle => {
+                ftl.idle().unwrap();
+            }
+            Step::Fill => (0..pages).for_each(|lpn| model.write(ftl, lpn).unwrap()),
+        }
+    }
+    ftl.check().unwrap();
+    (0..pages).for_each(|lpn| model.check(ftl, lpn));
+    ftl.check().unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_ftl_agrees_with_the_model(
+        steps in steps(),
+        shape in prop::sample::select(&SHAPES[..]),
+        victim in prop::sample::select(vec!["greedy", "fifo", "cost-benefit"]),
+        placement in prop::sample::select(vec!["split", "single"]),
+    ) {
+        for entry in ftls::table::<SimNand>() {
+            let (mut ftl, _) = largest(&entry, shape, config(shape, victim, placement));
+            run(&mut *ftl, &steps);
+        }
+    }
+}
+
+#[test]
+fn every_ftl_runs_for_ever_on_a_full_device() {
+    for shape in SHAPES {
+        for entry in ftls::table::<SimNand>() {
+            let (mut ftl, config) = largest(&entry, shape, config(shape, "greedy", "split"));
+            let pages = config.logical_pages;
+            let mut model = Model { versions: vec![0; pages as usize], next: 0 };
+            (0..pages).for_each(|lpn| model.write(&mut *ftl, lpn).unwrap());
+            let mut state = 12345_u32;
+            for i in 0..20_000_u32 {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let skewed = if state & 7 == 0 { state >> 8 } else { (state >> 8) % pages.div_ceil(8) };
+                model
+                    .write(&mut *ftl, skewed % pages)
+                    .unwrap_or_else(|e| panic!("{} on {shape:?} after {i} writes: {e}", entry.info.name));
+            }
+            ftl.check().unwrap_or_else(|e| panic!("{} on {shape:?}: {e}", entry.info.name));
+            (0..pages).for_each(|lpn| model.check(&mut *ftl, lpn));
+        }
+    }
+}
+
+#[test]
+fn requests_outside_the_device_are_refused_and_harmless() {
+    for entry in ftls::table::<SimNand>() {
+        let (mut ftl, config) = largest(&entry, SHAPES[2], config(SHAPES[2], "greedy", "split"));
+        let end = Lpn(config.logical_pages);
+        let mut out = Stamp::UNWRITTEN;
+        out.clear();
+        assert!(matches!(ftl.read(end, &mut out), Err(FtlError::OutOfRange { .. })));
+        assert!(matches!(ftl.write(end, &out), Err(FtlError::OutOfRange { .. })));
+        assert!(matches!(ftl.trim(Lpn(end.0 - 1), 2), Err(FtlError::OutOfRange { .. })));
+        assert!(ftl.trim(Lpn(end.0 - 1), 1).is_ok());
+        assert!(matches!(ftl.trim(Lpn(u32::MAX), u32::MAX), Err(FtlError::OutOfRange { .. })));
+        assert_eq!(ftl.flash().counts().total().programs, 0);
+        ftl.check().unwrap();
+    }
+}
+
+#[test]
+fn a_refused_device_is_told_what_would_fit() {
+    for entry in ftls::table::<SimNand>() {
+        let device = SimNand::new(geometry(SHAPES[0]), Capabilities::MODERN);
+        let config = Config { cache_entries: 4, ..Config::new(16 * 8) };
+        let Err(error) = (entry.format)(Flash::new(device), &config) else { panic!("{} accepted", entry.info.name) };
+        let text = error.to_string();
+        assert!(text.contains(entry.info.name) && text.contains("ask for 1 to"), "{text}");
+    }
+}

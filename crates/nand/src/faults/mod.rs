@@ -1,0 +1,401 @@
+//! Faults laid over a device: power cuts, failures, worn and torn pages.
+//!
+//! The device below stays pristine. A torn page is programmed in full down there, and only
+//! looks torn from above; so the laws about it are those of any programmed page, and a test can
+//! compare with the truth through [`Faulty::inner`].
+
+mod plan;
+
+pub use plan::{Blemish, Cut, CutOutcome, FaultPlan, Pairing};
+
+use crate::addr::{BlockId, Ppn};
+use crate::contract::{Nand, Snapshot};
+use crate::error::{Law, NandError};
+use crate::geometry::{Capabilities, Geometry};
+use crate::laws::{illegal, illegal_block};
+use crate::spare::{PageKind, Spare};
+use alloc::collections::{BTreeMap, BTreeSet};
+
+/// A device with faults laid over it.
+#[derive(Clone, Debug)]
+pub struct Faulty<N> {
+    inner: N,
+    plan: FaultPlan,
+    /// Until the block is erased, by page.
+    blemishes: BTreeMap<u32, Blemish>,
+    /// Blocks whose erase was cut short.
+    half_erased: BTreeSet<u32>,
+    ops: u64,
+    powered: bool,
+    corrected: u32,
+}
+
+/// What a read may look at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Whole,
+    Spare,
+}
+
+impl<N: Nand> Faulty<N> {
+    /// Lays the plan's faults over a device.
+    pub fn new(inner: N, plan: FaultPlan) -> Self {
+        Self {
+            inner,
+            plan,
+            blemishes: BTreeMap::new(),
+            half_erased: BTreeSet::new(),
+            ops: 0,
+            powered: true,
+            corrected: 0,
+        }
+    }
+
+    /// The device below, without faults.
+    pub fn inner(&self) -> &N {
+        &self.inner
+    }
+
+    /// The device below; what is done to it is not counted and not failed.
+    pub fn inner_mut(&mut self) -> &mut N {
+        &mut self.inner
+    }
+
+    /// Takes the faults off.
+    pub fn into_inner(self) -> N {
+        self.inner
+    }
+
+    /// What is to go wrong.
+    pub fn plan(&self) -> &FaultPlan {
+        &self.plan
+    }
+
+    /// What is to go wrong, to change; operations are still counted from the beginning.
+    pub fn plan_mut(&mut self) -> &mut FaultPlan {
+        &mut self.plan
+    }
+
+    /// Operations so far, the one that was cut included.
+    pub fn ops(&self) -> u64 {
+        self.ops
+    }
+
+    /// Whether power is on.
+    pub fn is_powered(&self) -> bool {
+        self.powered
+    }
+
+    /// Switches power off between two operations.
+    pub fn power_down(&mut self) {
+        self.powered = false;
+    }
+
+    /// Switches power on again. Torn and worn pages stay as they are; the count of operations goes on.
+    pub fn power_up(&mut self) {
+        self.powered = true;
+    }
+
+    /// Harms a page, until its block is erased.
+    pub fn damage(&mut self, ppn: Ppn, blemish: Blemish) {
+        self.blemishes.insert(ppn.0, blemish);
+    }
+
+    /// What is wrong with a page beyond the defects that the plan gives it for ever.
+    pub fn blemish(&self, ppn: Ppn) -> Option<Blemish> {
+        self.blemishes.get(&ppn.0).copied()
+    }
+
+    /// Counts an operation and answers its number.
+    fn step(&mut self) -> Result<u64, NandError> {
+        if !self.powered {
+            return Err(NandError::PowerLost);
+        }
+        let op = self.ops;
+        self.ops += 1;
+        Ok(op)
+    }
+
+    fn lose_power<T>(&mut self) -> Result<T, NandError> {
+        self.powered = false;
+        Err(NandError::PowerLost)
+    }
+
+    fn is_factory_bad(&self, block: BlockId) -> bool {
+        self.plan.factory_bad.contains(&block)
+    }
+
+    /// Wears out the page that was read, or answers why it cannot be; `Ok(false)` if it looks erased.
+    fn look(&mut self, ppn: Ppn, part: Part) -> Result<bool, NandError> {
+        self.corrected = 0;
+        let defect = if self.plan.unreadable_pages.contains(&ppn) {
+            Some(Blemish::Unreadable)
+        } else {
+            self.plan.bit_flips.iter().find(|flips| flips.0 == ppn).map(|flips| Blemish::BitFlips(flips.1))
+        };
+        let blemish = match self.blemish(ppn) {
+            // A torn page in a worn place is torn first.
+            Some(blemish) => Some(blemish),
+            None => defect,
+        };
+        let Some(blemish) = blemish else { return Ok(true) };
+        if ppn.0 >= self.geometry().pages() || self.inner.read_spare(ppn) == Ok(None) {
+            // Nothing is there that could be harmed; the device below says so.
+            return Ok(true);
+        }
+        match blemish {
+            Blemish::Unreadable => Err(NandError::Uncorrectable { ppn }),
+            Blemish::DataUnreadable if part == Part::Whole => Err(NandError::Uncorrectable { ppn }),
+            Blemish::DataUnreadable => Ok(true),
+            Blemish::Fading => {
+                self.blemishes.insert(ppn.0, Blemish::Unreadable);
+                Ok(true)
+            }
+            Blemish::Blank => Ok(false),
+            Blemish::BitFlips(bits) if bits > self.plan.correctable_bits => Err(NandError::Uncorrectable { ppn }),
+            Blemish::BitFlips(bits) => {
+                self.corrected = bits;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Counts a read if the plan wants it, and looks at the page.
+    fn sense(&mut self, ppn: Ppn, part: Part) -> Result<bool, NandError> {
+        if !self.powered {
+            return Err(NandError::PowerLost);
+        }
+        if self.plan.count_reads {
+            let op = self.step()?;
+            if self.plan.cut_at(op).is_some() {
+                return self.lose_power();
+            }
+        }
+        self.look(ppn, part)
+    }
+
+    /// Programs a page through `act`, with whatever is to go wrong at operation `op`.
+    fn program_at(
+        &mut self,
+        op: u64,
+        operation: &'static str,
+        ppn: Ppn,
+        act: impl FnOnce(&mut N) -> Result<(), NandError>,
+    ) -> Result<(), NandError> {
+        let cut = self.plan.cut_at(op);
+        if cut.is_some() {
+            self.powered = false;
+        }
+        let block = self.geometry().block_of(ppn);
+        if self.is_factory_bad(block) {
+            return Err(illegal(operation, ppn, Law::BadBlock));
+        }
+        if self.half_erased.contains(&block.0) {
+            return Err(illegal(operation, ppn, Law::EraseBeforeProgram));
+        }
+        if cut == Some(CutOutcome::NotDone) {
+            return Err(NandError::PowerLost);
+        }
+        act(&mut self.inner)?;
+        match cut {
+            Some(outcome) => {
+                self.tear(ppn, outcome);
+                Err(NandError::PowerLost)
+            }
+            None if self.plan.failing_programs.contains(&op) || self.plan.failing_pages.contains(&ppn) => {
+                self.damage(ppn, Blemish::Unreadable);
+                Err(NandError::ProgramFailed { ppn })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What a cut leaves of a page that was being programmed.
+    fn tear(&mut self, ppn: Ppn, outcome: CutOutcome) {
+        let blemish = match outcome {
+            CutOutcome::NotDone | CutOutcome::Done => return,
+            CutOutcome::Torn | CutOutcome::HalfErased => Blemish::Unreadable,
+            CutOutcome::TornData => Blemish::DataUnreadable,
+            CutOutcome::TornOnce => Blemish::Fading,
+            CutOutcome::Weak => Blemish::Blank,
+            CutOutcome::PartnerLost => {
+                let geometry = *self.geometry();
+                let block = geometry.block_of(ppn);
+                for offset in self.plan.pairing.partners(geometry.offset_of(ppn)) {
+                    self.damage(geometry.page_at(block, offset), Blemish::Unreadable);
+                }
+                Blemish::Unreadable
+            }
+        };
+        self.damage(ppn, blemish);
+    }
+
+    fn forget_blemishes(&mut self, block: BlockId) {
+        self.half_erased.remove(&block.0);
+        if !self.blemishes.is_empty() {
+            let (start, pages) = (self.geometry().page_at(block, 0).0, self.geometry().pages_per_block());
+            self.blemishes.retain(|&ppn, _| !(start..start + pages).contains(&ppn));
+        }
+    }
+
+    fn half_erase(&mut self, op: u64, block: BlockId) {
+        self.half_erased.insert(block.0);
+        let geometry = *self.geometry();
+        for offset in 0..geometry.pages_per_block() {
+            let ppn = geometry.page_at(block, offset);
+            match self.plan.roll(op, offset.into()) % 4 {
+                0 => {}
+                1 => self.damage(ppn, Blemish::Unreadable),
+                2 => self.damage(ppn, Blemish::DataUnreadable),
+                _ => self.damage(ppn, Blemish::Blank),
+            }
+        }
+    }
+
+    /// A spare area some of whose ones have become the zeros of `wanted`.
+    fn half_programmed(&self, op: u64, before: &Spare, wanted: &Spare) -> Spare {
+        let mix = |item, old: u64, new: u64| new | old & self.plan.roll(op, item);
+        let kind = mix(0, before.kind as u64, wanted.kind as u64) as u8;
+        Spare {
+            kind: PageKind::from_u8(kind).unwrap_or(before.kind),
+            tag: mix(1, before.tag.into(), wanted.tag.into()) as u32,
+            seq: mix(2, before.seq, wanted.seq),
+            erase_count: mix(3, before.erase_count.into(), wanted.erase_count.into()) as u32,
+            erased_at: mix(4, before.erased_at.into(), wanted.erased_at.into()) as u32,
+            aux: mix(5, before.aux.into(), wanted.aux.into()) as u32,
+        }
+    }
+}
+
+impl<N: Nand + Snapshot> Snapshot for Faulty<N> {
+    fn snapshot(&mut self) -> Self {
+        Self {
+            inner: self.inner.snapshot(),
+            plan: self.plan.clone(),
+            blemishes: self.blemishes.clone(),
+            half_erased: self.half_erased.clone(),
+            ..*self
+        }
+    }
+}
+
+impl<N: Nand> Nand for Faulty<N> {
+    type Payload = N::Payload;
+
+    fn geometry(&self) -> &Geometry {
+        self.inner.geometry()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn read(&mut self, ppn: Ppn, out: &mut Self::Payload) -> Result<Spare, NandError> {
+        if self.sense(ppn, Part::Whole)? { self.inner.read(ppn, out) } else { Err(NandError::Erased { ppn }) }
+    }
+
+    fn read_meta(&mut self, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError> {
+        if self.sense(ppn, Part::Whole)? { self.inner.read_meta(ppn, out) } else { Err(NandError::Erased { ppn }) }
+    }
+
+    fn read_spare(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError> {
+        if self.sense(ppn, Part::Spare)? { self.inner.read_spare(ppn) } else { Ok(None) }
+    }
+
+    fn program(&mut self, ppn: Ppn, data: &Self::Payload, spare: &Spare) -> Result<(), NandError> {
+        let op = self.step()?;
+        self.program_at(op, "program", ppn, |inner| inner.program(ppn, data, spare))
+    }
+
+    fn program_meta(&mut self, ppn: Ppn, data: &[u8], spare: &Spare) -> Result<(), NandError> {
+        let op = self.step()?;
+        self.program_at(op, "program", ppn, |inner| inner.program_meta(ppn, data, spare))
+    }
+
+    fn copy(&mut self, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError> {
+        let op = self.step()?;
+        match self.look(from, Part::Whole) {
+            Ok(true) => self.program_at(op, "copy", to, |inner| inner.copy(from, to, spare)),
+            _ if self.plan.cut_at(op).is_some() => self.lose_power(),
+            Ok(false) => Err(NandError::Erased { ppn: from }),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn erase(&mut self, block: BlockId) -> Result<(), NandError> {
+        let op = self.step()?;
+        let cut = self.plan.cut_at(op);
+        if cut.is_some() {
+            self.powered = false;
+        }
+        if self.is_bad(block) {
+            return Err(illegal_block(self.geometry(), "erase", block, Law::BadBlock));
+        }
+        if block.0 >= self.geometry().blocks() {
+            return Err(illegal_block(self.geometry(), "erase", block, Law::AddressInRange));
+        }
+        match cut {
+            Some(CutOutcome::NotDone) => return Err(NandError::PowerLost),
+            Some(CutOutcome::Done) | None => {}
+            Some(_) => {
+                self.half_erase(op, block);
+                return Err(NandError::PowerLost);
+            }
+        }
+        if cut.is_none() && (self.plan.failing_erases.contains(&op) || self.plan.failing_blocks.contains(&block)) {
+            self.half_erase(op, block);
+            return Err(NandError::EraseFailed { block });
+        }
+        self.inner.erase(block)?;
+        self.forget_blemishes(block);
+        if cut.is_some() { Err(NandError::PowerLost) } else { Ok(()) }
+    }
+
+    fn is_bad(&self, block: BlockId) -> bool {
+        self.inner.is_bad(block) || self.is_factory_bad(block)
+    }
+
+    fn mark_bad(&mut self, block: BlockId) -> Result<(), NandError> {
+        let op = self.step()?;
+        let Some(outcome) = self.plan.cut_at(op) else { return self.inner.mark_bad(block) };
+        self.powered = false;
+        let done = match outcome {
+            CutOutcome::NotDone => false,
+            CutOutcome::Done => true,
+            _ => self.plan.roll(op, 0) & 1 == 1,
+        };
+        if done {
+            self.inner.mark_bad(block)?;
+        }
+        Err(NandError::PowerLost)
+    }
+
+    fn reprogram_spare(&mut self, ppn: Ppn, spare: &Spare) -> Result<(), NandError> {
+        let op = self.step()?;
+        let cut = self.plan.cut_at(op);
+        if cut.is_some() {
+            self.powered = false;
+        }
+        let block = self.geometry().block_of(ppn);
+        if self.is_factory_bad(block) {
+            return Err(illegal("reprogram_spare", ppn, Law::BadBlock));
+        }
+        if !self.look(ppn, Part::Spare)? {
+            return Err(NandError::Erased { ppn });
+        }
+        match cut {
+            None => self.inner.reprogram_spare(ppn, spare),
+            Some(CutOutcome::NotDone) => Err(NandError::PowerLost),
+            Some(CutOutcome::Done) => self.inner.reprogram_spare(ppn, spare).and(Err(NandError::PowerLost)),
+            Some(_) => {
+                let before = self.inner.read_spare(ppn)?.ok_or(NandError::Erased { ppn })?;
+                let mixed = self.half_programmed(op, &before, spare);
+                self.inner.reprogram_spare(ppn, &mixed).and(Err(NandError::PowerLost))
+            }
+        }
+    }
+
+    fn corrected_bits(&self) -> u32 {
+        self.corrected
+    }
+}
