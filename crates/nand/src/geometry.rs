@@ -4,6 +4,7 @@ use crate::addr::{BlockId, Ppn};
 
 /// The order in which the pages of one block may be programmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum ProgramOrder {
     /// Ascending; pages may be skipped, never returned to (every NAND since MLC).
     Sequential,
@@ -13,6 +14,7 @@ pub enum ProgramOrder {
 
 /// What a device can do beyond read, program and erase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct Capabilities {
     /// The order in which pages of a block may be programmed.
     pub program_order: ProgramOrder,
@@ -32,6 +34,7 @@ impl Capabilities {
 
 /// Durations of the device's operations in nanoseconds. Data for a simulator; no device waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct Timing {
     /// Array to page register.
     pub read_ns: u64,
@@ -113,6 +116,7 @@ pub enum GeometryError {
 
 /// The dimensions [`Geometry::new`] takes, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct Dimensions {
     /// Buses.
     pub channels: u32,

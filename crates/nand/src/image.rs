@@ -269,7 +269,7 @@ impl<R: Read> Summed<'_, R> {
         }
         let bad = self.flag("the mark of a retired block")?;
         let mut state = BlockState::default();
-        let mut pages = Vec::with_capacity(end as usize);
+        let mut pages = Vec::new();
         for offset in 0..end {
             let page = self.page(geometry)?;
             if page.is_some() {

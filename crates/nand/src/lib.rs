@@ -2,7 +2,25 @@
 //!
 //! Reading order: [`addr`] and [`geometry`] (what an address is), [`spare`] (what is written beside
 //! every page), [`contract`] (the [`Nand`] trait: the laws, and what power loss may do), then the
-//! devices that keep the contract.
+//! devices that keep the contract: [`sim`] (terabytes, ten bytes a page), [`mem`] (every byte; with
+//! `std` saved as an image), both by the state machine of `laws`; [`faults`] laid over either; and
+//! [`mod@profiles`], the flash they are made to resemble.
+//!
+//! ```
+//! use openftl_nand::{Lpn, Nand, PageKind, Ppn, SimNand, Spare, Stamp, find};
+//!
+//! let profile = find("tiny").ok_or("no such profile")?;
+//! let mut nand = SimNand::new(profile.geometry()?, profile.capabilities);
+//! let written = Stamp { lpn: Lpn(7), version: 1 };
+//! let spare = Spare { kind: PageKind::User, tag: 7, seq: 1, erase_count: 0, erased_at: 0, aux: 0 };
+//! nand.program(Ppn(0), &written, &spare)?;
+//!
+//! let mut read = Stamp::UNWRITTEN;
+//! assert_eq!(nand.read(Ppn(0), &mut read)?, spare);
+//! assert_eq!(read, written);
+//! assert!(nand.program(Ppn(0), &written, &spare).is_err(), "a page is erased before it is programmed again");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -20,6 +38,7 @@ pub mod geometry;
 pub mod image;
 mod laws;
 pub mod mem;
+pub mod profiles;
 pub mod sim;
 pub mod spare;
 
@@ -29,5 +48,6 @@ pub use error::{Law, NandError};
 pub use faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty, Pairing};
 pub use geometry::{Capabilities, Dimensions, Geometry, GeometryError, ProgramOrder, Timing};
 pub use mem::MemNand;
+pub use profiles::{Limits, Profile, ScaleError, find, profiles};
 pub use sim::SimNand;
 pub use spare::{PageKind, Spare};

@@ -1,0 +1,304 @@
+//! Each fault, on both devices.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use openftl_nand::*;
+
+fn faulty(plan: FaultPlan) -> Faulty<SimNand> {
+    Faulty::new(SimNand::new(geometry(), OLD), plan)
+}
+
+/// Programs pages 0, 1, … until power goes at operation 4, in the middle of page 4.
+fn cut_in_page_4(outcome: CutOutcome) -> Faulty<SimNand> {
+    let pairing = Pairing { bits_per_cell: 2, distance: 2 };
+    let mut n = faulty(FaultPlan { pairing, ..FaultPlan::cut(4, outcome) });
+    for page in [0, 1, 2, 6] {
+        fill(&mut n, page).unwrap();
+    }
+    assert_eq!(fill(&mut n, 4), Err(NandError::PowerLost));
+    assert_eq!(n.ops(), 5);
+    every_operation_answers_power_lost(&mut n);
+    n.power_up();
+    for page in [0, 1] {
+        assert_eq!(get(&mut n, page).unwrap().0, stamp(page, page as u16), "a completed page is lost");
+    }
+    n
+}
+
+fn every_operation_answers_power_lost(n: &mut Faulty<SimNand>) {
+    let lost = Err(NandError::PowerLost);
+    assert!(!n.is_powered());
+    assert_eq!(get(n, 0).map(|_| ()), lost);
+    assert_eq!(n.read_meta(Ppn(0), &mut []).map(|_| ()), lost);
+    assert_eq!(n.read_spare(Ppn(0)).map(|_| ()), lost);
+    assert_eq!(fill(n, 20), lost);
+    assert_eq!(n.program_meta(Ppn(20), &[], &spare(0, 0)), lost);
+    assert_eq!(n.copy(Ppn(0), Ppn(20), &spare(0, 0)), lost);
+    assert_eq!(n.erase(BlockId(0)), lost);
+    assert_eq!(n.mark_bad(BlockId(0)), lost);
+    assert_eq!(n.reprogram_spare(Ppn(0), &spare(0, 0)), lost);
+}
+
+#[test]
+fn not_done_leaves_the_page_to_be_programmed() {
+    let mut n = cut_in_page_4(CutOutcome::NotDone);
+    assert_eq!(n.read_spare(Ppn(4)).unwrap(), None);
+    fill(&mut n, 4).unwrap();
+}
+
+#[test]
+fn done_leaves_the_page_complete() {
+    let mut n = cut_in_page_4(CutOutcome::Done);
+    assert_eq!(get(&mut n, 4).unwrap().0, stamp(4, 4));
+}
+
+#[test]
+fn torn_pages_cannot_be_read_or_copied_or_programmed_until_erased() {
+    for outcome in [CutOutcome::Torn, CutOutcome::HalfErased] {
+        let mut n = cut_in_page_4(outcome);
+        let torn = NandError::Uncorrectable { ppn: Ppn(4) };
+        assert_eq!(get(&mut n, 4), Err(torn));
+        assert_eq!(n.read_spare(Ppn(4)), Err(torn));
+        assert_eq!(n.copy(Ppn(4), Ppn(20), &spare(4, 0)), Err(torn));
+        assert_eq!(law(fill(&mut n, 4)), Law::EraseBeforeProgram);
+        n.erase(BlockId(0)).unwrap();
+        assert_eq!(n.read_spare(Ppn(4)).unwrap(), None);
+        fill(&mut n, 4).unwrap();
+        get(&mut n, 4).unwrap();
+    }
+}
+
+#[test]
+fn torn_data_under_a_good_spare_area() {
+    let mut n = cut_in_page_4(CutOutcome::TornData);
+    assert_eq!(n.read_spare(Ppn(4)).unwrap(), Some(spare(4, 1004)));
+    assert_eq!(get(&mut n, 4), Err(NandError::Uncorrectable { ppn: Ppn(4) }));
+}
+
+#[test]
+fn torn_once_reads_well_once() {
+    let mut n = cut_in_page_4(CutOutcome::TornOnce);
+    get(&mut n, 4).unwrap();
+    assert_eq!(get(&mut n, 4), Err(NandError::Uncorrectable { ppn: Ppn(4) }));
+}
+
+#[test]
+fn weak_reads_as_erased_but_is_not() {
+    let mut n = cut_in_page_4(CutOutcome::Weak);
+    assert_eq!(n.read_spare(Ppn(4)).unwrap(), None);
+    assert_eq!(get(&mut n, 4), Err(NandError::Erased { ppn: Ppn(4) }));
+    assert_eq!(n.copy(Ppn(4), Ppn(20), &spare(4, 0)), Err(NandError::Erased { ppn: Ppn(4) }));
+    assert_eq!(law(fill(&mut n, 4)), Law::EraseBeforeProgram);
+}
+
+#[test]
+fn a_partner_in_the_word_line_is_lost() {
+    let pairing = Pairing { bits_per_cell: 2, distance: 2 };
+    let mut n = faulty(FaultPlan { pairing, ..FaultPlan::cut(3, CutOutcome::PartnerLost) });
+    for page in 0..3 {
+        fill(&mut n, page).unwrap();
+    }
+    assert_eq!(fill(&mut n, 3), Err(NandError::PowerLost));
+    n.power_up();
+    let readable: Vec<u32> = (0..4).filter(|&page| get(&mut n, page).is_ok()).collect();
+    assert_eq!(readable, [0, 2], "page 3 shares its word line with page 1");
+}
+
+#[test]
+fn pairing_covers_each_word_line() {
+    let pairing = Pairing { bits_per_cell: 3, distance: 2 };
+    let partners = |offset| pairing.partners(offset).collect::<Vec<_>>();
+    assert_eq!([partners(1), partners(3), partners(5)], [vec![], vec![1], vec![3, 1]]);
+    assert_eq!([partners(6), partners(8)], [vec![], vec![6]]);
+    assert_eq!(Pairing::NONE.partners(7).count(), 0);
+}
+
+#[test]
+fn a_half_erased_block_must_be_erased_again() {
+    let (mut old, mut gone, mut unreadable) = (0, 0, 0);
+    for seed in 0..20 {
+        let mut n = faulty(FaultPlan { seed, ..FaultPlan::cut(4, CutOutcome::HalfErased) });
+        for page in 0..4 {
+            fill(&mut n, page).unwrap();
+        }
+        assert_eq!(n.erase(BlockId(0)), Err(NandError::PowerLost));
+        n.power_up();
+        for page in 0..4 {
+            match get(&mut n, page) {
+                Ok(read) => {
+                    assert_eq!(read.0, stamp(page, page as u16));
+                    old += 1;
+                }
+                Err(NandError::Erased { .. }) => gone += 1,
+                Err(NandError::Uncorrectable { .. }) => unreadable += 1,
+                Err(other) => panic!("{other}"),
+            }
+        }
+        for page in [3, 4, 7] {
+            assert_eq!(law(fill(&mut n, page)), Law::EraseBeforeProgram);
+        }
+        n.erase(BlockId(0)).unwrap();
+        fill(&mut n, 0).unwrap();
+    }
+    assert!(old > 5 && gone > 5 && unreadable > 5, "{old} {gone} {unreadable}");
+}
+
+#[test]
+fn an_erase_is_not_done_or_done() {
+    for (outcome, erased) in [(CutOutcome::NotDone, false), (CutOutcome::Done, true)] {
+        let mut n = faulty(FaultPlan::cut(1, outcome));
+        fill(&mut n, 0).unwrap();
+        assert_eq!(n.erase(BlockId(0)), Err(NandError::PowerLost));
+        n.power_up();
+        assert_eq!(get(&mut n, 0).is_err(), erased);
+        assert_eq!(n.inner().erase_count(BlockId(0)), u32::from(erased));
+    }
+}
+
+#[test]
+fn reads_are_cut_only_if_counted() {
+    let plan = FaultPlan { count_reads: true, ..FaultPlan::cut(1, CutOutcome::Torn) };
+    let mut n = faulty(plan);
+    fill(&mut n, 0).unwrap();
+    assert_eq!(get(&mut n, 0), Err(NandError::PowerLost));
+    n.power_up();
+    get(&mut n, 0).unwrap();
+    assert_eq!(n.ops(), 3);
+    let mut n = faulty(FaultPlan::cut(1, CutOutcome::Torn));
+    fill(&mut n, 0).unwrap();
+    get(&mut n, 0).unwrap();
+    assert_eq!(n.ops(), 1);
+}
+
+#[test]
+fn a_cut_copy_leaves_its_source() {
+    let mut n = faulty(FaultPlan::cut(1, CutOutcome::Torn));
+    fill(&mut n, 0).unwrap();
+    assert_eq!(n.copy(Ppn(0), Ppn(9), &spare(0, 5)), Err(NandError::PowerLost));
+    n.power_up();
+    get(&mut n, 0).unwrap();
+    assert_eq!(n.read_spare(Ppn(9)), Err(NandError::Uncorrectable { ppn: Ppn(9) }));
+}
+
+#[test]
+fn a_half_programmed_spare_area_has_each_bit_as_before_or_as_wanted() {
+    let (before, wanted) = (spare(0xFFFF_FFFF, 0xFF), spare(0x0F0F_0F0F, 0x0F));
+    let mut mixed = 0;
+    for seed in 0..20 {
+        let mut n = faulty(FaultPlan { seed, ..FaultPlan::cut(1, CutOutcome::Torn) });
+        put(&mut n, 0, stamp(0xFFFF_FFFF, 1), &before).unwrap();
+        assert_eq!(n.reprogram_spare(Ppn(0), &wanted), Err(NandError::PowerLost));
+        n.power_up();
+        let (data, found) = get(&mut n, 0).unwrap();
+        assert_eq!(data, stamp(0xFFFF_FFFF, 1), "the data is not harmed");
+        assert_eq!(found.tag | before.tag, before.tag);
+        assert_eq!(found.tag & wanted.tag, wanted.tag);
+        mixed += u32::from(found != before && found != wanted);
+    }
+    assert!(mixed > 10);
+}
+
+#[test]
+fn a_mark_is_there_or_not() {
+    let marked = |outcome, seed| {
+        let mut n = faulty(FaultPlan { seed, ..FaultPlan::cut(0, outcome) });
+        assert_eq!(n.mark_bad(BlockId(2)), Err(NandError::PowerLost));
+        n.is_bad(BlockId(2))
+    };
+    assert!(!marked(CutOutcome::NotDone, 0) && marked(CutOutcome::Done, 0));
+    let some: Vec<bool> = (0..20).map(|seed| marked(CutOutcome::Torn, seed)).collect();
+    assert!(some.contains(&true) && some.contains(&false));
+}
+
+#[test]
+fn a_failed_program_spends_its_page_only() {
+    let plan = FaultPlan { failing_programs: vec![1], failing_pages: vec![Ppn(9)], ..FaultPlan::default() };
+    let mut n = Faulty::new(SimNand::new(geometry(), Capabilities::MODERN), plan);
+    fill(&mut n, 0).unwrap();
+    assert_eq!(fill(&mut n, 1), Err(NandError::ProgramFailed { ppn: Ppn(1) }));
+    assert_eq!(get(&mut n, 1), Err(NandError::Uncorrectable { ppn: Ppn(1) }));
+    assert_eq!(law(fill(&mut n, 1)), Law::EraseBeforeProgram);
+    fill(&mut n, 2).unwrap();
+    get(&mut n, 0).unwrap();
+    for _ in 0..2 {
+        assert_eq!(n.copy(Ppn(0), Ppn(9), &spare(0, 0)), Err(NandError::ProgramFailed { ppn: Ppn(9) }));
+        n.erase(BlockId(1)).unwrap();
+    }
+}
+
+#[test]
+fn a_failed_erase_leaves_a_block_to_retire() {
+    let plan = FaultPlan { failing_erases: vec![0], failing_blocks: vec![BlockId(3)], ..FaultPlan::default() };
+    let mut n = faulty(plan);
+    assert_eq!(n.erase(BlockId(0)), Err(NandError::EraseFailed { block: BlockId(0) }));
+    assert_eq!(law(fill(&mut n, 0)), Law::EraseBeforeProgram);
+    n.erase(BlockId(0)).unwrap();
+    for _ in 0..2 {
+        assert_eq!(n.erase(BlockId(3)), Err(NandError::EraseFailed { block: BlockId(3) }));
+    }
+    n.mark_bad(BlockId(3)).unwrap();
+    assert_eq!(law(n.erase(BlockId(3))), Law::BadBlock);
+}
+
+#[test]
+fn bit_flips_are_corrected_up_to_the_limit() {
+    let bit_flips = vec![(Ppn(0), 8), (Ppn(1), 9)];
+    let mut n = faulty(FaultPlan { bit_flips, unreadable_pages: vec![Ppn(2)], ..FaultPlan::default() });
+    assert_eq!(get(&mut n, 1), Err(NandError::Erased { ppn: Ppn(1) }), "an erased page has no flips");
+    for page in 0..4 {
+        fill(&mut n, page).unwrap();
+    }
+    get(&mut n, 0).unwrap();
+    assert_eq!(n.corrected_bits(), 8);
+    assert_eq!(get(&mut n, 1), Err(NandError::Uncorrectable { ppn: Ppn(1) }));
+    assert_eq!(get(&mut n, 2), Err(NandError::Uncorrectable { ppn: Ppn(2) }));
+    get(&mut n, 3).unwrap();
+    assert_eq!(n.corrected_bits(), 0);
+    n.damage(Ppn(3), Blemish::BitFlips(3));
+    get(&mut n, 3).unwrap();
+    assert_eq!(n.corrected_bits(), 3);
+    n.erase(BlockId(0)).unwrap();
+    fill(&mut n, 1).unwrap();
+    assert!(get(&mut n, 1).is_err(), "a worn cell stays worn");
+}
+
+#[test]
+fn factory_bad_blocks_are_bad() {
+    let mut n = faulty(FaultPlan { factory_bad: vec![BlockId(0), BlockId(5)], ..FaultPlan::default() });
+    for block in 0..6 {
+        assert_eq!(n.is_bad(BlockId(block)), block % 5 == 0);
+    }
+    assert_eq!(law(fill(&mut n, 0)), Law::BadBlock);
+    assert_eq!(law(n.erase(BlockId(5))), Law::BadBlock);
+    fill(&mut n, 8).unwrap();
+    assert!(!n.inner().is_bad(BlockId(0)), "the device below stays pristine");
+}
+
+#[test]
+fn a_plan_replays() {
+    let run = || {
+        let mut n = faulty(FaultPlan { seed: 5, ..FaultPlan::cut(9, CutOutcome::HalfErased) });
+        let results: Vec<_> = (0..8).map(|page| fill(&mut n, page)).collect();
+        let erases = [n.erase(BlockId(1)), n.erase(BlockId(0))];
+        n.power_up();
+        let reads: Vec<_> = (0..8).map(|page| get(&mut n, page)).collect();
+        (results, erases, reads)
+    };
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn faults_lie_over_a_device_that_keeps_bytes() {
+    let mut n = Faulty::new(MemNand::new(geometry(), OLD), FaultPlan::cut(1, CutOutcome::Torn));
+    fill(&mut n, 0).unwrap();
+    assert_eq!(fill(&mut n, 1), Err(NandError::PowerLost));
+    n.power_up();
+    assert_eq!(get(&mut n, 1), Err(NandError::Uncorrectable { ppn: Ppn(1) }));
+    assert!(get(n.inner_mut(), 1).is_ok(), "the device below stays pristine");
+    n.power_down();
+    assert_eq!(get(&mut n, 0), Err(NandError::PowerLost));
+    let mut below = n.into_inner();
+    get(&mut below, 0).unwrap();
+}

@@ -1,0 +1,197 @@
+//! Each law in a pair, what is just legal and one step beyond, on every device.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use openftl_nand::*;
+
+fn on_every_device(capabilities: Capabilities, check: impl Check) {
+    check.run(|| SimNand::new(geometry(), capabilities));
+    check.run(|| MemNand::new(geometry(), capabilities));
+    check.run(|| Faulty::new(SimNand::new(geometry(), capabilities), FaultPlan::default()));
+    check.run(|| Faulty::new(MemNand::new(geometry(), capabilities), FaultPlan::default()));
+}
+
+/// A check that is generic over the device.
+trait Check {
+    fn run<N: Nand<Payload: Form> + Snapshot>(&self, make: impl Fn() -> N);
+}
+
+macro_rules! law_tests {
+    ($($(#[$doc:meta])* $name:ident($capabilities:expr, $device:ident) $body:block)*) => {$(
+        $(#[$doc])*
+        #[test]
+        fn $name() {
+            struct It;
+            impl Check for It {
+                #[allow(unused_mut)]
+                fn run<N: Nand<Payload: Form> + Snapshot>(&self, make: impl Fn() -> N) {
+                    let mut $device = make();
+                    $body
+                }
+            }
+            on_every_device($capabilities, It);
+        }
+    )*};
+}
+
+const LAST: u32 = 6 * 8 - 1;
+
+law_tests! {
+    an_address_lies_inside_the_device(Capabilities::MODERN, n) {
+        fill(&mut n, LAST).unwrap();
+        assert_eq!(law(fill(&mut n, LAST + 1)), Law::AddressInRange);
+        assert_eq!(law(fill(&mut n, u32::MAX)), Law::AddressInRange);
+        get(&mut n, LAST).unwrap();
+        assert_eq!(law(get(&mut n, LAST + 1)), Law::AddressInRange);
+        assert_eq!(law(n.read_meta(Ppn(LAST + 1), &mut [])), Law::AddressInRange);
+        n.read_spare(Ppn(LAST)).unwrap();
+        assert_eq!(law(n.read_spare(Ppn(LAST + 1))), Law::AddressInRange);
+        n.copy(Ppn(LAST), Ppn(0), &spare(0, 0)).unwrap();
+        assert_eq!(law(n.copy(Ppn(LAST + 1), Ppn(1), &spare(0, 0))), Law::AddressInRange);
+        assert_eq!(law(n.copy(Ppn(LAST), Ppn(LAST + 1), &spare(0, 0))), Law::AddressInRange);
+        n.erase(BlockId(5)).unwrap();
+        assert_eq!(law(n.erase(BlockId(6))), Law::AddressInRange);
+        assert_eq!(law(n.reprogram_spare(Ppn(LAST + 1), &spare(0, 0))), Law::AddressInRange);
+        n.mark_bad(BlockId(5)).unwrap();
+        assert_eq!(law(n.mark_bad(BlockId(6))), Law::AddressInRange);
+        assert!(!n.is_bad(BlockId(6)));
+    }
+
+    a_page_is_erased_before_it_is_programmed_again(Capabilities::MODERN, n) {
+        fill(&mut n, 0).unwrap();
+        assert_eq!(law(fill(&mut n, 0)), Law::EraseBeforeProgram);
+        assert_eq!(law(n.program_meta(Ppn(0), &[1], &spare(0, 0))), Law::EraseBeforeProgram);
+        assert_eq!(law(n.copy(Ppn(0), Ppn(0), &spare(0, 0))), Law::EraseBeforeProgram);
+        assert_eq!(get(&mut n, 0).unwrap(), (stamp(0, 0), spare(0, 1000)), "a refused program did something");
+        n.erase(BlockId(0)).unwrap();
+        fill(&mut n, 0).unwrap();
+    }
+
+    pages_are_programmed_in_ascending_order(Capabilities::MODERN, n) {
+        fill(&mut n, 1).unwrap();
+        fill(&mut n, 4).unwrap();
+        for skipped in [0, 2, 3] {
+            assert_eq!(law(fill(&mut n, skipped)), Law::ProgramOrder);
+            assert_eq!(n.read_spare(Ppn(skipped)).unwrap(), None);
+            assert_eq!(get(&mut n, skipped), Err(NandError::Erased { ppn: Ppn(skipped) }));
+        }
+        fill(&mut n, 5).unwrap();
+        fill(&mut n, 8).unwrap();
+        n.erase(BlockId(0)).unwrap();
+        fill(&mut n, 0).unwrap();
+        assert_eq!(n.read_spare(Ppn(1)).unwrap(), None, "an erase left a page behind");
+    }
+
+    old_devices_program_pages_in_any_order_once(OLD, n) {
+        for page in [4, 0, 7, 5] {
+            fill(&mut n, page).unwrap();
+            assert_eq!(law(fill(&mut n, page)), Law::EraseBeforeProgram);
+        }
+        for page in 0..8 {
+            assert_eq!(n.read_spare(Ppn(page)).unwrap().is_some(), [0, 4, 5, 7].contains(&page));
+        }
+        fill(&mut n, 1).unwrap();
+        assert_eq!(get(&mut n, 1).unwrap().0, stamp(1, 1));
+    }
+
+    a_bad_block_is_neither_programmed_nor_erased(OLD, n) {
+        fill(&mut n, 8).unwrap();
+        n.mark_bad(BlockId(1)).unwrap();
+        assert!(n.is_bad(BlockId(1)) && !n.is_bad(BlockId(0)));
+        assert_eq!(law(fill(&mut n, 9)), Law::BadBlock);
+        assert_eq!(law(n.program_meta(Ppn(9), &[], &spare(0, 0))), Law::BadBlock);
+        assert_eq!(law(n.erase(BlockId(1))), Law::BadBlock);
+        assert_eq!(law(n.reprogram_spare(Ppn(8), &spare(8, 0))), Law::BadBlock);
+        assert_eq!(get(&mut n, 8).unwrap().0, stamp(8, 8), "pages of a bad block stay readable");
+        n.copy(Ppn(8), Ppn(0), &spare(8, 9)).unwrap();
+        assert_eq!(law(n.copy(Ppn(0), Ppn(9), &spare(8, 9))), Law::BadBlock);
+    }
+
+    data_fits_the_page(Capabilities::MODERN, n) {
+        n.program_meta(Ppn(0), &[7; PAGE], &spare(0, 0)).unwrap();
+        assert_eq!(law(n.program_meta(Ppn(1), &[7; PAGE + 1], &spare(0, 0))), Law::PageSize);
+        n.program_meta(Ppn(1), &[], &spare(0, 0)).unwrap();
+        n.read_meta(Ppn(0), &mut [0; PAGE]).unwrap();
+        assert_eq!(law(n.read_meta(Ppn(0), &mut [0; PAGE + 1])), Law::PageSize);
+    }
+
+    metadata_reads_back_padded_with_ones(Capabilities::MODERN, n) {
+        let wanted = Spare { kind: PageKind::Validity, aux: 5, ..spare(1, 2) };
+        n.program_meta(Ppn(0), b"abc", &wanted).unwrap();
+        n.copy(Ppn(0), Ppn(1), &Spare { seq: 3, ..wanted }).unwrap();
+        let (mut short, mut long) = ([0; 2], [0; 6]);
+        assert_eq!(n.read_meta(Ppn(0), &mut short).unwrap(), wanted);
+        assert_eq!(n.read_meta(Ppn(1), &mut long).unwrap(), Spare { seq: 3, ..wanted });
+        assert_eq!((&short, &long), (b"ab", b"abc\xFF\xFF\xFF"));
+        n.erase(BlockId(0)).unwrap();
+        assert_eq!(n.read_meta(Ppn(1), &mut long), Err(NandError::Erased { ppn: Ppn(1) }));
+    }
+
+    a_page_is_read_as_what_it_was_written_as(Capabilities::MODERN, n) {
+        fill(&mut n, 0).unwrap();
+        n.program_meta(Ppn(1), &[1], &spare(1, 1001)).unwrap();
+        assert_eq!(law(n.read_meta(Ppn(0), &mut [0; 4])), Law::PageContent);
+        assert_eq!(law(get(&mut n, 1)), Law::PageContent);
+        n.copy(Ppn(0), Ppn(2), &spare(0, 1002)).unwrap();
+        n.copy(Ppn(1), Ppn(3), &spare(1, 1003)).unwrap();
+        get(&mut n, 2).unwrap();
+        n.read_meta(Ppn(3), &mut [0; 4]).unwrap();
+        assert_eq!(n.copy(Ppn(7), Ppn(4), &spare(0, 0)), Err(NandError::Erased { ppn: Ppn(7) }));
+    }
+
+    a_spare_area_is_programmed_again_as_often_as_the_device_can(OLD, n) {
+        for page in [0, 1] {
+            let aux = if page == 0 { 0b111 } else { 0 };
+            let first = Spare { aux, ..spare(0b1111, 0xFF) };
+            put(&mut n, page, stamp(0b1111, 3), &first).unwrap();
+            let second = Spare { tag: 0b0111, ..first };
+            n.reprogram_spare(Ppn(page), &second).unwrap();
+            assert_eq!(get(&mut n, page).unwrap(), (stamp(0b1111, 3), second), "the data is not harmed");
+            assert_eq!(law(n.reprogram_spare(Ppn(page), &first)), Law::SpareReprogram);
+            let third = Spare { seq: 0xF0, ..second };
+            n.reprogram_spare(Ppn(page), &third).unwrap();
+            assert_eq!(law(n.reprogram_spare(Ppn(page), &third)), Law::SpareReprogram);
+            assert_eq!(n.read_spare(Ppn(page)).unwrap(), Some(third));
+        }
+        assert_eq!(n.reprogram_spare(Ppn(2), &spare(0, 0)), Err(NandError::Erased { ppn: Ppn(2) }));
+    }
+
+    a_new_device_refuses_to_program_a_spare_area_again(Capabilities::MODERN, n) {
+        fill(&mut n, 0).unwrap();
+        assert_eq!(law(n.reprogram_spare(Ppn(0), &spare(0, 1000))), Law::SpareReprogram);
+    }
+
+    snapshots_isolate(Capabilities::MODERN, n) {
+        fill(&mut n, 0).unwrap();
+        n.program_meta(Ppn(1), b"old", &spare(0, 1)).unwrap();
+        let mut before = n.snapshot();
+        let mut again = before.snapshot();
+        fill(&mut n, 2).unwrap();
+        n.erase(BlockId(0)).unwrap();
+        n.program_meta(Ppn(0), b"new", &spare(0, 9)).unwrap();
+        fill(&mut before, 3).unwrap();
+        let mut bytes = [0; 3];
+        for snapshot in [&mut before, &mut again] {
+            assert_eq!(get(snapshot, 0).unwrap().0, stamp(0, 0));
+            snapshot.read_meta(Ppn(1), &mut bytes).unwrap();
+            assert_eq!(&bytes, b"old");
+            assert_eq!(snapshot.read_spare(Ppn(2)).unwrap(), None);
+        }
+        assert!(before.read_spare(Ppn(3)).unwrap().is_some() && again.read_spare(Ppn(3)).unwrap().is_none());
+        n.read_meta(Ppn(0), &mut bytes).unwrap();
+        assert_eq!(&bytes, b"new");
+        assert_eq!(law(fill(&mut again, 0)), Law::EraseBeforeProgram);
+    }
+}
+
+#[test]
+fn host_data_is_exactly_one_page() {
+    let mut n = MemNand::new(geometry(), Capabilities::MODERN);
+    for size in [0, PAGE - 1, PAGE + 1] {
+        assert_eq!(law(n.program(Ppn(0), &vec![0; size], &spare(0, 0))), Law::PageSize);
+    }
+    n.program(Ppn(0), &[0; PAGE], &spare(0, 0)).unwrap();
+    assert_eq!(law(n.read(Ppn(0), &mut [0; PAGE - 1])), Law::PageSize);
+}

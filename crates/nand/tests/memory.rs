@@ -1,0 +1,94 @@
+//! What a simulated device costs, and the benchmark run tiny.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../benches/work/mod.rs"]
+mod work;
+
+use openftl_nand::*;
+
+fn device(blocks: u32, pages_per_block: u32) -> SimNand {
+    let geometry = Geometry::new(Dimensions {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks,
+        pages_per_block,
+        page_bytes: 4096,
+        spare_bytes: 128,
+    })
+    .unwrap();
+    SimNand::new(geometry, Capabilities::MODERN)
+}
+
+#[test]
+fn a_page_of_host_data_takes_little_more_than_ten_bytes() {
+    let mut n = device(4096, 128);
+    assert!(n.memory_bytes() < 4096 * 50, "an empty device takes {} B", n.memory_bytes());
+    work::fill(&mut n, 2);
+    let pages = f64::from(n.geometry().pages());
+    let a_page = n.memory_bytes() as f64 / pages;
+    assert!(a_page < 10.4, "{a_page} B a page");
+    assert_eq!(n.full_records(), 0, "plain host data needs no full record");
+    // An allocator adds up to 16 B a block.
+    let two_tib = (a_page + 16.0 / 128.0) * f64::from(1 << 29);
+    assert!(two_tib < 6.5e9, "2 TiB would take {two_tib} B");
+}
+
+#[test]
+fn a_device_in_its_steady_state_does_not_grow() {
+    let mut n = device(16, 8);
+    work::fill_meta(&mut n, 1);
+    assert_eq!(n.full_records(), 128);
+    let first = n.memory_bytes();
+    work::fill_meta(&mut n, 5);
+    work::copy(&mut n, 5);
+    work::fill_meta(&mut n, 5);
+    assert_eq!(n.full_records(), 128);
+    assert!(n.memory_bytes() <= first + first / 16, "{} B grew to {} B", first, n.memory_bytes());
+    work::fill(&mut n, 1);
+    assert_eq!(n.full_records(), 0);
+}
+
+#[test]
+fn a_snapshot_costs_by_the_block() {
+    let mut n = device(64, 128);
+    work::fill(&mut n, 1);
+    let snapshot = n.snapshot();
+    work::copy(&mut n, 1);
+    assert_eq!(snapshot.erase_counts(), [1; 64]);
+    assert_eq!(n.erase_count(BlockId(1)), 2);
+}
+
+#[test]
+fn benchmarks_do_what_they_did() {
+    let mut n = device(16, 12);
+    let filled = work::fill(&mut n, 2);
+    assert_eq!(filled, work::fill(&mut device(16, 12), 2), "the same work gives the same hash");
+    assert_ne!(filled, work::copy(&mut n, 1), "copies moved nothing");
+    assert_eq!(n.full_records(), 0);
+    work::fill_meta(&mut n, 1);
+    assert_eq!(n.full_records(), 16 * 12);
+}
+
+#[test]
+fn sequence_numbers_far_apart_are_kept_in_full() {
+    let mut n = device(1, 8);
+    let base = 7;
+    for (offset, delta, full) in [
+        (0, 0, 0),
+        (1, u64::from(u32::MAX) - 2, 0),
+        (2, u64::from(u32::MAX) - 1, 1),
+        (3, u64::from(u32::MAX), 2),
+        (4, u64::from(u32::MAX) + 1, 3),
+        (5, 1, 3),
+    ] {
+        let stamp = Stamp { lpn: Lpn(offset), version: 9 };
+        let spare =
+            Spare { kind: PageKind::User, tag: offset, seq: base + delta, erase_count: 0, erased_at: 0, aux: 0 };
+        n.program(Ppn(offset), &stamp, &spare).unwrap();
+        assert_eq!(n.full_records(), full, "a difference of {delta}");
+        let mut read = Stamp::UNWRITTEN;
+        assert_eq!(n.read(Ppn(offset), &mut read), Ok(spare));
+        assert_eq!(read, stamp);
+    }
+}
