@@ -1,0 +1,272 @@
+//! A profile run as a generator: published, or fitted to a trace.
+//!
+//! 1. The kind is drawn from the profile's mix, the size from the sizes of that kind.
+//! 2. With the kind's sequential share the request starts where the last of its kind ended; otherwise a rank is drawn
+//!    from its popularity. Reads and writes share one scattering of ranks, so pages hot for both are the same pages.
+//! 3. Gaps between arrivals have the profile's mean and coefficient of variation: two-phase hyperexponential with
+//!    balanced means above 1, shifted exponential below.
+
+use super::{Room, WorkloadEntry, Zipf, no_check};
+use crate::error::WorkloadError;
+use crate::param::{Kind, Parameter};
+use crate::permutation::Permutation;
+use crate::pick::{Alias, Chance, Rng};
+use crate::profile::{Arrivals, POPULARITY_PAGE_BYTES, Popularity, Profile, Side};
+use crate::request::{Op, Request, Source};
+use crate::spec::Spec;
+
+pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
+    name: "profile",
+    summary: "a published or fitted profile, run as a generator",
+    parameters: &[Parameter {
+        name: "name",
+        unit: "",
+        default: Some("financial1"),
+        meaning: "financial1, msnfs, radius, ts0, or a TOML file",
+        kind: Kind::Text,
+    }],
+    common: Some(&["flush", "rate", "footprint"]),
+    example: "profile:msnfs",
+    check: no_check,
+    build,
+};
+
+fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
+    let profile = Profile::load(spec.name("name").unwrap_or("financial1"))?;
+    let percent = spec.number("footprint").unwrap_or(100.0);
+    let slots = (room.logical_bytes as f64 * (percent / 100.0)) as u64 / POPULARITY_PAGE_BYTES;
+    let limit = slots * POPULARITY_PAGE_BYTES;
+    let sides = [&profile.reads, &profile.writes];
+    let largest = sides
+        .iter()
+        .flat_map(|s| &s.sizes)
+        .map(|s| s.bytes)
+        .max()
+        .unwrap_or(0);
+    if largest > limit {
+        return Err(spec.unfit(format!(
+            "its largest request has {largest} B, the footprint {limit} B"
+        )));
+    }
+    let flush = spec.count("flush").unwrap_or(0);
+    if flush != 0 && profile.write_percent == 0.0 {
+        return Err(spec.contradiction("flush counts writes, but the profile has none"));
+    }
+    let arrivals = match spec.number("rate") {
+        Some(per_second) => Some(Arrivals {
+            per_second,
+            cv: profile.arrivals.map_or(1.0, |a| a.cv),
+        }),
+        None => profile.arrivals,
+    };
+    let description = format!(
+        "{} ({}; {:.1}% writes of {:.2} KiB, {:.1}% trims, reads of {:.2} KiB; arrivals {}; {slots} slots of 4 KiB, seed {}{})",
+        spec.full(),
+        profile.source,
+        profile.write_percent,
+        profile.writes.mean_bytes() / 1024.0,
+        profile.trim_percent,
+        profile.reads.mean_bytes() / 1024.0,
+        arrivals.map_or("none".to_owned(), |a| format!(
+            "{:.1}/s with cv {:.2}",
+            a.per_second, a.cv
+        )),
+        room.seed,
+        if profile.assumptions.is_empty() {
+            String::new()
+        } else {
+            format!("; assumed: {}", profile.assumptions)
+        },
+    );
+    Ok(Box::new(Generator {
+        reads: Chance::new((100.0 - profile.write_percent - profile.trim_percent) / 100.0),
+        reads_or_trims: Chance::new((100.0 - profile.write_percent) / 100.0),
+        sides: sides.map(|side| Drawer::new(side, slots)),
+        scatter: Permutation::new(slots, &mut Rng::new(room.seed, 3)),
+        gaps: arrivals.map(Gaps::new),
+        limit,
+        flush,
+        writes_since_flush: 0,
+        now_ns: 0.0,
+        rng: Rng::new(room.seed, 1),
+        description,
+    }))
+}
+
+enum Ranks {
+    Zipf(Zipf),
+    /// First rank and length of each class.
+    Classes(Vec<(u64, u64)>, Alias),
+}
+
+impl Ranks {
+    fn new(popularity: &Popularity, slots: u64) -> Ranks {
+        let (space, share) = match popularity {
+            Popularity::Zipf { theta } => return Ranks::Zipf(Zipf::new(slots, *theta)),
+            Popularity::Curve { space, share } => (space, share),
+        };
+        let (mut classes, mut weights) = (Vec::new(), Vec::new());
+        let (mut first, mut below) = (0u64, 0.0);
+        for (space, share) in space.iter().zip(share) {
+            let end = ((slots as f64 * space / 100.0).round() as u64).clamp(first, slots);
+            // A class too narrow for one slot here gives its share to the next one.
+            if end > first && *share > below {
+                classes.push((first, end - first));
+                weights.push(share - below);
+                (first, below) = (end, *share);
+            }
+        }
+        if classes.is_empty() {
+            (classes, weights) = (vec![(0, slots)], vec![1.0]);
+        }
+        Ranks::Classes(classes, Alias::new(&weights))
+    }
+
+    fn draw(&self, rng: &mut Rng) -> u64 {
+        match self {
+            Ranks::Zipf(zipf) => zipf.rank(rng),
+            Ranks::Classes(classes, alias) => {
+                let (first, length) = classes[alias.pick(rng.next())];
+                first + rng.below(length)
+            }
+        }
+    }
+}
+
+/// One kind of request.
+struct Drawer {
+    bytes: Vec<u64>,
+    sizes: Alias,
+    sequential: Chance,
+    ranks: Ranks,
+    end: u64,
+}
+
+impl Drawer {
+    fn new(side: &Side, slots: u64) -> Drawer {
+        Drawer {
+            bytes: side.sizes.iter().map(|s| s.bytes).collect(),
+            sizes: Alias::new(&side.sizes.iter().map(|s| s.percent).collect::<Vec<_>>()),
+            sequential: Chance::new(side.sequential_percent / 100.0),
+            ranks: Ranks::new(&side.popularity, slots),
+            end: 0,
+        }
+    }
+
+    fn draw(&mut self, rng: &mut Rng, scatter: &Permutation, limit: u64) -> (u64, u64) {
+        let bytes = self.bytes[self.sizes.pick(rng.next())];
+        let mut offset = self.end;
+        if !self.sequential.hit(rng.next()) || offset + bytes > limit {
+            let start = scatter.apply(self.ranks.draw(rng)) * POPULARITY_PAGE_BYTES;
+            offset = start.min((limit - bytes) / POPULARITY_PAGE_BYTES * POPULARITY_PAGE_BYTES);
+        }
+        self.end = offset + bytes;
+        (offset, bytes)
+    }
+}
+
+/// Gaps with a given mean and coefficient of variation.
+struct Gaps {
+    short: Chance,
+    short_ns: f64,
+    long_ns: f64,
+    least_ns: f64,
+}
+
+impl Gaps {
+    fn new(arrivals: Arrivals) -> Gaps {
+        let mean_ns = 1e9 / arrivals.per_second;
+        let cv = arrivals.cv;
+        if cv <= 1.0 {
+            let random = mean_ns * cv;
+            return Gaps {
+                short: Chance::new(1.0),
+                short_ns: random,
+                long_ns: random,
+                least_ns: mean_ns - random,
+            };
+        }
+        let square = cv * cv;
+        let often = 0.5 * (1.0 + ((square - 1.0) / (square + 1.0)).sqrt());
+        Gaps {
+            short: Chance::new(often),
+            short_ns: mean_ns / (2.0 * often),
+            long_ns: mean_ns / (2.0 * (1.0 - often)),
+            least_ns: 0.0,
+        }
+    }
+
+    fn draw(&self, rng: &mut Rng) -> f64 {
+        let mean = if self.short.hit(rng.next()) {
+            self.short_ns
+        } else {
+            self.long_ns
+        };
+        self.least_ns + mean * rng.exponential()
+    }
+}
+
+struct Generator {
+    reads: Chance,
+    reads_or_trims: Chance,
+    /// Reads, then writes.
+    sides: [Drawer; 2],
+    scatter: Permutation,
+    gaps: Option<Gaps>,
+    limit: u64,
+    flush: u64,
+    writes_since_flush: u64,
+    now_ns: f64,
+    rng: Rng,
+    description: String,
+}
+
+impl Generator {
+    fn draw(&mut self) -> Request {
+        let at_ns = self.now_ns as u64;
+        if let Some(gaps) = &self.gaps {
+            self.now_ns += gaps.draw(&mut self.rng);
+        }
+        if self.flush != 0 && self.writes_since_flush == self.flush {
+            self.writes_since_flush = 0;
+            return Request {
+                at_ns,
+                op: Op::Flush,
+                offset: 0,
+                bytes: 0,
+            };
+        }
+        let draw = self.rng.next();
+        let op = match (self.reads.hit(draw), self.reads_or_trims.hit(draw)) {
+            (true, _) => Op::Read,
+            (false, true) => Op::Trim,
+            (false, false) => Op::Write,
+        };
+        self.writes_since_flush += u64::from(op == Op::Write);
+        let side = &mut self.sides[usize::from(op != Op::Read)];
+        let (offset, bytes) = side.draw(&mut self.rng, &self.scatter, self.limit);
+        Request {
+            at_ns,
+            op,
+            offset,
+            bytes,
+        }
+    }
+}
+
+impl Source for Generator {
+    fn fill(&mut self, out: &mut [Request]) -> Result<usize, WorkloadError> {
+        for request in out.iter_mut() {
+            *request = self.draw();
+        }
+        Ok(out.len())
+    }
+
+    fn timed(&self) -> bool {
+        self.gaps.is_some()
+    }
+
+    fn describe(&self) -> String {
+        self.description.clone()
+    }
+}

@@ -1,0 +1,260 @@
+//! Where parsed requests gather: devices get numbers, times a common start, order is restored.
+
+use super::options::OpenOptions;
+use super::{Record, Trace};
+use crate::error::WorkloadError;
+use crate::request::Op;
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// Larger trims are split; larger reads and writes are taken for a wrong unit.
+const BYTES_MAX: u64 = 1 << 31;
+
+/// One request as a format hands it over.
+#[derive(Clone, Debug)]
+pub(super) struct Row<'a> {
+    /// Nanoseconds since any epoch.
+    pub(super) time_ns: i128,
+    pub(super) device: Cow<'a, str>,
+    pub(super) op: Op,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+}
+
+/// A trace being read.
+pub(super) struct Builder<'a> {
+    pub(super) options: &'a OpenOptions,
+    pub(super) file: String,
+    pub(super) format: &'static str,
+    pub(super) notes: Vec<String>,
+    pub(super) timed: bool,
+    records: Vec<Record>,
+    times: Vec<i64>,
+    start_ns: Option<i128>,
+    ordered: bool,
+    last_ns: i64,
+    devices: Vec<String>,
+    numbers: HashMap<String, u16>,
+    last_device: Option<u16>,
+    skipped: u64,
+    first_skip: Option<String>,
+    empty: u64,
+    filtered: u64,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(options: &'a OpenOptions, file: &str, format: &'static str) -> Self {
+        Builder {
+            options,
+            file: file.to_owned(),
+            format,
+            notes: Vec::new(),
+            timed: true,
+            records: Vec::new(),
+            times: Vec::new(),
+            start_ns: None,
+            ordered: true,
+            last_ns: i64::MIN,
+            devices: Vec::new(),
+            numbers: HashMap::new(),
+            last_device: None,
+            skipped: 0,
+            first_skip: None,
+            empty: 0,
+            filtered: 0,
+        }
+    }
+
+    /// Whether as many requests are held as the options ask for.
+    pub(super) fn full(&self) -> bool {
+        self.options
+            .limit
+            .is_some_and(|limit| self.records.len() as u64 >= limit)
+    }
+
+    /// Reports a malformed line: skipped and counted if lenient, an error otherwise.
+    pub(super) fn fault(&mut self, error: WorkloadError) -> Result<(), WorkloadError> {
+        if !self.options.lenient {
+            return Err(error);
+        }
+        self.skipped += 1;
+        self.first_skip.get_or_insert_with(|| error.to_string());
+        Ok(())
+    }
+
+    /// Adds a request, unless it is filtered away; the error says what is wrong with it.
+    pub(super) fn push(&mut self, row: Row<'_>) -> Result<(), String> {
+        if self
+            .options
+            .device
+            .as_deref()
+            .is_some_and(|wanted| wanted != row.device.as_ref())
+        {
+            self.filtered += 1;
+            self.device(&row.device)?;
+            return Ok(());
+        }
+        if row.op == Op::Flush {
+            return self.add(&row, 0, 0);
+        }
+        if row.bytes == 0 {
+            self.empty += 1;
+            return Ok(());
+        }
+        if row
+            .offset
+            .checked_add(row.bytes)
+            .is_none_or(|end| end > 1 << 62)
+        {
+            return Err(format!(
+                "{} bytes at {} end beyond 2^62",
+                row.bytes, row.offset
+            ));
+        }
+        if row.bytes > BYTES_MAX && row.op != Op::Trim {
+            return Err(format!(
+                "a {} of {} bytes; is the size in another unit?",
+                row.op.name(),
+                row.bytes
+            ));
+        }
+        if row.bytes / BYTES_MAX > 1 << 16 {
+            return Err(format!("a trim of {} bytes", row.bytes));
+        }
+        let (mut offset, mut left) = (row.offset, row.bytes);
+        while left > 0 {
+            let bytes = left.min(BYTES_MAX);
+            self.add(&row, offset, bytes)?;
+            (offset, left) = (offset + bytes, left - bytes);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, row: &Row<'_>, offset: u64, bytes: u64) -> Result<(), String> {
+        let start = *self.start_ns.get_or_insert(row.time_ns);
+        let since = row.time_ns - start;
+        if since.unsigned_abs() > u128::from(u64::MAX / 4) {
+            return Err("its time is more than 146 years from the first request's".to_owned());
+        }
+        let since = since as i64;
+        let device = self.device(&row.device)?;
+        self.ordered &= since >= self.last_ns;
+        self.last_ns = since;
+        self.times.push(since);
+        self.records.push(Record {
+            at_ns: 0,
+            offset,
+            bytes: bytes as u32,
+            device,
+            op: row.op,
+        });
+        Ok(())
+    }
+
+    fn device(&mut self, name: &str) -> Result<u16, String> {
+        if let Some(last) = self
+            .last_device
+            .filter(|&n| self.devices[usize::from(n)] == name)
+        {
+            return Ok(last);
+        }
+        let number = match self.numbers.get(name) {
+            Some(number) => *number,
+            None => {
+                let number = u16::try_from(self.devices.len())
+                    .map_err(|_| "more than 65536 devices; filter by device".to_owned())?;
+                self.devices.push(name.to_owned());
+                self.numbers.insert(name.to_owned(), number);
+                number
+            }
+        };
+        self.last_device = Some(number);
+        Ok(number)
+    }
+
+    /// The finished trace.
+    ///
+    /// # Errors
+    /// If no request is left, with the reason.
+    pub(super) fn finish(mut self) -> Result<Trace, WorkloadError> {
+        if self.records.is_empty() {
+            return Err(WorkloadError::Empty {
+                file: self.file.clone(),
+                why: self.why_empty(),
+            });
+        }
+        self.order();
+        let devices = match &self.options.device {
+            Some(only) => {
+                self.records.iter_mut().for_each(|r| r.device = 0);
+                self.notes.push(format!(
+                    "only device {only}: {} requests of {} other devices left out",
+                    self.filtered,
+                    self.devices.len() - 1
+                ));
+                vec![only.clone()]
+            }
+            None => self.devices,
+        };
+        if self.empty > 0 {
+            self.notes
+                .push(format!("{} requests of zero bytes left out", self.empty));
+        }
+        if let Some(first) = &self.first_skip {
+            self.notes.push(format!(
+                "{} malformed lines or records skipped; the first: {first}",
+                self.skipped
+            ));
+        }
+        Ok(Trace {
+            name: self.file,
+            format: self.format,
+            records: self.records,
+            devices,
+            notes: self.notes,
+            skipped: self.skipped,
+            timed: self.timed,
+        })
+    }
+
+    /// Restores the order of arrival and counts time from the first arrival.
+    fn order(&mut self) {
+        let start = self.times.iter().copied().min().unwrap_or(0);
+        for (record, time) in self.records.iter_mut().zip(&self.times) {
+            record.at_ns = if self.timed { (time - start) as u64 } else { 0 };
+        }
+        if !self.ordered && self.timed {
+            let late = self
+                .records
+                .windows(2)
+                .filter(|w| w[1].at_ns < w[0].at_ns)
+                .count();
+            self.notes.push(format!(
+                "times go back at {late} places; requests are put in order of time, equal times in file order"
+            ));
+            self.records.sort_by_key(|r| r.at_ns);
+        }
+    }
+
+    fn why_empty(&self) -> String {
+        match (&self.options.device, self.filtered) {
+            (Some(device), 1..) => {
+                let some: Vec<&str> = self.devices.iter().take(20).map(String::as_str).collect();
+                format!(
+                    "no request is of device {device}; the file has {} devices: {}",
+                    self.devices.len(),
+                    some.join(", ")
+                )
+            }
+            _ if self.skipped > 0 => {
+                let first = self.first_skip.as_deref().unwrap_or_default();
+                format!(
+                    "all {} lines or records are malformed; the first: {first}",
+                    self.skipped
+                )
+            }
+            _ if self.empty > 0 => format!("all {} requests have zero bytes", self.empty),
+            _ => "there are none in it".to_owned(),
+        }
+    }
+}

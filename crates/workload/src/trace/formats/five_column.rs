@@ -1,0 +1,302 @@
+//! The five-column ASCII form of DiskSim, FlashSim, SSDSim and MQSim: `time device address size flag`.
+//!
+//! The file does not state its units. What the options do not say is guessed once all rows are read, and every guess
+//! goes into the notes with its reason:
+//!
+//! 1. Address: bytes if every address and size is a multiple of 512, else sectors.
+//! 2. Size: as the address; but 4-KiB pages if that would be sectors and half of the requests are of one or two.
+//! 3. Time: milliseconds if there are decimals (seconds if that made more than a million requests a second).
+//!    Otherwise nanoseconds if all times are multiples of 1000 (a microsecond clock written in ns); else the finest
+//!    unit with at most 200,000 requests a second.
+//! 4. Flag: 1 reads, 0 writes, as in DiskSim. Letters speak for themselves.
+
+use super::FormatEntry;
+use super::fields::{self, decimal, decimal_ns, int, words};
+use crate::error::WorkloadError;
+use crate::request::Op;
+use crate::trace::builder::{Builder, Row};
+use crate::trace::input::Input;
+use crate::trace::options::{FlagMeaning, SizeUnit, TimeUnit};
+
+pub(super) const ENTRY: FormatEntry = FormatEntry {
+    name: "fivecolumn",
+    summary: "five-column ASCII of DiskSim, FlashSim, SSDSim, MQSim",
+    layout: "time (ns, us, ms or s), device, address (512 B or B), size (512 B, B or 4 KiB), flag (1 read, 0 write)",
+    detect: |head| {
+        let (mut good, mut bad) = (0, 0);
+        for line in fields::head_lines(head) {
+            if parse(&line).is_ok() {
+                good += 1
+            } else {
+                bad += 1
+            }
+        }
+        if good == 0 {
+            0
+        } else {
+            good * 100 / (good + bad)
+        }
+    },
+    read,
+};
+
+/// A request is that rare in a real trace: above this rate a time unit is too fine.
+const RATE_MAX: f64 = 200_000.0;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Flag {
+    Zero,
+    One,
+    Said(Op),
+}
+
+struct Raw {
+    whole: u64,
+    fraction: u32,
+    device: u32,
+    address: u64,
+    size: u64,
+    line: u32,
+    flag: Flag,
+}
+
+fn parse(line: &str) -> Result<(Raw, &str), String> {
+    let [time, device, address, size, flag] = words(line)?;
+    let (whole, fraction) = decimal(time, "time")?;
+    let flag = match flag {
+        "0" => Flag::Zero,
+        "1" => Flag::One,
+        other => Flag::Said(
+            fields::operation(other)
+                .map_err(|_| format!("flag `{other}` is neither 0 nor 1, R nor W"))?,
+        ),
+    };
+    let raw = Raw {
+        whole,
+        fraction,
+        device: 0,
+        address: int(address, "address")?,
+        size: int(size, "size")?,
+        line: 0,
+        flag,
+    };
+    Ok((raw, device))
+}
+
+fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), WorkloadError> {
+    let (rows, devices) = read_raw(input, builder)?;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let options = builder.options;
+    let mut notes = Vec::new();
+    let (address, why) = options
+        .address_unit
+        .map_or_else(|| guess_address(&rows), stated);
+    notes.push(format!("address in {}: {why}", address.name()));
+    let (size, why) = options
+        .size_unit
+        .map_or_else(|| guess_size(&rows, address), stated);
+    notes.push(format!("size in {}: {why}", size.name()));
+    let (time, why) = options.time_unit.map_or_else(|| guess_time(&rows), stated);
+    notes.push(format!("time in {}: {why}", time.name()));
+    if rows.iter().any(|r| !matches!(r.flag, Flag::Said(_))) {
+        notes.push(match options.flag {
+            None => "flag: 1 reads, 0 writes (DiskSim's convention, assumed)".to_owned(),
+            Some(FlagMeaning::OneReads) => "flag: 1 reads, 0 writes (stated)".to_owned(),
+            Some(FlagMeaning::OneWrites) => "flag: 1 writes, 0 reads (stated)".to_owned(),
+        });
+    }
+    builder.notes.extend(notes);
+    for raw in &rows {
+        if builder.full() {
+            break;
+        }
+        let op = match (raw.flag, options.flag) {
+            (Flag::Said(op), _) => op,
+            (Flag::One, Some(FlagMeaning::OneWrites))
+            | (Flag::Zero, None | Some(FlagMeaning::OneReads)) => Op::Write,
+            _ => Op::Read,
+        };
+        let offset = raw.address.checked_mul(address.bytes());
+        let bytes = raw.size.checked_mul(size.bytes());
+        let device = devices[raw.device as usize].as_str();
+        let pushed = match (offset, bytes) {
+            (Some(offset), Some(bytes)) => {
+                let time_ns = decimal_ns((raw.whole, raw.fraction), time);
+                builder.push(Row {
+                    time_ns,
+                    device: device.into(),
+                    op,
+                    offset,
+                    bytes,
+                })
+            }
+            _ => Err("address or size is too large".to_owned()),
+        };
+        if let Err(why) = pushed {
+            let text = format!(
+                "{}.{:09} {device} {} {}",
+                raw.whole, raw.fraction, raw.address, raw.size
+            );
+            let error = fields::line_error(input, builder.format, u64::from(raw.line), why, &text);
+            builder.fault(error)?;
+        }
+    }
+    Ok(())
+}
+
+fn stated<T>(unit: T) -> (T, String) {
+    (unit, "stated".to_owned())
+}
+
+fn read_raw(
+    input: &mut Input<'_>,
+    builder: &mut Builder<'_>,
+) -> Result<(Vec<Raw>, Vec<String>), WorkloadError> {
+    let (mut rows, mut devices): (Vec<Raw>, Vec<String>) = (Vec::new(), Vec::new());
+    while let Some((line, text)) = input.line()? {
+        if text.trim().is_empty() || text.trim_start().starts_with('#') {
+            continue;
+        }
+        match parse(&text) {
+            Ok((mut raw, device)) => {
+                let same = rows
+                    .last()
+                    .map(|r| r.device)
+                    .filter(|&d| devices[d as usize] == device);
+                raw.device = same.unwrap_or_else(|| {
+                    let known = devices.iter().position(|d| d == device);
+                    known.unwrap_or_else(|| {
+                        devices.push(device.to_owned());
+                        devices.len() - 1
+                    }) as u32
+                });
+                raw.line = u32::try_from(line).unwrap_or(u32::MAX);
+                rows.push(raw);
+            }
+            Err(why) => {
+                let error = fields::line_error(input, builder.format, line, why, &text);
+                builder.fault(error)?;
+            }
+        }
+        if devices.len() > usize::from(u16::MAX) {
+            let why = "more than 65535 devices; is this column the device?".to_owned();
+            return Err(fields::line_error(input, builder.format, line, why, &text));
+        }
+    }
+    Ok((rows, devices))
+}
+
+fn guess_address(rows: &[Raw]) -> (SizeUnit, String) {
+    match rows
+        .iter()
+        .all(|r| r.address % 512 == 0 && r.size % 512 == 0)
+    {
+        true => (
+            SizeUnit::Bytes,
+            "guessed, every address and size is a multiple of 512".to_owned(),
+        ),
+        false => (
+            SizeUnit::Sectors,
+            "guessed, not all are multiples of 512".to_owned(),
+        ),
+    }
+}
+
+fn guess_size(rows: &[Raw], address: SizeUnit) -> (SizeUnit, String) {
+    if address != SizeUnit::Sectors {
+        return (address, "guessed, as the address".to_owned());
+    }
+    let tiny = rows.iter().filter(|r| r.size <= 2).count();
+    match tiny * 2 >= rows.len() {
+        true => (
+            SizeUnit::Pages,
+            format!(
+                "guessed, {tiny} of {} sizes are 1 or 2; in sectors half of the requests would be below a page",
+                rows.len()
+            ),
+        ),
+        false => (SizeUnit::Sectors, "guessed, as the address".to_owned()),
+    }
+}
+
+fn guess_time(rows: &[Raw]) -> (TimeUnit, String) {
+    let first = rows
+        .iter()
+        .map(|r| (r.whole, r.fraction))
+        .min()
+        .unwrap_or_default();
+    let last = rows
+        .iter()
+        .map(|r| (r.whole, r.fraction))
+        .max()
+        .unwrap_or_default();
+    let units = (last.0 - first.0) as f64 + (f64::from(last.1) - f64::from(first.1)) / 1e9;
+    let rate = |unit: TimeUnit| rows.len() as f64 * 1e9 / (units * unit.ns() as f64).max(1.0);
+    let said = |unit: TimeUnit, why: &str| {
+        (
+            unit,
+            format!("guessed, {why}; this makes {:.1} requests/s", rate(unit)),
+        )
+    };
+    if rows.iter().any(|r| r.fraction != 0) {
+        return match rate(TimeUnit::Milliseconds) <= 1e6 {
+            true => said(TimeUnit::Milliseconds, "it has decimals, as DiskSim writes"),
+            false => said(
+                TimeUnit::Seconds,
+                "it has decimals, and as ms there were over a million requests/s",
+            ),
+        };
+    }
+    if units > 0.0 && rows.iter().all(|r| r.whole % 1000 == 0) && rate(TimeUnit::Nanoseconds) <= 1e6
+    {
+        return said(
+            TimeUnit::Nanoseconds,
+            "all times are multiples of 1000, a microsecond clock in ns",
+        );
+    }
+    use TimeUnit::{Microseconds, Milliseconds, Nanoseconds, Seconds};
+    let units = [Nanoseconds, Microseconds, Milliseconds];
+    let unit = units
+        .into_iter()
+        .find(|unit| rate(*unit) <= RATE_MAX)
+        .unwrap_or(Seconds);
+    said(
+        unit,
+        "it is the finest unit with at most 200,000 requests/s",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::trace::{OpenOptions, SizeUnit, TimeUnit, read};
+
+    #[test]
+    fn guesses_are_said_and_options_win() {
+        let text = "0 0 303567 7 0\n0 1 55590 6 1\n26214000 0 303574 7 0\n";
+        let trace = read(text.as_bytes(), "t", &OpenOptions::default()).unwrap();
+        assert!(
+            trace
+                .notes()
+                .iter()
+                .any(|n| n.starts_with("time in ns: guessed")),
+            "{:?}",
+            trace.notes()
+        );
+        assert_eq!(trace.records()[2].at_ns(), 26_214_000);
+        assert_eq!(trace.records()[0].bytes(), 7 * 512);
+        let options = OpenOptions {
+            time_unit: Some(TimeUnit::Microseconds),
+            address_unit: Some(SizeUnit::Bytes),
+            size_unit: Some(SizeUnit::Pages),
+            ..OpenOptions::default()
+        };
+        let trace = read(text.as_bytes(), "t", &options).unwrap();
+        assert_eq!(trace.records()[2].at_ns(), 26_214_000_000);
+        assert_eq!(
+            (trace.records()[2].offset(), trace.records()[2].bytes()),
+            (303_574, 7 * 4096)
+        );
+    }
+}

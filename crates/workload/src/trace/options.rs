@@ -1,0 +1,160 @@
+//! What a user can say about a trace that the file does not.
+
+use crate::error::{WorkloadError, nearest};
+use crate::request::Op;
+use std::str::FromStr;
+
+/// How to open a trace; the default finds out everything and is strict.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// Name of the format; found by content if `None`.
+    pub format: Option<String>,
+    /// Skip and count malformed lines instead of failing on the first.
+    pub lenient: bool,
+    /// Keep the requests of this device or volume only (named as in the file).
+    pub device: Option<String>,
+    /// Unit of the time column, for the five-column form; guessed if `None`.
+    pub time_unit: Option<TimeUnit>,
+    /// Unit of the address column, for the five-column form and oracleGeneral; guessed if `None`.
+    pub address_unit: Option<SizeUnit>,
+    /// Unit of the size column, for the five-column form; guessed if `None`.
+    pub size_unit: Option<SizeUnit>,
+    /// Meaning of the flag column, for the five-column form; `1 = read` (DiskSim) if `None`.
+    pub flag: Option<FlagMeaning>,
+    /// What a request is in formats that do not say (oracleGeneral); writes if `None`.
+    pub unsaid_op: Option<Op>,
+    /// Stop after so many requests.
+    pub limit: Option<u64>,
+}
+
+/// Unit of a time column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Microseconds.
+    Microseconds,
+    /// Milliseconds.
+    Milliseconds,
+    /// Seconds.
+    Seconds,
+}
+
+impl TimeUnit {
+    /// Nanoseconds in one unit.
+    pub const fn ns(self) -> u64 {
+        match self {
+            TimeUnit::Nanoseconds => 1,
+            TimeUnit::Microseconds => 1_000,
+            TimeUnit::Milliseconds => 1_000_000,
+            TimeUnit::Seconds => 1_000_000_000,
+        }
+    }
+
+    /// Short name: ns, us, ms, s.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TimeUnit::Nanoseconds => "ns",
+            TimeUnit::Microseconds => "us",
+            TimeUnit::Milliseconds => "ms",
+            TimeUnit::Seconds => "s",
+        }
+    }
+}
+
+/// Unit of an address or size column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SizeUnit {
+    /// Bytes.
+    Bytes,
+    /// Sectors of 512 bytes.
+    Sectors,
+    /// Pages of 4 KiB.
+    Pages,
+}
+
+impl SizeUnit {
+    /// Bytes in one unit.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            SizeUnit::Bytes => 1,
+            SizeUnit::Sectors => 512,
+            SizeUnit::Pages => 4096,
+        }
+    }
+
+    /// Plain name: bytes, sectors, pages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SizeUnit::Bytes => "bytes",
+            SizeUnit::Sectors => "sectors",
+            SizeUnit::Pages => "pages",
+        }
+    }
+}
+
+/// Meaning of a 0/1 flag column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlagMeaning {
+    /// 1 reads, 0 writes: DiskSim, SSDSim, MQSim.
+    OneReads,
+    /// 1 writes, 0 reads.
+    OneWrites,
+}
+
+fn choose<T: Copy>(
+    what: &'static str,
+    text: &str,
+    names: &[(&str, T)],
+) -> Result<T, WorkloadError> {
+    names
+        .iter()
+        .find(|(name, _)| *name == text)
+        .map(|(_, value)| *value)
+        .ok_or_else(|| WorkloadError::Unknown {
+            what,
+            name: text.to_owned(),
+            nearest: nearest(text, names.iter().map(|n| n.0)),
+            valid: names.iter().map(|n| n.0).collect::<Vec<_>>().join(", "),
+        })
+}
+
+impl FromStr for TimeUnit {
+    type Err = WorkloadError;
+    fn from_str(text: &str) -> Result<Self, WorkloadError> {
+        use TimeUnit::{Microseconds, Milliseconds, Nanoseconds, Seconds};
+        let names = [
+            ("ns", Nanoseconds),
+            ("us", Microseconds),
+            ("ms", Milliseconds),
+            ("s", Seconds),
+        ];
+        choose("time unit", text, &names)
+    }
+}
+
+impl FromStr for SizeUnit {
+    type Err = WorkloadError;
+    fn from_str(text: &str) -> Result<Self, WorkloadError> {
+        let names = [
+            ("bytes", SizeUnit::Bytes),
+            ("sectors", SizeUnit::Sectors),
+            ("pages", SizeUnit::Pages),
+        ];
+        choose("size unit", text, &names)
+    }
+}
+
+impl FromStr for FlagMeaning {
+    type Err = WorkloadError;
+    fn from_str(text: &str) -> Result<Self, WorkloadError> {
+        choose(
+            "flag meaning",
+            text,
+            &[
+                ("1=read", FlagMeaning::OneReads),
+                ("1=write", FlagMeaning::OneWrites),
+            ],
+        )
+    }
+}
