@@ -9,16 +9,26 @@
 #![warn(missing_docs)]
 
 pub mod amplification;
+pub mod bench;
+pub mod device;
 pub mod error;
+mod feed;
+pub mod host;
+mod latency;
+pub mod memory;
+pub mod precondition;
 pub mod reference;
 pub mod result;
 pub mod run;
 pub mod source;
 pub mod spec;
+mod timed;
+mod timeline;
+pub mod timing;
 
 pub use error::SimError;
 pub use result::{ByPurpose, RunResult};
-pub use run::{Phase, Progress, run};
+pub use run::{Phase, Progress, run, run_ftl};
 pub use spec::{
     DevicePlan, GcMode, HostMode, OwnWrites, PreconditionMode, QueueOptions, RunSpec, SteadyOptions, TimingMode,
     WorkloadContext, WorkloadSpec,

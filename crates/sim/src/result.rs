@@ -311,3 +311,15 @@ pub struct RunResult {
     /// Pages read back and checked at the end.
     pub verified_pages: u64,
 }
+
+impl RunResult {
+    /// A number that two runs share if they gave the same result, the computer's part apart.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let comparable = Self { simulation: SimulationResult::default(), ..self.clone() };
+        // Only maps with keys that are not text could fail.
+        let text = serde_json::to_string(&comparable).unwrap_or_default();
+        // FNV-1a
+        text.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3))
+    }
+}

@@ -1,7 +1,7 @@
 //! What to run.
 
 use crate::error::SimError;
-use crate::source::Source;
+use crate::source::{Source, WorkloadError};
 use ftl::Config;
 use nand::geometry::Dimensions;
 use nand::{Capabilities, Geometry, Timing};
@@ -125,6 +125,19 @@ impl WorkloadSpec {
     ) -> Self {
         Self { name: name.into(), make: Arc::new(make), notes: Vec::new() }
     }
+
+    /// A synthetic workload from its text, such as `zipf:theta=0.99,reads=30`.
+    ///
+    /// # Errors
+    /// [`SimError::Workload`] if the text names no workload or an option that it does not have.
+    pub fn synthetic(text: &str) -> Result<Self, SimError> {
+        let name = text.to_owned();
+        let failed = move |e: WorkloadError| SimError::Workload { workload: name.clone(), reason: e.to_string() };
+        let spec: workload::Spec = text.parse().map_err(&failed)?;
+        Ok(Self::new(text, move |c: &WorkloadContext| {
+            spec.build(c.capacity_bytes, c.page_bytes, c.seed).map_err(&failed)
+        }))
+    }
 }
 
 impl fmt::Debug for WorkloadSpec {
@@ -231,7 +244,7 @@ pub struct QueueOptions {
     pub max_overtakes: u32,
     /// If given, such reads also suspend a running program or erase, which costs it this many nanoseconds each time.
     pub suspend_ns: Option<u64>,
-    /// Nanoseconds that the controller adds to every request before its first flash operation.
+    /// Nanoseconds that the controller adds to every request, however many it works on.
     pub controller_ns: u64,
 }
 
@@ -269,7 +282,8 @@ pub struct RunSpec {
     pub config: Config,
     /// The requests.
     pub workload: WorkloadSpec,
-    /// Stop once so many pages have been written in the measured part; 0 means when the source ends.
+    /// Stop once so many pages have been written in the measured part, or 64 times as many read and trimmed; 0 means
+    /// when the source ends, which synthetic ones never do.
     pub writes: u64,
     /// Stop also after so many requests; 0 means no such limit.
     pub requests: u64,
