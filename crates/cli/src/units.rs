@@ -20,6 +20,32 @@ impl FromStr for Size {
     }
 }
 
+/// A number of things as the user gives it: `500000`, `500_000`, `500k`, `2M`, `1.5G`. Prefixes are powers of 1000.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count(pub u64);
+
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let plain: String = text.trim().chars().filter(|c| *c != '_').collect();
+        let (number, factor) = match plain.char_indices().next_back() {
+            Some((at, 'k' | 'K')) => (&plain[..at], 1e3),
+            Some((at, 'm' | 'M')) => (&plain[..at], 1e6),
+            Some((at, 'g' | 'G')) => (&plain[..at], 1e9),
+            _ => (plain.as_str(), 1.0),
+        };
+        let digits = |c: char| c.is_ascii_digit() || c == '.';
+        let value = number.parse::<f64>().map(|value| value * factor);
+        match value {
+            Ok(value) if number.chars().all(digits) && value >= 1.0 && value < 1e18 && value.fract() == 0.0 => {
+                Ok(Self(value as u64))
+            }
+            _ => Err("give a whole number of at least 1, as in 500000, 500k or 2M".to_owned()),
+        }
+    }
+}
+
 /// Bytes with a binary unit and three digits or so.
 pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -82,6 +108,16 @@ mod tests {
         }
         for text in ["", "GiB", "-4k", "4 lots", "0", "1e300"] {
             assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_are_read_in_powers_of_1000() {
+        for (text, wanted) in [("500_000", 500_000), ("500k", 500_000), ("1.5M", 1_500_000), ("7", 7)] {
+            assert_eq!(text.parse::<Count>().unwrap().0, wanted, "{text}");
+        }
+        for text in ["", "0", "k", "-3", "1.5", "1e5", "inf", "2Q"] {
+            assert!(text.parse::<Count>().is_err(), "{text}");
         }
     }
 
