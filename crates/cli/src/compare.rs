@@ -221,7 +221,12 @@ fn method(results: &[RunResult]) -> String {
     if done.is_empty() {
         done.push("nothing".to_owned());
     }
-    format!("before measuring, {}: {}; measured: {}", first.ftl, first.precondition.reason, done.join(", "))
+    let aged = &first.precondition;
+    let before = match aged.host_writes {
+        0 => aged.reason.clone(),
+        pages => format!("{} pages written under {} ({})", count(pages), first.ftl, aged.reason),
+    };
+    format!("before: {before}; measured: {}, every read checked", done.join(", "))
 }
 
 /// The command as it can be typed again.

@@ -63,17 +63,13 @@ pub fn choose(args: &CompareArgs, trace: Option<&Trace>) -> Result<Chosen> {
         (None, _) => None,
     };
     let geometry = match capacity {
-        Some(size) => profile.scaled(size).map_err(|e| usage(format!("--capacity with device {}: {e}", profile.name)))?,
+        Some(size) => {
+            profile.scaled(size).map_err(|e| usage(format!("--capacity with device {}: {e}", profile.name)))?
+        }
         None => profile.geometry().map_err(|e| usage(e.to_string()))?,
     };
-    let plan = DevicePlan::new(
-        &profile.name,
-        geometry.dimensions(),
-        profile.capabilities,
-        profile.timing,
-        None,
-        ratio,
-    )?;
+    let plan =
+        DevicePlan::new(&profile.name, geometry.dimensions(), profile.capabilities, profile.timing, None, ratio)?;
     check_memory(u64::from(geometry.pages()) * MEMORY_A_PAGE)?;
     let description = describe(&plan, ratio);
     Ok(Chosen { plan, description, notes })

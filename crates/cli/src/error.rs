@@ -61,9 +61,9 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = |cause: &(dyn std::error::Error + 'static)| {
         cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
     };
-    error.chain().any(|cause| {
-        io(cause) || matches!(cause.downcast_ref(), Some(WorkloadError::Io { source, .. }) if io(source))
-    })
+    error
+        .chain()
+        .any(|cause| io(cause) || matches!(cause.downcast_ref(), Some(WorkloadError::Io { source, .. }) if io(source)))
 }
 
 /// An error for a name that is not in a table: what exists, and what may have been meant.

@@ -1,11 +1,11 @@
 //! `openftl list`: the tables of the code as tables to read.
 
 use crate::args::{ListArgs, Listing};
+use crate::device;
 use crate::error::usage;
 use crate::output;
 use crate::report::table::{Align, Table};
 use crate::units::bytes;
-use crate::device;
 use anyhow::{Context, Result};
 use nand::profiles;
 use nand::sim::SimNand;
@@ -22,7 +22,8 @@ pub fn run(args: &ListArgs) -> Result<()> {
         return output::print(&toml::to_string_pretty(&profile).context("the profile cannot be written as TOML")?);
     }
     if args.json {
-        let mut text = serde_json::to_string_pretty(&as_json(args.what)).context("the list cannot be written as JSON")?;
+        let mut text =
+            serde_json::to_string_pretty(&as_json(args.what)).context("the list cannot be written as JSON")?;
         text.push('\n');
         return output::print(&text);
     }
@@ -88,7 +89,10 @@ fn devices() -> String {
             profile.summary.to_string(),
         ]);
     }
-    format!("{}\n--capacity scales the number of blocks. openftl list devices --toml NAME prints one to change.\n", table.render())
+    format!(
+        "{}\n--capacity scales the number of blocks. openftl list devices --toml NAME prints one to change.\n",
+        table.render()
+    )
 }
 
 fn traces() -> String {
@@ -97,7 +101,10 @@ fn traces() -> String {
         table.row(vec![format.name.to_owned(), format.summary.to_owned()]);
         table.row(vec![String::new(), format.layout.to_owned()]);
     }
-    format!("{}\nFormats are found by the file's contents, plain or packed with gzip, zstd, xz or bzip2.\n", table.render())
+    format!(
+        "{}\nFormats are found by the file's contents, plain or packed with gzip, zstd, xz or bzip2.\n",
+        table.render()
+    )
 }
 
 fn workloads() -> String {
@@ -130,7 +137,9 @@ fn meaning(parameter: &Parameter) -> String {
 
 fn as_json(what: Listing) -> Value {
     let rows = |rows: Vec<Row>| -> Value {
-        rows.into_iter().map(|(name, summary, source)| json!({"name": name, "summary": summary, "source": source})).collect()
+        rows.into_iter()
+            .map(|(name, summary, source)| json!({"name": name, "summary": summary, "source": source}))
+            .collect()
     };
     let parameters = |list: &[Parameter]| -> Value {
         list.iter()

@@ -40,14 +40,13 @@ pub fn open(path: &Path, args: &ReadArgs) -> Result<Trace> {
 
 /// Whether any option about reading traces was given.
 pub fn reads_a_trace(args: &ReadArgs) -> bool {
-    let named =
-        [&args.trace_format, &args.time_unit, &args.lba_unit, &args.size_unit, &args.flag, &args.device_filter];
+    let named = [&args.trace_format, &args.time_unit, &args.lba_unit, &args.size_unit, &args.flag, &args.device_filter];
     args.lenient || args.limit.is_some() || named.iter().any(|option| option.is_some())
 }
 
 /// The requests that the options ask for, for this device.
 pub fn choose(args: &CompareArgs, trace: Option<Trace>, plan: &DevicePlan) -> Result<Load> {
-    let (spec, writes) = match trace {
+    let (spec, writes, described) = match trace {
         Some(trace) => replay(args, trace),
         None => synthetic(args, plan)?,
     };
@@ -65,19 +64,22 @@ pub fn choose(args: &CompareArgs, trace: Option<Trace>, plan: &DevicePlan) -> Re
             spec.name
         )));
     }
-    Ok(Load { description: source.describe(), spec, writes })
+    Ok(Load { description: described.unwrap_or_else(|| source.describe()), spec, writes })
 }
 
-fn synthetic(args: &CompareArgs, plan: &DevicePlan) -> Result<(WorkloadSpec, u64)> {
+/// The workload, the pages it is to write, and its description if its source's own says too much.
+type Chosen = (WorkloadSpec, u64, Option<String>);
+
+fn synthetic(args: &CompareArgs, plan: &DevicePlan) -> Result<Chosen> {
     let text = args.workload.as_deref().unwrap_or(DEFAULT);
     // Parsed here as well, so that a wrong name is a usage error with its suggestion.
     let spec: workload::Spec = text.parse()?;
     spec.build(plan.logical_bytes(), plan.geometry.page_bytes(), args.seed)?;
     let writes = args.writes.map_or(u64::from(plan.logical_pages) * 2, |count| count.0);
-    Ok((WorkloadSpec::synthetic(text)?, writes))
+    Ok((WorkloadSpec::synthetic(text)?, writes, Some(spec.full())))
 }
 
-fn replay(args: &CompareArgs, trace: Trace) -> (WorkloadSpec, u64) {
+fn replay(args: &CompareArgs, trace: Trace) -> Chosen {
     let map = match args.replay.map {
         Map::Dense => trace::Map::Dense,
         Map::Fold => trace::Map::Fold,
@@ -99,5 +101,5 @@ fn replay(args: &CompareArgs, trace: Trace) -> (WorkloadSpec, u64) {
             .map(|replay| Box::new(replay) as Box<dyn Source>)
             .map_err(|error| sim::SimError::Workload { workload: failed.clone(), reason: error.to_string() })
     });
-    (spec, args.writes.map_or(0, |count| count.0))
+    (spec, args.writes.map_or(0, |count| count.0), None)
 }

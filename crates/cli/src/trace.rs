@@ -113,7 +113,11 @@ fn describe(info: &Info) -> String {
         "write reuse",
         match reuse.count {
             0 => "no page is written twice".to_owned(),
-            _ => format!("median {} distinct pages between two writes of a page, 90% within {}", count(reuse.p50), count(reuse.p90)),
+            _ => format!(
+                "median {} distinct pages between two writes of a page, 90% within {}",
+                count(reuse.p50),
+                count(reuse.p90)
+            ),
         },
     );
     line(
@@ -121,7 +125,9 @@ fn describe(info: &Info) -> String {
         if info.timed {
             format!(
                 "{} a second over {:.1} s, gaps with a coefficient of variation of {:.2}",
-                scaled(info.requests_per_second), info.duration_s, info.interarrival_cv
+                scaled(info.requests_per_second),
+                info.duration_s,
+                info.interarrival_cv
             )
         } else {
             "the trace has no times".to_owned()

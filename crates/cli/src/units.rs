@@ -73,6 +73,12 @@ pub fn count(n: u64) -> String {
     out
 }
 
+/// A number with up to three decimals, none of them idle.
+pub fn trimmed(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// A large number with a decimal prefix: `1.25 M`.
 pub fn scaled(value: f64) -> String {
     let (divisor, prefix) = match value.abs() {
@@ -103,7 +109,8 @@ mod tests {
 
     #[test]
     fn sizes_are_read_in_powers_of_1024() {
-        for (text, wanted) in [("8GiB", 8 << 30), ("4MiB", 4 << 20), ("512k", 512 << 10), ("1 MB", 1 << 20), ("77", 77)] {
+        for (text, wanted) in [("8GiB", 8 << 30), ("4MiB", 4 << 20), ("512k", 512 << 10), ("1 MB", 1 << 20), ("77", 77)]
+        {
             assert_eq!(text.parse::<Size>().unwrap().0, wanted, "{text}");
         }
         for text in ["", "GiB", "-4k", "4 lots", "0", "1e300"] {
@@ -132,6 +139,7 @@ mod tests {
         assert_eq!(count(12), "12");
         assert_eq!(scaled(1_250_000.0), "1.25 M");
         assert_eq!(scaled(12.0), "12");
+        assert_eq!((trimmed(10.0).as_str(), trimmed(3.25).as_str()), ("10", "3.25"));
         assert_eq!(duration_us(12.34), "12.3 µs");
         assert_eq!(duration_us(1_500.0), "1.5 ms");
     }

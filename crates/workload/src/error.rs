@@ -129,9 +129,7 @@ pub enum WorkloadError {
 }
 
 fn hint(nearest: &Option<String>) -> String {
-    nearest
-        .as_ref()
-        .map_or_else(String::new, |n| format!(", did you mean `{n}`?"))
+    nearest.as_ref().map_or_else(String::new, |n| format!(", did you mean `{n}`?"))
 }
 
 /// The candidate closest to `given` by edit distance, if it is close enough to be a slip.
@@ -151,9 +149,7 @@ fn edit_distance(a: &[char], b: &str) -> usize {
         let mut diagonal = row[0];
         row[0] = i + 1;
         for (j, y) in b.iter().enumerate() {
-            let cost = (diagonal + usize::from(x != y))
-                .min(row[j] + 1)
-                .min(row[j + 1] + 1);
+            let cost = (diagonal + usize::from(x != y)).min(row[j] + 1).min(row[j + 1] + 1);
             diagonal = std::mem::replace(&mut row[j + 1], cost);
         }
     }

@@ -35,9 +35,7 @@ mod units;
 
 pub use error::WorkloadError;
 pub use param::{Kind, Parameter};
-pub use profile::{
-    Arrivals, Popularity, Profile, Side, SizeShare, published as published_profiles,
-};
+pub use profile::{Arrivals, Popularity, Profile, Side, SizeShare, published as published_profiles};
 pub use request::{Op, Request, Source};
 pub use spec::Spec;
 pub use synthetic::{WorkloadEntry, common_parameters, workloads};

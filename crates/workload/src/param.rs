@@ -83,16 +83,10 @@ impl Value {
     /// Parses `text` as `kind`; the error says what the kind takes.
     pub(crate) fn parse(kind: Kind, text: &str) -> Result<Value, String> {
         match kind {
-            Kind::Percent => number(text, "a percentage from 0 to 100", |v| {
-                (0.0..=100.0).contains(&v)
-            }),
-            Kind::Share => number(text, "a percentage above 0, up to 100", |v| {
-                v > 0.0 && v <= 100.0
-            }),
+            Kind::Percent => number(text, "a percentage from 0 to 100", |v| (0.0..=100.0).contains(&v)),
+            Kind::Share => number(text, "a percentage above 0, up to 100", |v| v > 0.0 && v <= 100.0),
             Kind::Number(low, high) => {
-                number(text, &format!("a number above {low}, up to {high}"), |v| {
-                    v > low && v <= high
-                })
+                number(text, &format!("a number above {low}, up to {high}"), |v| v > low && v <= high)
             }
             Kind::Count(low, high) => match text.parse::<u64>() {
                 Ok(v) if (low..=high).contains(&v) => Ok(Value::Count(v)),
@@ -128,9 +122,7 @@ fn sizes(text: &str) -> Result<Value, String> {
     let mut list = Vec::new();
     for part in text.split('+') {
         let (bytes, weight) = part.split_once('*').unwrap_or((part, "1"));
-        let weight: f64 = weight
-            .parse()
-            .map_err(|_| format!("`{weight}` is not a weight"))?;
+        let weight: f64 = weight.parse().map_err(|_| format!("`{weight}` is not a weight"))?;
         if !(weight > 0.0 && weight <= 1e9) {
             return Err("a weight is above 0, up to 1e9".to_owned());
         }

@@ -17,18 +17,9 @@ impl Permutation {
     /// A permutation of `0..n`; `n` of 0 or 1 gives the identity.
     pub(crate) fn new(n: u64, rng: &mut Rng) -> Self {
         let bits = 64 - n.saturating_sub(1).leading_zeros();
-        let mask = if bits == 64 {
-            u64::MAX
-        } else {
-            (1u64 << bits) - 1
-        };
+        let mask = if bits == 64 { u64::MAX } else { (1u64 << bits) - 1 };
         let shift = (bits / 2).max(1);
-        Permutation {
-            n,
-            mask,
-            shift,
-            keys: [rng.next(), rng.next(), rng.next()],
-        }
+        Permutation { n, mask, shift, keys: [rng.next(), rng.next(), rng.next()] }
     }
 
     /// The image of `rank`, which is below `n`.
@@ -66,9 +57,7 @@ mod tests {
     #[test]
     fn neighbours_are_torn_apart() {
         let permutation = Permutation::new(1_000_000, &mut Rng::new(1, 0));
-        let near = (0..10_000)
-            .filter(|&i| permutation.apply(i).abs_diff(permutation.apply(i + 1)) < 1000)
-            .count();
+        let near = (0..10_000).filter(|&i| permutation.apply(i).abs_diff(permutation.apply(i + 1)) < 1000).count();
         assert!(near < 100, "{near}");
     }
 }

@@ -10,9 +10,7 @@ pub(crate) struct Rng(Pcg64Mcg);
 impl Rng {
     /// Streams keep the parts of a workload independent: changing `reads=` does not move the addresses drawn.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
-        Rng(Pcg64Mcg::seed_from_u64(
-            seed ^ stream.wrapping_mul(0x9E37_79B9_7F4A_7C15),
-        ))
+        Rng(Pcg64Mcg::seed_from_u64(seed ^ stream.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
     }
 
     #[inline]
@@ -74,8 +72,7 @@ impl Alias {
         let n = weights.len() as f64;
         let mut scaled: Vec<f64> = weights.iter().map(|w| w / total * n).collect();
         let mut cells: Vec<(u64, u32)> = (0..weights.len()).map(|i| (u64::MAX, i as u32)).collect();
-        let (mut small, mut large): (Vec<usize>, Vec<usize>) =
-            (0..weights.len()).partition(|&i| scaled[i] < 1.0);
+        let (mut small, mut large): (Vec<usize>, Vec<usize>) = (0..weights.len()).partition(|&i| scaled[i] < 1.0);
         while let (Some(&s), Some(&l)) = (small.last(), large.last()) {
             small.pop();
             cells[s] = ((scaled[s] * u64::MAX as f64) as u64, l as u32);
@@ -93,11 +90,7 @@ impl Alias {
     pub(crate) fn pick(&self, draw: u64) -> usize {
         let wide = u128::from(draw) * self.cells.len() as u128;
         let (threshold, other) = self.cells[(wide >> 64) as usize];
-        if wide as u64 <= threshold {
-            (wide >> 64) as usize
-        } else {
-            other as usize
-        }
+        if wide as u64 <= threshold { (wide >> 64) as usize } else { other as usize }
     }
 }
 
@@ -122,10 +115,7 @@ mod tests {
             counts[alias.pick(rng.next())] += 1;
         }
         for (count, weight) in counts.iter().zip(weights) {
-            assert!(
-                (f64::from(*count) / 1e6 - weight / 10.0).abs() < 0.003,
-                "{counts:?}"
-            );
+            assert!((f64::from(*count) / 1e6 - weight / 10.0).abs() < 0.003, "{counts:?}");
         }
     }
 }

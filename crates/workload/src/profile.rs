@@ -121,17 +121,10 @@ impl Profile {
                     what: "profile or profile file",
                     name: name.to_owned(),
                     nearest: nearest(name, known.clone()),
-                    valid: format!(
-                        "{}, or the path of a TOML file",
-                        known.collect::<Vec<_>>().join(", ")
-                    ),
+                    valid: format!("{}, or the path of a TOML file", known.collect::<Vec<_>>().join(", ")),
                 })
             }
-            Err(source) => Err(WorkloadError::Io {
-                action: "read",
-                path: path.to_owned(),
-                source,
-            }),
+            Err(source) => Err(WorkloadError::Io { action: "read", path: path.to_owned(), source }),
         }
     }
 
@@ -140,10 +133,7 @@ impl Profile {
     /// # Errors
     /// If the text is not TOML of a profile, or a number is out of its range.
     pub fn parse(name: &str, text: &str) -> Result<Profile, WorkloadError> {
-        let fault = |why: String| WorkloadError::Profile {
-            name: name.to_owned(),
-            why,
-        };
+        let fault = |why: String| WorkloadError::Profile { name: name.to_owned(), why };
         let profile: Profile = toml::from_str(text).map_err(|e| fault(e.to_string()))?;
         profile.check().map_err(fault)?;
         Ok(profile)
@@ -154,10 +144,7 @@ impl Profile {
     /// # Errors
     /// If a number cannot be written, which a checked profile excludes.
     pub fn to_toml(&self) -> Result<String, WorkloadError> {
-        let fault = |why: String| WorkloadError::Profile {
-            name: self.name.clone(),
-            why,
-        };
+        let fault = |why: String| WorkloadError::Profile { name: self.name.clone(), why };
         toml::to_string(self).map_err(|e| fault(e.to_string()))
     }
 
@@ -175,9 +162,7 @@ impl Profile {
                 return Err("arrivals.cv must be between 0 and 1e6".to_owned());
             }
         }
-        self.writes
-            .check()
-            .map_err(|why| format!("writes: {why}"))?;
+        self.writes.check().map_err(|why| format!("writes: {why}"))?;
         self.reads.check().map_err(|why| format!("reads: {why}"))
     }
 }
@@ -186,11 +171,7 @@ impl Side {
     /// Mean size of a request, bytes.
     pub fn mean_bytes(&self) -> f64 {
         let weight: f64 = self.sizes.iter().map(|s| s.percent).sum();
-        self.sizes
-            .iter()
-            .map(|s| s.bytes as f64 * s.percent)
-            .sum::<f64>()
-            / weight
+        self.sizes.iter().map(|s| s.bytes as f64 * s.percent).sum::<f64>() / weight
     }
 
     fn check(&self) -> Result<(), String> {
@@ -199,21 +180,13 @@ impl Side {
             return Err("sizes is empty".to_owned());
         }
         for size in &self.sizes {
-            if size.bytes == 0
-                || size.bytes > 1 << 40
-                || !(size.percent > 0.0 && size.percent <= 1e9)
-            {
-                return Err(format!(
-                    "size of {} B with weight {}: both must be above 0",
-                    size.bytes, size.percent
-                ));
+            if size.bytes == 0 || size.bytes > 1 << 40 || !(size.percent > 0.0 && size.percent <= 1e9) {
+                return Err(format!("size of {} B with weight {}: both must be above 0", size.bytes, size.percent));
             }
         }
         match &self.popularity {
             Popularity::Zipf { theta } if *theta > 0.0 && *theta <= 5.0 => Ok(()),
-            Popularity::Zipf { theta } => {
-                Err(format!("theta is {theta}, it must be above 0, up to 5"))
-            }
+            Popularity::Zipf { theta } => Err(format!("theta is {theta}, it must be above 0, up to 5")),
             Popularity::Curve { space, share } => curve(space, share),
         }
     }
@@ -228,12 +201,9 @@ fn percent(name: &str, value: f64) -> Result<(), String> {
 
 fn curve(space: &[f64], share: &[f64]) -> Result<(), String> {
     if space.len() != share.len() || space.is_empty() {
-        return Err(
-            "the curve needs as many points of space as of share, and at least one".to_owned(),
-        );
+        return Err("the curve needs as many points of space as of share, and at least one".to_owned());
     }
-    let rising =
-        |list: &[f64]| list.is_sorted() && list.iter().all(|v| *v > 0.0 && *v <= 100.0 + 1e-6);
+    let rising = |list: &[f64]| list.is_sorted() && list.iter().all(|v| *v > 0.0 && *v <= 100.0 + 1e-6);
     match rising(space) && rising(share) {
         true => Ok(()),
         false => Err("space and share must rise, above 0 and up to 100".to_owned()),

@@ -28,23 +28,11 @@ impl Spec {
     ///
     /// # Errors
     /// If the requests do not fit the space, if options contradict each other, or if a profile cannot be read.
-    pub fn build(
-        &self,
-        logical_bytes: u64,
-        page_bytes: u32,
-        seed: u64,
-    ) -> Result<Box<dyn Source>, WorkloadError> {
+    pub fn build(&self, logical_bytes: u64, page_bytes: u32, seed: u64) -> Result<Box<dyn Source>, WorkloadError> {
         if page_bytes == 0 {
             return Err(self.unfit("a page of the device has 0 bytes"));
         }
-        (self.entry.build)(
-            self,
-            Room {
-                logical_bytes,
-                page_bytes,
-                seed,
-            },
-        )
+        (self.entry.build)(self, Room { logical_bytes, page_bytes, seed })
     }
 
     /// All options with their values, defaults spelled out.
@@ -53,26 +41,16 @@ impl Spec {
     }
 
     pub(crate) fn contradiction(&self, why: impl Into<String>) -> WorkloadError {
-        WorkloadError::Contradiction {
-            workload: self.to_string(),
-            why: why.into(),
-        }
+        WorkloadError::Contradiction { workload: self.to_string(), why: why.into() }
     }
 
     pub(crate) fn unfit(&self, why: impl Into<String>) -> WorkloadError {
-        WorkloadError::DoesNotFit {
-            what: format!("workload `{self}`"),
-            why: why.into(),
-        }
+        WorkloadError::DoesNotFit { what: format!("workload `{self}`"), why: why.into() }
     }
 
     pub(crate) fn bad(&self, option: &str, why: impl Into<String>) -> WorkloadError {
         let value = self.value(option).map(Value::to_string).unwrap_or_default();
-        WorkloadError::BadValue {
-            option: option.to_owned(),
-            value,
-            why: why.into(),
-        }
+        WorkloadError::BadValue { option: option.to_owned(), value, why: why.into() }
     }
 
     /// The value of `option`, default included; `None` if the option is off or not taken by this workload.
@@ -156,11 +134,7 @@ impl Spec {
             });
         };
         let kind = parameters(entry).nth(place).map_or(Kind::Text, |p| p.kind);
-        let bad = |why| WorkloadError::BadValue {
-            option: option.to_owned(),
-            value: text.to_owned(),
-            why,
-        };
+        let bad = |why| WorkloadError::BadValue { option: option.to_owned(), value: text.to_owned(), why };
         self.values[place] = Some(Value::parse(kind, text).map_err(bad)?);
         Ok(())
     }
@@ -168,26 +142,19 @@ impl Spec {
 
 /// The entry's own parameters, then those common ones it takes.
 fn parameters(entry: &'static WorkloadEntry) -> impl Iterator<Item = &'static Parameter> {
-    let common = common_parameters()
-        .iter()
-        .filter(|p| entry.takes_common(p.name));
+    let common = common_parameters().iter().filter(|p| entry.takes_common(p.name));
     entry.parameters.iter().chain(common)
 }
 
 fn default_of(parameter: &Parameter) -> Option<Value> {
-    parameter
-        .default
-        .and_then(|text| Value::parse(parameter.kind, text).ok())
+    parameter.default.and_then(|text| Value::parse(parameter.kind, text).ok())
 }
 
 impl FromStr for Spec {
     type Err = WorkloadError;
 
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
-        let syntax = |why: String| WorkloadError::Syntax {
-            text: text.to_owned(),
-            why,
-        };
+        let syntax = |why: String| WorkloadError::Syntax { text: text.to_owned(), why };
         let (name, options) = text.split_once(':').unwrap_or((text, ""));
         let name = name.trim();
         let Some(entry) = workloads().iter().find(|e| e.name == name) else {
@@ -199,10 +166,7 @@ impl FromStr for Spec {
                 valid: valid.join(", "),
             });
         };
-        let mut spec = Spec {
-            entry,
-            values: parameters(entry).map(default_of).collect(),
-        };
+        let mut spec = Spec { entry, values: parameters(entry).map(default_of).collect() };
         let mut given: Vec<&str> = Vec::new();
         for part in options.split(',').map(str::trim).filter(|p| !p.is_empty()) {
             let positional = entry.parameters.iter().find(|p| p.kind == Kind::Text);

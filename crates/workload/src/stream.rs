@@ -20,20 +20,8 @@ use crate::synthetic::Room;
 
 /// The options every workload takes, unless its row says otherwise.
 pub(crate) const COMMON: &[Parameter] = &[
-    Parameter {
-        name: "reads",
-        unit: "%",
-        default: Some("0"),
-        meaning: "share of requests that read",
-        kind: Percent,
-    },
-    Parameter {
-        name: "trims",
-        unit: "%",
-        default: Some("0"),
-        meaning: "share of requests that trim",
-        kind: Percent,
-    },
+    Parameter { name: "reads", unit: "%", default: Some("0"), meaning: "share of requests that read", kind: Percent },
+    Parameter { name: "trims", unit: "%", default: Some("0"), meaning: "share of requests that trim", kind: Percent },
     Parameter {
         name: "flush",
         unit: "writes",
@@ -82,31 +70,16 @@ pub(crate) trait Picker: Send {
 
 /// Checks what concerns several options at once and needs no device.
 pub(crate) fn check(spec: &Spec) -> Result<(), WorkloadError> {
-    let (reads, trims) = (
-        spec.number("reads").unwrap_or(0.0),
-        spec.number("trims").unwrap_or(0.0),
-    );
+    let (reads, trims) = (spec.number("reads").unwrap_or(0.0), spec.number("trims").unwrap_or(0.0));
     if reads + trims > 100.0 {
-        return Err(spec.contradiction(format!(
-            "reads={reads} and trims={trims} are more than 100% together"
-        )));
+        return Err(spec.contradiction(format!("reads={reads} and trims={trims} are more than 100% together")));
     }
     if spec.count("flush").is_some() && reads + trims >= 100.0 {
-        return Err(spec.contradiction(
-            "flush counts writes, but reads and trims leave none; lower them or drop flush",
-        ));
+        return Err(spec.contradiction("flush counts writes, but reads and trims leave none; lower them or drop flush"));
     }
-    let absolute = spec
-        .sizes("size")
-        .is_some_and(|s| s.iter().all(|(size, _)| *size != Size::Page));
-    if let (true, Some(Size::Bytes(align)), Some(sizes)) =
-        (absolute, spec.size("align"), spec.sizes("size"))
-    {
-        let smallest = sizes
-            .iter()
-            .map(|(size, _)| size.bytes(0))
-            .min()
-            .unwrap_or(align);
+    let absolute = spec.sizes("size").is_some_and(|s| s.iter().all(|(size, _)| *size != Size::Page));
+    if let (true, Some(Size::Bytes(align)), Some(sizes)) = (absolute, spec.size("align"), spec.sizes("size")) {
+        let smallest = sizes.iter().map(|(size, _)| size.bytes(0)).min().unwrap_or(align);
         if align % smallest != 0 && smallest % align != 0 {
             return Err(spec.contradiction(format!(
                 "align of {align} B and size of {smallest} B: neither divides the other, so requests would straddle slots at random"
@@ -141,17 +114,12 @@ pub(crate) struct Shape {
 impl Shape {
     pub(crate) fn new(spec: &Spec, room: Room) -> Result<Shape, WorkloadError> {
         let sizes: Vec<(u64, f64)> = match spec.sizes("size") {
-            Some(list) => list
-                .iter()
-                .map(|(s, w)| (s.bytes(room.page_bytes), *w))
-                .collect(),
+            Some(list) => list.iter().map(|(s, w)| (s.bytes(room.page_bytes), *w)).collect(),
             None => vec![(u64::from(room.page_bytes), 1.0)],
         };
         let smallest = sizes.iter().map(|s| s.0).min().unwrap_or(1);
         let largest = sizes.iter().map(|s| s.0).max().unwrap_or(1);
-        let align = spec
-            .size("align")
-            .map_or(smallest, |s| s.bytes(room.page_bytes));
+        let align = spec.size("align").map_or(smallest, |s| s.bytes(room.page_bytes));
         let percent = spec.number("footprint").unwrap_or(100.0);
         let slots = if percent >= 100.0 {
             room.logical_bytes / align
@@ -189,11 +157,7 @@ impl Shape {
     #[inline]
     fn offset(&self, slot: u64, bytes: u64) -> u64 {
         let offset = slot * self.align;
-        if offset + bytes <= self.limit {
-            offset
-        } else {
-            (self.limit - bytes) / self.align * self.align
-        }
+        if offset + bytes <= self.limit { offset } else { (self.limit - bytes) / self.align * self.align }
     }
 }
 
@@ -222,15 +186,7 @@ impl<P: Picker + 'static> Stream<P> {
             room.seed,
         );
         let (places, kinds) = (Rng::new(room.seed, 1), Rng::new(room.seed, 2));
-        Box::new(Stream {
-            picker,
-            shape,
-            places,
-            kinds,
-            now_ns: 0.0,
-            writes_since_flush: 0,
-            description,
-        })
+        Box::new(Stream { picker, shape, places, kinds, now_ns: 0.0, writes_since_flush: 0, description })
     }
 
     fn fill_writes(&mut self, out: &mut [Request], bytes: u64) {
@@ -240,17 +196,8 @@ impl<P: Picker + 'static> Stream<P> {
         for request in out {
             let slot = self.picker.pick(&mut rng, span);
             self.picker.wrote();
-            let offset = if span == 1 && bytes == align {
-                slot * align
-            } else {
-                self.shape.offset(slot, bytes)
-            };
-            *request = Request {
-                at_ns: 0,
-                op: Op::Write,
-                offset,
-                bytes,
-            };
+            let offset = if span == 1 && bytes == align { slot * align } else { self.shape.offset(slot, bytes) };
+            *request = Request { at_ns: 0, op: Op::Write, offset, bytes };
         }
         self.places = rng;
     }
@@ -267,21 +214,13 @@ impl<P: Picker + 'static> Stream<P> {
         };
         if self.shape.flush != 0 && self.writes_since_flush == self.shape.flush {
             self.writes_since_flush = 0;
-            return Request {
-                at_ns,
-                op: Op::Flush,
-                offset: 0,
-                bytes: 0,
-            };
+            return Request { at_ns, op: Op::Flush, offset: 0, bytes: 0 };
         }
         let op = if self.shape.reads_or_trims.never() {
             Op::Write
         } else {
             let draw = self.kinds.next();
-            match (
-                self.shape.reads.hit(draw),
-                self.shape.reads_or_trims.hit(draw),
-            ) {
+            match (self.shape.reads.hit(draw), self.shape.reads_or_trims.hit(draw)) {
                 (true, _) => Op::Read,
                 (false, true) => Op::Trim,
                 (false, false) => Op::Write,
@@ -291,19 +230,12 @@ impl<P: Picker + 'static> Stream<P> {
             Lengths::Fixed(bytes) => *bytes,
             Lengths::Drawn(sizes, alias) => sizes[alias.pick(self.kinds.next())],
         };
-        let slot = self
-            .picker
-            .pick(&mut self.places, bytes.div_ceil(self.shape.align));
+        let slot = self.picker.pick(&mut self.places, bytes.div_ceil(self.shape.align));
         if op == Op::Write {
             self.writes_since_flush += 1;
             self.picker.wrote();
         }
-        Request {
-            at_ns,
-            op,
-            offset: self.shape.offset(slot, bytes),
-            bytes,
-        }
+        Request { at_ns, op, offset: self.shape.offset(slot, bytes), bytes }
     }
 }
 

@@ -4,9 +4,7 @@
 /// 1024 here: a device has no decimal pages.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let text = text.trim();
-    let split = text
-        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
-        .unwrap_or(text.len());
+    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let shift = match unit.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 0,
@@ -15,18 +13,14 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
         "g" | "gb" | "gib" => 30,
         "t" | "tb" | "tib" => 40,
         _ => {
-            return Err(format!(
-                "`{unit}` is not a unit; use B, KiB, MiB, GiB or TiB"
-            ));
+            return Err(format!("`{unit}` is not a unit; use B, KiB, MiB, GiB or TiB"));
         }
     };
     if let Ok(whole) = number.parse::<u64>() {
         let bytes = u128::from(whole) << shift;
         return u64::try_from(bytes).map_err(|_| "more than 16 EiB".to_owned());
     }
-    let value: f64 = number
-        .parse()
-        .map_err(|_| "a size is a number and a unit, as 4KiB".to_owned())?;
+    let value: f64 = number.parse().map_err(|_| "a size is a number and a unit, as 4KiB".to_owned())?;
     let bytes = value * (1u64 << shift) as f64;
     if bytes.fract() != 0.0 || bytes >= u64::MAX as f64 {
         return Err("not a whole number of bytes".to_owned());
@@ -62,16 +56,7 @@ mod tests {
             assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
             assert_eq!(parse_bytes(&format_bytes(bytes)), Ok(bytes));
         }
-        for text in [
-            "",
-            "KiB",
-            "4 parsecs",
-            "-1",
-            "0.3B",
-            "99999999999T",
-            "1..5k",
-            "1e9",
-        ] {
+        for text in ["", "KiB", "4 parsecs", "-1", "0.3B", "99999999999T", "1..5k", "1e9"] {
             assert!(parse_bytes(text).is_err(), "{text}");
         }
     }

@@ -28,10 +28,8 @@ fn latency(scale: f64) -> LatencyResult {
 /// A run of an FTL with an amplification of `gc` by collection and `map` by translation.
 pub fn run(ftl: &str, gc: f64, map: f64, ram: u64, timed: bool) -> RunResult {
     let host_writes = 1_000_000;
-    let programs = |per_write: f64| FlashResult {
-        programs: (per_write * host_writes as f64) as u64,
-        ..FlashResult::default()
-    };
+    let programs =
+        |per_write: f64| FlashResult { programs: (per_write * host_writes as f64) as u64, ..FlashResult::default() };
     let mut flash = ByPurpose::<FlashResult> { host: programs(1.0), gc: programs(gc), ..ByPurpose::default() };
     flash.translation = programs(map);
     let mut by_purpose = ByPurpose::<PurposeAmplification>::default();

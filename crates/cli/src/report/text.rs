@@ -3,7 +3,7 @@
 use super::findings;
 use super::table::{Align, Table, WIDTH, wrap};
 use super::{Report, purposes_in_use, ram_total, structures};
-use crate::units::{bytes, count, duration_us, scaled};
+use crate::units::{bytes, count, duration_us, scaled, trimmed};
 use ftl::Purpose;
 use sim::RunResult;
 use sim::result::LatencyResult;
@@ -108,7 +108,8 @@ fn legend(results: &[RunResult]) -> String {
         text.push_str(" valid: the record in flash of which pages are dead.");
     }
     text.push_str(&format!(
-        " +reads: the total plus flash reads, {delta:.4} of which weigh as one program (spare areas: 1/32 of a read)."
+        " +reads: the total plus flash reads, {} of which weigh as one program (spare areas: 1/32 of a read).",
+        trimmed(delta)
     ));
     wrap(&text, WIDTH - 2).into_iter().map(|line| format!("  {line}\n")).collect()
 }

@@ -36,8 +36,7 @@ pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
 
 fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
     let shape = Shape::new(spec, room)?;
-    let window =
-        (shape.slots as f64 * spec.number("window").unwrap_or(10.0) / 100.0).round() as u64;
+    let window = (shape.slots as f64 * spec.number("window").unwrap_or(10.0) / 100.0).round() as u64;
     let lap = spec.count("lap").unwrap_or(1_000_000);
     let picker = Drift {
         at: 0,
@@ -65,10 +64,6 @@ impl Picker for Drift {
         if self.at >= end {
             self.at -= end;
         }
-        if slot >= self.slots {
-            slot - self.slots
-        } else {
-            slot
-        }
+        if slot >= self.slots { slot - self.slots } else { slot }
     }
 }

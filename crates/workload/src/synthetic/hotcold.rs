@@ -59,14 +59,9 @@ fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
     if hot == shape.slots && writes < 1.0 {
         return Err(spec.unfit(format!("with {} slots no cold one is left", shape.slots)));
     }
-    let scatter = (spec.count("scatter") != Some(0))
-        .then(|| Permutation::new(shape.slots, &mut Rng::new(room.seed, 3)));
-    let picker = HotCold {
-        chance: Chance::new(writes),
-        hot,
-        slots: shape.slots,
-        scatter,
-    };
+    let scatter =
+        (spec.count("scatter") != Some(0)).then(|| Permutation::new(shape.slots, &mut Rng::new(room.seed, 3)));
+    let picker = HotCold { chance: Chance::new(writes), hot, slots: shape.slots, scatter };
     Ok(Stream::boxed(spec, room, shape, picker))
 }
 
@@ -84,8 +79,6 @@ impl Picker for HotCold {
             true => rng.below(self.hot),
             false => self.hot + rng.below(self.slots - self.hot),
         };
-        self.scatter
-            .as_ref()
-            .map_or(rank, |scatter| scatter.apply(rank))
+        self.scatter.as_ref().map_or(rank, |scatter| scatter.apply(rank))
     }
 }

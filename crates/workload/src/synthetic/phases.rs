@@ -37,32 +37,17 @@ pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
 fn check(spec: &Spec) -> Result<(), WorkloadError> {
     let others = spec.number("reads").unwrap_or(0.0) + spec.number("trims").unwrap_or(0.0);
     if others >= 100.0 {
-        return Err(
-            spec.contradiction("a phase ends after so many writes, but reads and trims leave none")
-        );
+        return Err(spec.contradiction("a phase ends after so many writes, but reads and trims leave none"));
     }
     Ok(())
 }
 
 fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
     let shape = Shape::new(spec, room)?;
-    let slots = |percent: &f64| {
-        ((shape.slots as f64 * percent / 100.0).round() as u64).clamp(1, shape.slots)
-    };
-    let footprints: Vec<u64> = spec
-        .shares("footprints")
-        .unwrap_or(&[100.0])
-        .iter()
-        .map(slots)
-        .collect();
+    let slots = |percent: &f64| ((shape.slots as f64 * percent / 100.0).round() as u64).clamp(1, shape.slots);
+    let footprints: Vec<u64> = spec.shares("footprints").unwrap_or(&[100.0]).iter().map(slots).collect();
     let writes = spec.count("writes").unwrap_or(100_000);
-    let picker = Phases {
-        slots: footprints[0],
-        footprints,
-        writes,
-        phase: 0,
-        left: writes,
-    };
+    let picker = Phases { slots: footprints[0], footprints, writes, phase: 0, left: writes };
     Ok(Stream::boxed(spec, room, shape, picker))
 }
 

@@ -37,26 +37,16 @@ fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
     let slots = (room.logical_bytes as f64 * (percent / 100.0)) as u64 / POPULARITY_PAGE_BYTES;
     let limit = slots * POPULARITY_PAGE_BYTES;
     let sides = [&profile.reads, &profile.writes];
-    let largest = sides
-        .iter()
-        .flat_map(|s| &s.sizes)
-        .map(|s| s.bytes)
-        .max()
-        .unwrap_or(0);
+    let largest = sides.iter().flat_map(|s| &s.sizes).map(|s| s.bytes).max().unwrap_or(0);
     if largest > limit {
-        return Err(spec.unfit(format!(
-            "its largest request has {largest} B, the footprint {limit} B"
-        )));
+        return Err(spec.unfit(format!("its largest request has {largest} B, the footprint {limit} B")));
     }
     let flush = spec.count("flush").unwrap_or(0);
     if flush != 0 && profile.write_percent == 0.0 {
         return Err(spec.contradiction("flush counts writes, but the profile has none"));
     }
     let arrivals = match spec.number("rate") {
-        Some(per_second) => Some(Arrivals {
-            per_second,
-            cv: profile.arrivals.map_or(1.0, |a| a.cv),
-        }),
+        Some(per_second) => Some(Arrivals { per_second, cv: profile.arrivals.map_or(1.0, |a| a.cv) }),
         None => profile.arrivals,
     };
     let description = format!(
@@ -67,16 +57,9 @@ fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
         profile.writes.mean_bytes() / 1024.0,
         profile.trim_percent,
         profile.reads.mean_bytes() / 1024.0,
-        arrivals.map_or("none".to_owned(), |a| format!(
-            "{:.1}/s with cv {:.2}",
-            a.per_second, a.cv
-        )),
+        arrivals.map_or("none".to_owned(), |a| format!("{:.1}/s with cv {:.2}", a.per_second, a.cv)),
         room.seed,
-        if profile.assumptions.is_empty() {
-            String::new()
-        } else {
-            format!("; assumed: {}", profile.assumptions)
-        },
+        if profile.assumptions.is_empty() { String::new() } else { format!("; assumed: {}", profile.assumptions) },
     );
     Ok(Box::new(Generator {
         reads: Chance::new((100.0 - profile.write_percent - profile.trim_percent) / 100.0),
@@ -179,12 +162,7 @@ impl Gaps {
         let cv = arrivals.cv;
         if cv <= 1.0 {
             let random = mean_ns * cv;
-            return Gaps {
-                short: Chance::new(1.0),
-                short_ns: random,
-                long_ns: random,
-                least_ns: mean_ns - random,
-            };
+            return Gaps { short: Chance::new(1.0), short_ns: random, long_ns: random, least_ns: mean_ns - random };
         }
         let square = cv * cv;
         let often = 0.5 * (1.0 + ((square - 1.0) / (square + 1.0)).sqrt());
@@ -197,11 +175,7 @@ impl Gaps {
     }
 
     fn draw(&self, rng: &mut Rng) -> f64 {
-        let mean = if self.short.hit(rng.next()) {
-            self.short_ns
-        } else {
-            self.long_ns
-        };
+        let mean = if self.short.hit(rng.next()) { self.short_ns } else { self.long_ns };
         self.least_ns + mean * rng.exponential()
     }
 }
@@ -229,12 +203,7 @@ impl Generator {
         }
         if self.flush != 0 && self.writes_since_flush == self.flush {
             self.writes_since_flush = 0;
-            return Request {
-                at_ns,
-                op: Op::Flush,
-                offset: 0,
-                bytes: 0,
-            };
+            return Request { at_ns, op: Op::Flush, offset: 0, bytes: 0 };
         }
         let draw = self.rng.next();
         let op = match (self.reads.hit(draw), self.reads_or_trims.hit(draw)) {
@@ -245,12 +214,7 @@ impl Generator {
         self.writes_since_flush += u64::from(op == Op::Write);
         let side = &mut self.sides[usize::from(op != Op::Read)];
         let (offset, bytes) = side.draw(&mut self.rng, &self.scatter, self.limit);
-        Request {
-            at_ns,
-            op,
-            offset,
-            bytes,
-        }
+        Request { at_ns, op, offset, bytes }
     }
 }
 

@@ -19,10 +19,7 @@ pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
 
 fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
     let shape = Shape::new(spec, room)?;
-    let picker = Sequential {
-        next: 0,
-        slots: shape.slots,
-    };
+    let picker = Sequential { next: 0, slots: shape.slots };
     Ok(Stream::boxed(spec, room, shape, picker))
 }
 
@@ -34,11 +31,7 @@ struct Sequential {
 impl Picker for Sequential {
     #[inline]
     fn pick(&mut self, _rng: &mut Rng, span: u64) -> u64 {
-        let at = if self.next + span > self.slots {
-            0
-        } else {
-            self.next
-        };
+        let at = if self.next + span > self.slots { 0 } else { self.next };
         self.next = at + span;
         at
     }

@@ -21,11 +21,7 @@ pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
 fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
     let shape = Shape::new(spec, room)?;
     let order = Permutation::new(shape.slots, &mut Rng::new(room.seed, 3));
-    let picker = Shuffle {
-        next: 0,
-        slots: shape.slots,
-        order,
-    };
+    let picker = Shuffle { next: 0, slots: shape.slots, order };
     Ok(Stream::boxed(spec, room, shape, picker))
 }
 

@@ -30,15 +30,9 @@ fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
     let count = spec.count("count").unwrap_or(8);
     let part = shape.slots / count;
     if part == 0 {
-        return Err(spec.unfit(format!(
-            "{} slots cannot be divided among {count} streams",
-            shape.slots
-        )));
+        return Err(spec.unfit(format!("{} slots cannot be divided among {count} streams", shape.slots)));
     }
-    let picker = Streams {
-        next: vec![0; count as usize],
-        part,
-    };
+    let picker = Streams { next: vec![0; count as usize], part };
     Ok(Stream::boxed(spec, room, shape, picker))
 }
 

@@ -26,28 +26,15 @@ pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
 
 fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
     let shape = Shape::new(spec, room)?;
-    let stride = spec
-        .size("stride")
-        .map_or(1 << 20, |s| s.bytes(room.page_bytes));
+    let stride = spec.size("stride").map_or(1 << 20, |s| s.bytes(room.page_bytes));
     if stride % shape.align != 0 {
-        return Err(spec.bad(
-            "stride",
-            format!("it must be a multiple of align, {} B here", shape.align),
-        ));
+        return Err(spec.bad("stride", format!("it must be a multiple of align, {} B here", shape.align)));
     }
     let stride = stride / shape.align;
     if stride >= shape.slots {
-        return Err(spec.unfit(format!(
-            "the stride is not smaller than the footprint of {} slots",
-            shape.slots
-        )));
+        return Err(spec.unfit(format!("the stride is not smaller than the footprint of {} slots", shape.slots)));
     }
-    let picker = Strided {
-        next: 0,
-        lap: 0,
-        stride,
-        slots: shape.slots,
-    };
+    let picker = Strided { next: 0, lap: 0, stride, slots: shape.slots };
     Ok(Stream::boxed(spec, room, shape, picker))
 }
 

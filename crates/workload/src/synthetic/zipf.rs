@@ -50,12 +50,7 @@ fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
         return Ok(Stream::boxed(spec, room, shape, ranks));
     }
     let scatter = Permutation::new(shape.slots, &mut Rng::new(room.seed, 3));
-    Ok(Stream::boxed(
-        spec,
-        room,
-        shape,
-        Scattered { ranks, scatter },
-    ))
+    Ok(Stream::boxed(spec, room, shape, Scattered { ranks, scatter }))
 }
 
 struct Segment {
@@ -80,19 +75,11 @@ impl Zipf {
         while first <= n {
             let length = (first / 64).max(1).min(n - first + 1);
             let least = (first as f64 / (first + length - 1) as f64).powf(theta);
-            segments.push(Segment {
-                first,
-                length,
-                surely: (least * u64::MAX as f64) as u64,
-            });
+            segments.push(Segment { first, length, surely: (least * u64::MAX as f64) as u64 });
             weights.push(length as f64 * (first as f64).powf(-theta));
             first += length;
         }
-        Zipf {
-            segments,
-            alias: Alias::new(&weights),
-            theta,
-        }
+        Zipf { segments, alias: Alias::new(&weights), theta }
     }
 
     #[inline]
@@ -153,13 +140,9 @@ mod tests {
             let total: f64 = (1..=n).map(|r| (r as f64).powf(-theta)).sum();
             let mut upto = 0;
             for cut in [1usize, 10, 100, 1000, 5000] {
-                let seen: f64 =
-                    counts[..cut].iter().map(|c| f64::from(*c)).sum::<f64>() / f64::from(DRAWS);
+                let seen: f64 = counts[..cut].iter().map(|c| f64::from(*c)).sum::<f64>() / f64::from(DRAWS);
                 let law: f64 = (1..=cut).map(|r| (r as f64).powf(-theta)).sum::<f64>() / total;
-                assert!(
-                    (seen - law).abs() < 0.002,
-                    "theta {theta}, first {cut}: {seen} for {law}"
-                );
+                assert!((seen - law).abs() < 0.002, "theta {theta}, first {cut}: {seen} for {law}");
                 upto += 1;
             }
             assert_eq!(upto, 5);

@@ -67,9 +67,7 @@ impl<'a> Builder<'a> {
 
     /// Whether as many requests are held as the options ask for.
     pub(super) fn full(&self) -> bool {
-        self.options
-            .limit
-            .is_some_and(|limit| self.records.len() as u64 >= limit)
+        self.options.limit.is_some_and(|limit| self.records.len() as u64 >= limit)
     }
 
     /// Reports a malformed line: skipped and counted if lenient, an error otherwise.
@@ -84,12 +82,7 @@ impl<'a> Builder<'a> {
 
     /// Adds a request, unless it is filtered away; the error says what is wrong with it.
     pub(super) fn push(&mut self, row: Row<'_>) -> Result<(), String> {
-        if self
-            .options
-            .device
-            .as_deref()
-            .is_some_and(|wanted| wanted != row.device.as_ref())
-        {
+        if self.options.device.as_deref().is_some_and(|wanted| wanted != row.device.as_ref()) {
             self.filtered += 1;
             self.device(&row.device)?;
             return Ok(());
@@ -101,22 +94,11 @@ impl<'a> Builder<'a> {
             self.empty += 1;
             return Ok(());
         }
-        if row
-            .offset
-            .checked_add(row.bytes)
-            .is_none_or(|end| end > 1 << 62)
-        {
-            return Err(format!(
-                "{} bytes at {} end beyond 2^62",
-                row.bytes, row.offset
-            ));
+        if row.offset.checked_add(row.bytes).is_none_or(|end| end > 1 << 62) {
+            return Err(format!("{} bytes at {} end beyond 2^62", row.bytes, row.offset));
         }
         if row.bytes > BYTES_MAX && row.op != Op::Trim {
-            return Err(format!(
-                "a {} of {} bytes; is the size in another unit?",
-                row.op.name(),
-                row.bytes
-            ));
+            return Err(format!("a {} of {} bytes; is the size in another unit?", row.op.name(), row.bytes));
         }
         if row.bytes / BYTES_MAX > 1 << 16 {
             return Err(format!("a trim of {} bytes", row.bytes));
@@ -141,21 +123,12 @@ impl<'a> Builder<'a> {
         self.ordered &= since >= self.last_ns;
         self.last_ns = since;
         self.times.push(since);
-        self.records.push(Record {
-            at_ns: 0,
-            offset,
-            bytes: bytes as u32,
-            device,
-            op: row.op,
-        });
+        self.records.push(Record { at_ns: 0, offset, bytes: bytes as u32, device, op: row.op });
         Ok(())
     }
 
     fn device(&mut self, name: &str) -> Result<u16, String> {
-        if let Some(last) = self
-            .last_device
-            .filter(|&n| self.devices[usize::from(n)] == name)
-        {
+        if let Some(last) = self.last_device.filter(|&n| self.devices[usize::from(n)] == name) {
             return Ok(last);
         }
         let number = match self.numbers.get(name) {
@@ -178,10 +151,7 @@ impl<'a> Builder<'a> {
     /// If no request is left, with the reason.
     pub(super) fn finish(mut self) -> Result<Trace, WorkloadError> {
         if self.records.is_empty() {
-            return Err(WorkloadError::Empty {
-                file: self.file.clone(),
-                why: self.why_empty(),
-            });
+            return Err(WorkloadError::Empty { file: self.file.clone(), why: self.why_empty() });
         }
         self.order();
         let devices = match &self.options.device {
@@ -197,14 +167,10 @@ impl<'a> Builder<'a> {
             None => self.devices,
         };
         if self.empty > 0 {
-            self.notes
-                .push(format!("{} requests of zero bytes left out", self.empty));
+            self.notes.push(format!("{} requests of zero bytes left out", self.empty));
         }
         if let Some(first) = &self.first_skip {
-            self.notes.push(format!(
-                "{} malformed lines or records skipped; the first: {first}",
-                self.skipped
-            ));
+            self.notes.push(format!("{} malformed lines or records skipped; the first: {first}", self.skipped));
         }
         Ok(Trace {
             name: self.file,
@@ -224,11 +190,7 @@ impl<'a> Builder<'a> {
             record.at_ns = if self.timed { (time - start) as u64 } else { 0 };
         }
         if !self.ordered && self.timed {
-            let late = self
-                .records
-                .windows(2)
-                .filter(|w| w[1].at_ns < w[0].at_ns)
-                .count();
+            let late = self.records.windows(2).filter(|w| w[1].at_ns < w[0].at_ns).count();
             self.notes.push(format!(
                 "times go back at {late} places; requests are put in order of time, equal times in file order"
             ));
@@ -248,10 +210,7 @@ impl<'a> Builder<'a> {
             }
             _ if self.skipped > 0 => {
                 let first = self.first_skip.as_deref().unwrap_or_default();
-                format!(
-                    "all {} lines or records are malformed; the first: {first}",
-                    self.skipped
-                )
+                format!("all {} lines or records are malformed; the first: {first}", self.skipped)
             }
             _ if self.empty > 0 => format!("all {} requests have zero bytes", self.empty),
             _ => "there are none in it".to_owned(),

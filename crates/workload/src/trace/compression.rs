@@ -12,25 +12,17 @@ const MAGICS: &[(&str, &[u8])] = &[
 
 /// Name of the compression a file starting with `head` has, "none" if none.
 pub(super) fn name(head: &[u8]) -> &'static str {
-    MAGICS
-        .iter()
-        .find(|(_, magic)| head.starts_with(magic))
-        .map_or("none", |(name, _)| name)
+    MAGICS.iter().find(|(_, magic)| head.starts_with(magic)).map_or("none", |(name, _)| name)
 }
 
 /// Unpacks `inner`, several members or streams after each other included.
-pub(super) fn unpack<'a>(
-    mut inner: impl BufRead + 'a,
-) -> std::io::Result<(&'static str, Box<dyn Read + 'a>)> {
+pub(super) fn unpack<'a>(mut inner: impl BufRead + 'a) -> std::io::Result<(&'static str, Box<dyn Read + 'a>)> {
     let name = name(inner.fill_buf()?);
     let reader: Box<dyn Read + 'a> = match name {
         "gzip" => Box::new(flate2::bufread::MultiGzDecoder::new(inner)),
         "bzip2" => Box::new(bzip2::bufread::MultiBzDecoder::new(inner)),
         "xz" => Box::new(lzma_rust2::XzReader::new(inner, true)),
-        "zstd" => Box::new(Zstd {
-            inner,
-            decoder: None,
-        }),
+        "zstd" => Box::new(Zstd { inner, decoder: None }),
         _ => Box::new(inner),
     };
     Ok((name, reader))
@@ -59,9 +51,7 @@ impl<R: BufRead> Read for Zstd<R> {
                 continue;
             };
             if decoder.can_collect() == 0 && !decoder.is_finished() {
-                decoder
-                    .decode_blocks(&mut self.inner, BlockDecodingStrategy::UptoBytes(1 << 16))
-                    .map_err(wrong)?;
+                decoder.decode_blocks(&mut self.inner, BlockDecodingStrategy::UptoBytes(1 << 16)).map_err(wrong)?;
             }
             let got = decoder.read(out)?;
             if got > 0 {

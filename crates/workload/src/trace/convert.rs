@@ -46,43 +46,25 @@ pub fn convert(trace: &Trace, format: Format, mut writer: impl Write) -> Result<
         Format::Csv => csv(trace, &mut writer),
         Format::Fio2 | Format::Fio3 => fio(trace, format, &mut writer),
     };
-    result
-        .and_then(|()| writer.flush())
-        .map_err(|source| WorkloadError::Io {
-            action: "write",
-            path: format!("conversion of {}", trace.name).into(),
-            source,
-        })
+    result.and_then(|()| writer.flush()).map_err(|source| WorkloadError::Io {
+        action: "write",
+        path: format!("conversion of {}", trace.name).into(),
+        source,
+    })
 }
 
 fn plain_names(trace: &Trace) -> Vec<String> {
     let plain = |c: char| {
-        if c == ',' || c == '#' || c.is_whitespace() {
-            '_'
-        } else {
-            c
-        }
+        if c == ',' || c == '#' || c.is_whitespace() { '_' } else { c }
     };
-    trace
-        .devices
-        .iter()
-        .map(|name| name.chars().map(plain).collect())
-        .collect()
+    trace.devices.iter().map(|name| name.chars().map(plain).collect()).collect()
 }
 
 fn csv(trace: &Trace, writer: &mut impl Write) -> std::io::Result<()> {
     let names = plain_names(trace);
     writeln!(writer, "{CSV_HEADER}")?;
     for r in &trace.records {
-        writeln!(
-            writer,
-            "{},{},{},{},{}",
-            r.at_ns,
-            names[r.device()],
-            r.op.name(),
-            r.offset,
-            r.bytes
-        )?;
+        writeln!(writer, "{},{},{},{},{}", r.at_ns, names[r.device()], r.op.name(), r.offset, r.bytes)?;
     }
     Ok(())
 }
@@ -90,22 +72,10 @@ fn csv(trace: &Trace, writer: &mut impl Write) -> std::io::Result<()> {
 fn fio(trace: &Trace, format: Format, writer: &mut impl Write) -> std::io::Result<()> {
     let names = plain_names(trace);
     let with_times = format == Format::Fio3;
-    writeln!(
-        writer,
-        "{}",
-        if with_times {
-            FIO_HEADER_3
-        } else {
-            FIO_HEADER_2
-        }
-    )?;
+    writeln!(writer, "{}", if with_times { FIO_HEADER_3 } else { FIO_HEADER_2 })?;
     for action in ["add", "open"] {
         for name in &names {
-            writeln!(
-                writer,
-                "{}{name} {action}",
-                if with_times { "0 " } else { "" }
-            )?;
+            writeln!(writer, "{}{name} {action}", if with_times { "0 " } else { "" })?;
         }
     }
     let mut waited_us = 0;

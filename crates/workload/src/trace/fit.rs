@@ -16,9 +16,7 @@ use crate::request::Op;
 use std::collections::BTreeMap;
 
 /// Points of the curve, percent of the pages where requests start.
-const CURVE_POINTS: [f64; 12] = [
-    0.1, 0.3, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 50.0, 70.0, 90.0, 100.0,
-];
+const CURVE_POINTS: [f64; 12] = [0.1, 0.3, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 50.0, 70.0, 90.0, 100.0];
 
 /// Sizes kept as they are.
 const SIZES_KEPT: usize = 24;
@@ -34,17 +32,10 @@ pub fn fit(trace: &Trace) -> Profile {
     let write_side = side(trace, Op::Write, &touched);
     let read_side = side(trace, Op::Read, &touched);
     let arrivals = Gaps::of(trace);
-    let other = |own: &Option<Side>, other: &Option<Side>| {
-        own.clone().or_else(|| other.clone()).unwrap_or_else(plain)
-    };
+    let other = |own: &Option<Side>, other: &Option<Side>| own.clone().or_else(|| other.clone()).unwrap_or_else(plain);
     Profile {
         name: trace.name.clone(),
-        source: format!(
-            "fitted to {} requests of {} ({})",
-            trace.records.len(),
-            trace.name,
-            trace.format
-        ),
+        source: format!("fitted to {} requests of {} ({})", trace.records.len(), trace.name, trace.format),
         assumptions: match (reads, writes) {
             (0, _) => "reads, of which the trace has none, look like writes".to_owned(),
             (_, 0) => "writes, of which the trace has none, look like reads".to_owned(),
@@ -53,10 +44,8 @@ pub fn fit(trace: &Trace) -> Profile {
         write_percent: percent(writes, all),
         trim_percent: percent(trims, all),
         footprint_bytes: touched.pages * POPULARITY_PAGE_BYTES,
-        arrivals: (trace.timed && arrivals.per_second > 0.0).then_some(Arrivals {
-            per_second: arrivals.per_second.min(1e9),
-            cv: arrivals.cv.min(1e6),
-        }),
+        arrivals: (trace.timed && arrivals.per_second > 0.0)
+            .then_some(Arrivals { per_second: arrivals.per_second.min(1e9), cv: arrivals.cv.min(1e6) }),
         writes: other(&write_side, &read_side),
         reads: other(&read_side, &write_side),
     }
@@ -64,19 +53,9 @@ pub fn fit(trace: &Trace) -> Profile {
 
 /// A side for a kind that does not occur at all.
 fn plain() -> Side {
-    let sizes = vec![SizeShare {
-        bytes: POPULARITY_PAGE_BYTES,
-        percent: 100.0,
-    }];
-    let popularity = Popularity::Curve {
-        space: vec![100.0],
-        share: vec![100.0],
-    };
-    Side {
-        sequential_percent: 0.0,
-        sizes,
-        popularity,
-    }
+    let sizes = vec![SizeShare { bytes: POPULARITY_PAGE_BYTES, percent: 100.0 }];
+    let popularity = Popularity::Curve { space: vec![100.0], share: vec![100.0] };
+    Side { sequential_percent: 0.0, sizes, popularity }
 }
 
 fn side(trace: &Trace, op: Op, touched: &Extents) -> Option<Side> {
@@ -106,26 +85,14 @@ fn sizes(values: impl Iterator<Item = u64>) -> Vec<SizeShare> {
     }
     // Whole sectors, as devices want them; below a sector whatever it was.
     let sector = |mean: u64| {
-        if mean < 512 {
-            mean.max(1)
-        } else {
-            (mean + 256) / 512 * 512
-        }
+        if mean < 512 { mean.max(1) } else { (mean + 256) / 512 * 512 }
     };
-    let merged = octaves
-        .into_values()
-        .map(|(sum, n)| (sector((sum / u128::from(n)) as u64), n));
+    let merged = octaves.into_values().map(|(sum, n)| (sector((sum / u128::from(n)) as u64), n));
     let mut by_size: BTreeMap<u64, u64> = BTreeMap::new();
     for (bytes, n) in frequent.into_iter().chain(merged) {
         *by_size.entry(bytes).or_default() += n;
     }
-    by_size
-        .into_iter()
-        .map(|(bytes, n)| SizeShare {
-            bytes,
-            percent: percent(n, total),
-        })
-        .collect()
+    by_size.into_iter().map(|(bytes, n)| SizeShare { bytes, percent: percent(n, total) }).collect()
 }
 
 fn popularity(trace: &Trace, op: Op, touched: &Extents) -> Popularity {

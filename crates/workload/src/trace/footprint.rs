@@ -26,11 +26,7 @@ impl Footprint {
 pub fn footprint(trace: &Trace, page_bytes: u32) -> Footprint {
     let touched = Extents::of(trace, page_bytes, |_| true);
     let written = Extents::of(trace, page_bytes, |r| r.op() == Op::Write);
-    Footprint {
-        page_bytes,
-        touched_pages: touched.pages,
-        written_pages: written.pages,
-    }
+    Footprint { page_bytes, touched_pages: touched.pages, written_pages: written.pages }
 }
 
 /// A run of pages of one device, and its place when all runs are put side by side.
@@ -55,25 +51,14 @@ impl Extents {
         let page_bytes = u64::from(page_bytes.max(1));
         let mut spans: Vec<(u16, u64, u64)> = Vec::with_capacity(trace.records.len());
         for record in trace.records.iter().filter(|r| r.bytes > 0 && wanted(r)) {
-            spans.push((
-                record.device,
-                record.offset / page_bytes,
-                (record.end() - 1) / page_bytes,
-            ));
+            spans.push((record.device, record.offset / page_bytes, (record.end() - 1) / page_bytes));
         }
         spans.sort_unstable();
         let mut list: Vec<Extent> = Vec::new();
         for (device, first, last) in spans {
             match list.last_mut() {
-                Some(open) if open.device == device && first <= open.last + 1 => {
-                    open.last = open.last.max(last)
-                }
-                _ => list.push(Extent {
-                    device,
-                    first,
-                    last,
-                    dense: 0,
-                }),
+                Some(open) if open.device == device && first <= open.last + 1 => open.last = open.last.max(last),
+                _ => list.push(Extent { device, first, last, dense: 0 }),
             }
         }
         let mut pages = 0;
@@ -81,18 +66,12 @@ impl Extents {
             extent.dense = pages;
             pages += extent.last - extent.first + 1;
         }
-        Extents {
-            list,
-            page_bytes,
-            pages,
-        }
+        Extents { list, page_bytes, pages }
     }
 
     /// Dense place of a page of a device, which must be one of these extents' pages.
     pub(super) fn dense_page(&self, device: u16, page: u64) -> u64 {
-        let after = self
-            .list
-            .partition_point(|e| (e.device, e.first) <= (device, page));
+        let after = self.list.partition_point(|e| (e.device, e.first) <= (device, page));
         let extent = &self.list[after.saturating_sub(1)];
         debug_assert!(extent.device == device && extent.first <= page && page <= extent.last);
         extent.dense + (page - extent.first)

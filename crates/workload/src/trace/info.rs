@@ -109,23 +109,8 @@ pub fn info(trace: &Trace) -> Info {
     let write_counts = page_counts(trace, Op::Write, &written);
     let page_writes: u64 = write_counts.iter().map(|c| u64::from(*c)).sum();
     let read = Extents::of(trace, PAGE_BYTES, |r| r.op == Op::Read);
-    let sizes = |op| {
-        Percentiles::of(
-            trace
-                .records
-                .iter()
-                .filter(|r| r.op == op)
-                .map(Record::bytes),
-        )
-    };
-    let total = |op| {
-        trace
-            .records
-            .iter()
-            .filter(|r| r.op == op)
-            .map(Record::bytes)
-            .sum()
-    };
+    let sizes = |op| Percentiles::of(trace.records.iter().filter(|r| r.op == op).map(Record::bytes));
+    let total = |op| trace.records.iter().filter(|r| r.op == op).map(Record::bytes).sum();
     let arrivals = Gaps::of(trace);
     Info {
         name: trace.name.clone(),
@@ -142,11 +127,7 @@ pub fn info(trace: &Trace) -> Info {
         written_bytes: total(Op::Write),
         read_size: sizes(Op::Read),
         write_size: sizes(Op::Write),
-        footprint: Footprint {
-            page_bytes: PAGE_BYTES,
-            touched_pages: touched.pages,
-            written_pages: written.pages,
-        },
+        footprint: Footprint { page_bytes: PAGE_BYTES, touched_pages: touched.pages, written_pages: written.pages },
         overwrite_ratio: page_writes as f64 / (written.pages.max(1)) as f64,
         write_skew: Skew::of(write_counts),
         read_skew: Skew::of(page_counts(trace, Op::Read, &read)),
@@ -162,11 +143,7 @@ pub fn info(trace: &Trace) -> Info {
 }
 
 pub(super) fn percent(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        part as f64 * 100.0 / whole as f64
-    }
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 
 /// Accesses of `op` to each page of `extents`, in dense order.
@@ -215,20 +192,12 @@ impl Gaps {
         let last_ns = trace.records.last().map_or(0, |r| r.at_ns);
         let gaps = trace.records.len().saturating_sub(1) as f64;
         if last_ns == 0 || gaps == 0.0 {
-            return Gaps {
-                duration_s: 0.0,
-                per_second: 0.0,
-                cv: 0.0,
-            };
+            return Gaps { duration_s: 0.0, per_second: 0.0, cv: 0.0 };
         }
         let mean = last_ns as f64 / gaps;
         let square = |w: &[Record]| ((w[1].at_ns - w[0].at_ns) as f64 - mean).powi(2);
         let variance = trace.records.windows(2).map(square).sum::<f64>() / gaps;
-        Gaps {
-            duration_s: last_ns as f64 / 1e9,
-            per_second: 1e9 / mean,
-            cv: variance.sqrt() / mean,
-        }
+        Gaps { duration_s: last_ns as f64 / 1e9, per_second: 1e9 / mean, cv: variance.sqrt() / mean }
     }
 }
 
@@ -243,8 +212,7 @@ impl Percentiles {
 
     fn of_bins(bins: &BTreeMap<u64, u64>) -> Percentiles {
         let count: u64 = bins.values().sum();
-        let (Some((&min, _)), Some((&max, _))) = (bins.first_key_value(), bins.last_key_value())
-        else {
+        let (Some((&min, _)), Some((&max, _))) = (bins.first_key_value(), bins.last_key_value()) else {
             return Percentiles::default();
         };
         let at = |quantile: f64| {
@@ -256,19 +224,8 @@ impl Percentiles {
             });
             found.map_or(max, |(value, _)| *value)
         };
-        let sum: f64 = bins
-            .iter()
-            .map(|(value, n)| *value as f64 * *n as f64)
-            .sum();
-        Percentiles {
-            count,
-            mean: sum / count as f64,
-            min,
-            p50: at(0.5),
-            p90: at(0.9),
-            p99: at(0.99),
-            max,
-        }
+        let sum: f64 = bins.iter().map(|(value, n)| *value as f64 * *n as f64).sum();
+        Percentiles { count, mean: sum / count as f64, min, p50: at(0.5), p90: at(0.9), p99: at(0.99), max }
     }
 }
 
@@ -278,13 +235,7 @@ impl Skew {
         let total: u64 = counts.iter().map(|c| u64::from(*c)).sum();
         let hottest = |share: f64| {
             let pages = (counts.len() as f64 * share).ceil() as usize;
-            percent(
-                counts[..pages.min(counts.len())]
-                    .iter()
-                    .map(|c| u64::from(*c))
-                    .sum(),
-                total,
-            )
+            percent(counts[..pages.min(counts.len())].iter().map(|c| u64::from(*c)).sum(), total)
         };
         Skew {
             hottest_1: hottest(0.01),
@@ -317,11 +268,7 @@ fn zipf_theta(sorted: &[u32]) -> f64 {
     let (mut low, mut high) = (0.0, 5.0);
     for _ in 0..50 {
         let middle = (low + high) / 2.0;
-        if under(middle) > sample {
-            low = middle
-        } else {
-            high = middle
-        }
+        if under(middle) > sample { low = middle } else { high = middle }
     }
     (low + high) / 2.0
 }
@@ -332,10 +279,7 @@ fn rank_segments(n: u64) -> Vec<(f64, f64)> {
     let mut first = 1u64;
     while first <= n {
         let length = if first < 1000 { 1 } else { first / 64 }.min(n - first + 1);
-        segments.push((
-            (first as f64 + (length - 1) as f64 / 2.0).ln(),
-            length as f64,
-        ));
+        segments.push(((first as f64 + (length - 1) as f64 / 2.0).ln(), length as f64));
         first += length;
     }
     segments

@@ -20,27 +20,11 @@ pub(super) struct Input<'a> {
 
 impl<'a> Input<'a> {
     /// Reads ahead `head_bytes` for detection; they are read again afterwards.
-    pub(super) fn new(
-        reader: Box<dyn Read + 'a>,
-        file: &str,
-        head_bytes: u64,
-    ) -> Result<Self, WorkloadError> {
+    pub(super) fn new(reader: Box<dyn Read + 'a>, file: &str, head_bytes: u64) -> Result<Self, WorkloadError> {
         let mut reader = BufReader::with_capacity(1 << 16, reader);
         let mut head = Vec::new();
-        reader
-            .by_ref()
-            .take(head_bytes)
-            .read_to_end(&mut head)
-            .map_err(|e| io(file, e))?;
-        Ok(Input {
-            reader,
-            head,
-            head_read: 0,
-            file: file.to_owned(),
-            line: 0,
-            byte: 0,
-            text: Vec::new(),
-        })
+        reader.by_ref().take(head_bytes).read_to_end(&mut head).map_err(|e| io(file, e))?;
+        Ok(Input { reader, head, head_read: 0, file: file.to_owned(), line: 0, byte: 0, text: Vec::new() })
     }
 
     /// The first bytes of the file.
@@ -53,45 +37,32 @@ impl<'a> Input<'a> {
         self.text.clear();
         let mut ahead = &self.head[self.head_read..];
         if !ahead.is_empty() {
-            let got = ahead
-                .read_until(b'\n', &mut self.text)
-                .map_err(|e| io(&self.file, e))?;
+            let got = ahead.read_until(b'\n', &mut self.text).map_err(|e| io(&self.file, e))?;
             self.head_read += got;
         }
         if self.text.last() != Some(&b'\n') {
             let mut bounded = self.reader.by_ref().take(LINE_BYTES_MAX);
-            bounded
-                .read_until(b'\n', &mut self.text)
-                .map_err(|e| io(&self.file, e))?;
+            bounded.read_until(b'\n', &mut self.text).map_err(|e| io(&self.file, e))?;
         }
         if self.text.is_empty() {
             return Ok(None);
         }
         self.line += 1;
         let text = String::from_utf8_lossy(&self.text);
-        Ok(Some((
-            self.line,
-            text.trim_end_matches(['\n', '\r']).to_owned(),
-        )))
+        Ok(Some((self.line, text.trim_end_matches(['\n', '\r']).to_owned())))
     }
 
     /// Fills `record` and returns its byte offset; `None` at the end of the file.
     ///
     /// # Errors
     /// If the file ends in the middle of a record.
-    pub(super) fn record(
-        &mut self,
-        record: &mut [u8],
-        format: &'static str,
-    ) -> Result<Option<u64>, WorkloadError> {
+    pub(super) fn record(&mut self, record: &mut [u8], format: &'static str) -> Result<Option<u64>, WorkloadError> {
         let at = self.byte;
         let mut got = 0;
         while got < record.len() {
             let ahead = &self.head[self.head_read..];
             let n = if ahead.is_empty() {
-                self.reader
-                    .read(&mut record[got..])
-                    .map_err(|e| io(&self.file, e))?
+                self.reader.read(&mut record[got..]).map_err(|e| io(&self.file, e))?
             } else {
                 let n = ahead.len().min(record.len() - got);
                 record[got..got + n].copy_from_slice(&ahead[..n]);
@@ -109,21 +80,12 @@ impl<'a> Input<'a> {
             _ if got == record.len() => Ok(Some(at)),
             _ => {
                 let why = format!("the file ends after {got} of {} bytes", record.len());
-                Err(WorkloadError::Record {
-                    file: self.file.clone(),
-                    offset: at,
-                    format,
-                    why,
-                })
+                Err(WorkloadError::Record { file: self.file.clone(), offset: at, format, why })
             }
         }
     }
 }
 
 pub(super) fn io(file: &str, source: std::io::Error) -> WorkloadError {
-    WorkloadError::Io {
-        action: "read or unpack",
-        path: PathBuf::from(file),
-        source,
-    }
+    WorkloadError::Io { action: "read or unpack", path: PathBuf::from(file), source }
 }

@@ -33,11 +33,7 @@ pub struct Detection {
 /// # Errors
 /// If the file cannot be read or unpacked, is of no known format, holds a malformed line (unless lenient) or no request.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Trace, WorkloadError> {
-    read(
-        BufReader::new(file(path)?),
-        &path.display().to_string(),
-        options,
-    )
+    read(BufReader::new(file(path)?), &path.display().to_string(), options)
 }
 
 /// Finds out compression and format without reading the whole file.
@@ -46,36 +42,24 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Trace, WorkloadError> 
 /// If the file cannot be read or unpacked or is of no known format.
 pub fn detect(path: &Path) -> Result<Detection, WorkloadError> {
     let name = path.display().to_string();
-    let (compression, reader) =
-        compression::unpack(BufReader::new(file(path)?)).map_err(|e| io(&name, e))?;
+    let (compression, reader) = compression::unpack(BufReader::new(file(path)?)).map_err(|e| io(&name, e))?;
     let input = Input::new(reader, &name, HEAD_BYTES)?;
     let (format, reason) = find(&input)?;
-    Ok(Detection {
-        format,
-        compression,
-        reason,
-    })
+    Ok(Detection { format, compression, reason })
 }
 
 /// Reads a trace from memory or a pipe; `name` stands for the file in messages.
 ///
 /// # Errors
 /// As for [`open`].
-pub fn read(
-    reader: impl BufRead,
-    name: &str,
-    options: &OpenOptions,
-) -> Result<Trace, WorkloadError> {
+pub fn read(reader: impl BufRead, name: &str, options: &OpenOptions) -> Result<Trace, WorkloadError> {
     let (_, reader) = compression::unpack(reader).map_err(|e| io(name, e))?;
     let mut input = Input::new(reader, name, HEAD_BYTES)?;
     let (format, reason) = match &options.format {
         Some(wanted) => (by_name(wanted)?, None),
         None if input.head().is_empty() => {
             let why = "the file is empty".to_owned();
-            return Err(WorkloadError::Empty {
-                file: name.to_owned(),
-                why,
-            });
+            return Err(WorkloadError::Empty { file: name.to_owned(), why });
         }
         None => find(&input).map(|(format, reason)| (format, Some(reason)))?,
     };
@@ -86,31 +70,20 @@ pub fn read(
 }
 
 fn file(path: &Path) -> Result<File, WorkloadError> {
-    File::open(path).map_err(|source| WorkloadError::Io {
-        action: "open",
-        path: path.to_owned(),
-        source,
-    })
+    File::open(path).map_err(|source| WorkloadError::Io { action: "open", path: path.to_owned(), source })
 }
 
 fn names() -> String {
-    formats()
-        .iter()
-        .map(|f| f.name)
-        .collect::<Vec<_>>()
-        .join(", ")
+    formats().iter().map(|f| f.name).collect::<Vec<_>>().join(", ")
 }
 
 fn by_name(name: &str) -> Result<&'static FormatEntry, WorkloadError> {
-    formats()
-        .iter()
-        .find(|f| f.name == name)
-        .ok_or_else(|| WorkloadError::Unknown {
-            what: "trace format",
-            name: name.to_owned(),
-            nearest: nearest(name, formats().iter().map(|f| f.name)),
-            valid: names(),
-        })
+    formats().iter().find(|f| f.name == name).ok_or_else(|| WorkloadError::Unknown {
+        what: "trace format",
+        name: name.to_owned(),
+        nearest: nearest(name, formats().iter().map(|f| f.name)),
+        valid: names(),
+    })
 }
 
 fn find(input: &Input<'_>) -> Result<(&'static FormatEntry, String), WorkloadError> {
@@ -124,23 +97,13 @@ fn find(input: &Input<'_>) -> Result<(&'static FormatEntry, String), WorkloadErr
     }
     match best {
         Some((format, score)) => {
-            let reason = format!(
-                "format `{}`: {score}% of the first lines or records are of it",
-                format.name
-            );
+            let reason = format!("format `{}`: {score}% of the first lines or records are of it", format.name);
             Ok((format, reason))
         }
         None => {
             let head = &input.head()[..input.head().len().min(60)];
-            let why = format!(
-                "it starts with `{}`",
-                String::from_utf8_lossy(head).escape_debug()
-            );
-            Err(WorkloadError::Undetected {
-                file: input.file.clone(),
-                why,
-                valid: names(),
-            })
+            let why = format!("it starts with `{}`", String::from_utf8_lossy(head).escape_debug());
+            Err(WorkloadError::Undetected { file: input.file.clone(), why, valid: names() })
         }
     }
 }

@@ -102,33 +102,20 @@ pub enum FlagMeaning {
     OneWrites,
 }
 
-fn choose<T: Copy>(
-    what: &'static str,
-    text: &str,
-    names: &[(&str, T)],
-) -> Result<T, WorkloadError> {
-    names
-        .iter()
-        .find(|(name, _)| *name == text)
-        .map(|(_, value)| *value)
-        .ok_or_else(|| WorkloadError::Unknown {
-            what,
-            name: text.to_owned(),
-            nearest: nearest(text, names.iter().map(|n| n.0)),
-            valid: names.iter().map(|n| n.0).collect::<Vec<_>>().join(", "),
-        })
+fn choose<T: Copy>(what: &'static str, text: &str, names: &[(&str, T)]) -> Result<T, WorkloadError> {
+    names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| WorkloadError::Unknown {
+        what,
+        name: text.to_owned(),
+        nearest: nearest(text, names.iter().map(|n| n.0)),
+        valid: names.iter().map(|n| n.0).collect::<Vec<_>>().join(", "),
+    })
 }
 
 impl FromStr for TimeUnit {
     type Err = WorkloadError;
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
         use TimeUnit::{Microseconds, Milliseconds, Nanoseconds, Seconds};
-        let names = [
-            ("ns", Nanoseconds),
-            ("us", Microseconds),
-            ("ms", Milliseconds),
-            ("s", Seconds),
-        ];
+        let names = [("ns", Nanoseconds), ("us", Microseconds), ("ms", Milliseconds), ("s", Seconds)];
         choose("time unit", text, &names)
     }
 }
@@ -136,11 +123,7 @@ impl FromStr for TimeUnit {
 impl FromStr for SizeUnit {
     type Err = WorkloadError;
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
-        let names = [
-            ("bytes", SizeUnit::Bytes),
-            ("sectors", SizeUnit::Sectors),
-            ("pages", SizeUnit::Pages),
-        ];
+        let names = [("bytes", SizeUnit::Bytes), ("sectors", SizeUnit::Sectors), ("pages", SizeUnit::Pages)];
         choose("size unit", text, &names)
     }
 }
@@ -148,13 +131,6 @@ impl FromStr for SizeUnit {
 impl FromStr for FlagMeaning {
     type Err = WorkloadError;
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
-        choose(
-            "flag meaning",
-            text,
-            &[
-                ("1=read", FlagMeaning::OneReads),
-                ("1=write", FlagMeaning::OneWrites),
-            ],
-        )
+        choose("flag meaning", text, &[("1=read", FlagMeaning::OneReads), ("1=write", FlagMeaning::OneWrites)])
     }
 }

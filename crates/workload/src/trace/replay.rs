@@ -34,11 +34,7 @@ pub struct ReplayOptions {
 impl Default for ReplayOptions {
     /// Dense, once, at the trace's own speed.
     fn default() -> Self {
-        ReplayOptions {
-            map: Map::Dense,
-            repeat: Some(1),
-            time_scale: 1.0,
-        }
+        ReplayOptions { map: Map::Dense, repeat: Some(1), time_scale: 1.0 }
     }
 }
 
@@ -73,24 +69,13 @@ impl Replay {
         for record in &trace.records {
             let at_ns = (record.at_ns as f64 * options.time_scale) as u64;
             let (op, bytes) = (record.op, record.bytes());
-            let offset = if op == Op::Flush {
-                0
-            } else {
-                mapping.place(record)?
-            };
-            requests.push(Request {
-                at_ns,
-                op,
-                offset,
-                bytes,
-            });
+            let offset = if op == Op::Flush { 0 } else { mapping.place(record)? };
+            requests.push(Request { at_ns, op, offset, bytes });
         }
         let span_ns = requests.last().map_or(0, |r| r.at_ns);
         // The next lap starts one mean gap after the last request.
         let lap_ns = span_ns + span_ns / (requests.len() as u64).max(1);
-        let laps = options
-            .repeat
-            .map_or("for ever".to_owned(), |n| format!("{n} times"));
+        let laps = options.repeat.map_or("for ever".to_owned(), |n| format!("{n} times"));
         let description = format!(
             "trace {} ({}, {} requests, {} devices) {}, {laps}, times x {}",
             trace.name,
@@ -119,18 +104,10 @@ impl Replay {
 
 fn check(options: ReplayOptions, page_bytes: u32) -> Result<(), WorkloadError> {
     let bad = |option: &str, value: String, why: &str| {
-        Err(WorkloadError::BadValue {
-            option: option.to_owned(),
-            value,
-            why: why.to_owned(),
-        })
+        Err(WorkloadError::BadValue { option: option.to_owned(), value, why: why.to_owned() })
     };
     if !(options.time_scale >= 0.0 && options.time_scale <= 1e6) {
-        return bad(
-            "time_scale",
-            options.time_scale.to_string(),
-            "it takes a number from 0 to 1e6",
-        );
+        return bad("time_scale", options.time_scale.to_string(), "it takes a number from 0 to 1e6");
     }
     if options.repeat == Some(0) {
         return bad("repeat", "0".to_owned(), "a trace is played at least once");
@@ -154,12 +131,7 @@ struct Mapping<'t> {
 }
 
 impl<'t> Mapping<'t> {
-    fn new(
-        trace: &'t Trace,
-        map: Map,
-        logical_bytes: u64,
-        page_bytes: u32,
-    ) -> Result<Self, WorkloadError> {
+    fn new(trace: &'t Trace, map: Map, logical_bytes: u64, page_bytes: u32) -> Result<Self, WorkloadError> {
         let extents = Extents::of(trace, page_bytes, |_| true);
         let (starts, span) = extents.stacked(trace.devices.len());
         let page_bytes = u64::from(page_bytes);
@@ -174,10 +146,9 @@ impl<'t> Mapping<'t> {
             });
         }
         let rule = match map {
-            Map::Dense => format!(
-                "mapped densely: its {} touched pages packed in address order into {space}",
-                extents.pages
-            ),
+            Map::Dense => {
+                format!("mapped densely: its {} touched pages packed in address order into {space}", extents.pages)
+            }
             Map::Fold => {
                 format!("folded: addresses modulo {logical_bytes} B, devices stacked to {span} B")
             }
@@ -185,16 +156,7 @@ impl<'t> Mapping<'t> {
                 format!("scaled: addresses times {logical_bytes}/{span}, to the start of a page")
             }
         };
-        Ok(Mapping {
-            trace,
-            map,
-            extents,
-            starts,
-            span,
-            logical_bytes,
-            page_bytes,
-            rule,
-        })
+        Ok(Mapping { trace, map, extents, starts, span, logical_bytes, page_bytes, rule })
     }
 
     fn place(&self, record: &super::Record) -> Result<u64, WorkloadError> {
@@ -205,17 +167,13 @@ impl<'t> Mapping<'t> {
         if bytes > self.logical_bytes {
             return Err(WorkloadError::DoesNotFit {
                 what: format!("trace {}", self.trace.name),
-                why: format!(
-                    "a request of {bytes} B is larger than the logical space of {} B",
-                    self.logical_bytes
-                ),
+                why: format!("a request of {bytes} B is larger than the logical space of {} B", self.logical_bytes),
             });
         }
         let address = self.starts[record.device()].saturating_add(record.offset);
         let offset = match self.map {
             Map::Scale => {
-                let scaled = u128::from(address) * u128::from(self.logical_bytes)
-                    / u128::from(self.span.max(1));
+                let scaled = u128::from(address) * u128::from(self.logical_bytes) / u128::from(self.span.max(1));
                 let page = scaled as u64 / self.page_bytes * self.page_bytes;
                 page + record.offset % self.page_bytes
             }
@@ -236,10 +194,7 @@ impl Source for Replay {
             let n = (out.len() - filled).min(self.requests.len() - self.next);
             let batch = &self.requests[self.next..self.next + n];
             for (to, from) in out[filled..].iter_mut().zip(batch) {
-                *to = Request {
-                    at_ns: from.at_ns.saturating_add(self.lap_start_ns),
-                    ..*from
-                };
+                *to = Request { at_ns: from.at_ns.saturating_add(self.lap_start_ns), ..*from };
             }
             (filled, self.next) = (filled + n, self.next + n);
             if self.next == self.requests.len() {

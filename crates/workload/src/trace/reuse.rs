@@ -22,13 +22,7 @@ impl Reuse {
     /// For page numbers below `pages`.
     pub(super) fn new(pages: usize) -> Self {
         let places = (pages * 2).max(16);
-        Reuse {
-            tree: vec![0; places + 1],
-            last: vec![NEVER; pages],
-            now: 0,
-            live: 0,
-            bins: BTreeMap::new(),
-        }
+        Reuse { tree: vec![0; places + 1], last: vec![NEVER; pages], now: 0, live: 0, bins: BTreeMap::new() }
     }
 
     /// A write of `page`.
@@ -68,9 +62,7 @@ impl Reuse {
     }
 
     fn renumber(&mut self) {
-        let mut order: Vec<usize> = (0..self.last.len())
-            .filter(|&p| self.last[p] != NEVER)
-            .collect();
+        let mut order: Vec<usize> = (0..self.last.len()).filter(|&p| self.last[p] != NEVER).collect();
         order.sort_unstable_by_key(|&p| self.last[p]);
         self.tree.fill(0);
         for (place, &page) in order.iter().enumerate() {

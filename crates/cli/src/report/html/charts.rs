@@ -27,7 +27,7 @@ pub struct Bar {
     pub parts: Vec<Part>,
 }
 
-/// Horizontal stacked bars with their totals at the end. `show` writes a value with its unit.
+/// Horizontal stacked bars with their totals at the end. `show` writes a value with its unit; the axis has plain numbers.
 pub fn bars(title: &str, axis_label: &str, bars: &[Bar], show: &dyn Fn(f64) -> String) -> String {
     let total = |bar: &Bar| bar.parts.iter().map(|part| part.value).sum::<f64>();
     let left = bars.iter().map(|bar| text_width(&bar.label)).fold(40.0, f64::max) + 14.0;
@@ -39,7 +39,7 @@ pub fn bars(title: &str, axis_label: &str, bars: &[Bar], show: &dyn Fn(f64) -> S
     for value in axis.ticks() {
         let x = axis.at(value);
         svg.line((x, 6.0), (x, bottom), "grid");
-        svg.text(x, bottom + 17.0, "middle", "tick", &show(value));
+        svg.text(x, bottom + 17.0, "middle", "tick", &tick(value));
     }
     for (i, bar) in bars.iter().enumerate() {
         let y = 10.0 + ROW * i as f64 + (ROW - BAR) / 2.0;
@@ -68,6 +68,8 @@ pub struct Series {
     pub label: String,
     /// Points by rising x.
     pub points: Vec<(f64, f64)>,
+    /// How many neighbours a point is averaged with; if more than 1, the points themselves are drawn faintly.
+    pub average_of: usize,
 }
 
 /// What the axes of a line chart are.
@@ -78,6 +80,8 @@ pub struct Axes<'a> {
     pub y: &'a str,
     /// How x values lie.
     pub x_scale: Scale,
+    /// Writes an x value at its tick.
+    pub x_tick: &'a dyn Fn(f64) -> String,
     /// The least y range.
     pub y_range: Option<(f64, f64)>,
 }
@@ -105,16 +109,34 @@ pub fn lines(title: &str, axes: &Axes<'_>, series: &[Series]) -> String {
     }
     for value in x.ticks() {
         svg.line((x.at(value), 14.0), (x.at(value), BOTTOM), "grid");
-        svg.text(x.at(value), BOTTOM + 18.0, "middle", "tick", &tick(value));
+        svg.text(x.at(value), BOTTOM + 18.0, "middle", "tick", &(axes.x_tick)(value));
     }
     svg.line((LEFT, BOTTOM), (WIDTH - 20.0, BOTTOM), "axis");
     for (i, series) in series.iter().enumerate() {
-        let points: Vec<(f64, f64)> = series.points.iter().map(|p| (x.at(p.0), y.at(p.1))).collect();
-        svg.path(&points, &format!("line line{} dash{}", i % LINES, i % 4), &series.label);
+        let place =
+            |points: &[(f64, f64)]| -> Vec<(f64, f64)> { points.iter().map(|p| (x.at(p.0), y.at(p.1))).collect() };
+        if series.average_of > 1 {
+            svg.path(&place(&series.points), &format!("faint line{}", i % LINES), &series.label);
+        }
+        let smooth = place(&averaged(&series.points, series.average_of));
+        svg.path(&smooth, &format!("line line{} dash{}", i % LINES, i % 4), &series.label);
     }
     svg.text((LEFT + WIDTH - 20.0) / 2.0, HEIGHT - 10.0, "middle", "axis-label", axes.x);
     svg.upright(16.0, (14.0 + BOTTOM) / 2.0, "axis-label", axes.y);
     svg.finish()
+}
+
+/// Each point with the mean of the `n` points around it; fewer at the ends.
+fn averaged(points: &[(f64, f64)], n: usize) -> Vec<(f64, f64)> {
+    let half = n / 2;
+    (0..points.len())
+        .map(|i| {
+            // As many on either side, so that the ends do not lean.
+            let reach = half.min(i).min(points.len() - 1 - i);
+            let window = &points[i - reach..=i + reach];
+            (points[i].0, window.iter().map(|p| p.1).sum::<f64>() / window.len() as f64)
+        })
+        .collect()
 }
 
 fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
@@ -154,7 +176,14 @@ pub fn histograms(title: &str, x_label: &str, y_label: &str, panels: &[(String, 
             let (from, to) = (x.at(column.from), x.at(column.to + 1.0));
             let says = format!("{label}: {} blocks erased {} to {} times", column.count, column.from, column.to);
             let class = format!("bar{}", i % LINES);
-            svg.rect(from + 0.5, y.at(column.count), (to - from - 1.0).max(0.8), bottom - y.at(column.count), &class, &says);
+            svg.rect(
+                from + 0.5,
+                y.at(column.count),
+                (to - from - 1.0).max(0.8),
+                bottom - y.at(column.count),
+                &class,
+                &says,
+            );
         }
         svg.line((LEFT, bottom), (WIDTH - 20.0, bottom), "axis");
         svg.text(WIDTH - 22.0, top - 8.0, "end", "label strong", label);
@@ -169,14 +198,20 @@ pub fn histograms(title: &str, x_label: &str, y_label: &str, panels: &[(String, 
 
 /// Names beside their fills.
 pub fn fill_legend(entries: &[(usize, String)]) -> String {
-    legend(entries.iter().map(|(fill, label)| (format!("<rect width=\"22\" height=\"12\" class=\"fill{}\"/>", fill % FILLS), label)))
+    legend(
+        entries
+            .iter()
+            .map(|(fill, label)| (format!("<rect width=\"22\" height=\"12\" class=\"fill{}\"/>", fill % FILLS), label)),
+    )
 }
 
 /// Names beside their lines.
 pub fn line_legend(labels: &[String]) -> String {
-    legend(labels.iter().enumerate().map(|(i, label)| {
-        (format!("<path d=\"M0 6L28 6\" class=\"line line{} dash{}\"/>", i % LINES, i % 4), label)
-    }))
+    legend(
+        labels.iter().enumerate().map(|(i, label)| {
+            (format!("<path d=\"M0 6L28 6\" class=\"line line{} dash{}\"/>", i % LINES, i % 4), label)
+        }),
+    )
 }
 
 fn legend<'a>(entries: impl Iterator<Item = (String, &'a String)>) -> String {
@@ -204,8 +239,17 @@ mod tests {
     }
 
     #[test]
+    fn averages_keep_the_ends_and_flatten_swings() {
+        let points: Vec<(f64, f64)> = (0..5).map(|i| (f64::from(i), f64::from(i % 2))).collect();
+        let smooth = averaged(&points, 3);
+        assert_eq!((smooth[0], smooth[4]), ((0.0, 0.0), (4.0, 0.0)));
+        assert!((smooth[2].1 - 2.0 / 3.0).abs() < 1e-12);
+        assert_eq!(averaged(&points, 1), points);
+    }
+
+    #[test]
     fn empty_charts_are_still_drawn() {
-        let axes = Axes { x: "x", y: "y", x_scale: Scale::Log, y_range: None };
+        let axes = Axes { x: "x", y: "y", x_scale: Scale::Log, x_tick: &tick, y_range: None };
         for svg in [lines("t", &axes, &[]), bars("t", "x", &[], &|v| v.to_string()), histograms("t", "x", "y", &[])] {
             assert!(svg.starts_with("<svg") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         }

@@ -1,10 +1,10 @@
 //! The figures of a report: each a heading, a sentence, a chart, its legend and its data.
 
 use super::charts::{self, Axes, Bar, Column, Part, Series};
-use super::svg::Scale;
+use super::svg::{Scale, tick};
 use super::{section, table};
 use crate::report::{meaning, purposes_in_use, structures};
-use crate::units::{bytes, count};
+use crate::units::{bytes, count, duration_us, trimmed};
 use ftl::Purpose;
 use sim::RunResult;
 use sim::result::LatencyResult;
@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 
 /// Rows of a data table beyond which every n-th is shown.
 const DATA_ROWS: usize = 60;
+
+/// Intervals that the lines over time are averaged over: collection comes in bursts.
+const AVERAGE_OF: usize = 9;
 
 /// Every figure that these results can fill.
 pub fn all(results: &[RunResult]) -> Vec<String> {
@@ -57,10 +60,19 @@ fn amplification(results: &[RunResult]) -> String {
     let programs = |result: &RunResult, purpose| result.write_amplification.by_purpose.get(purpose).programs;
     let paper = |result: &RunResult, purpose| result.write_amplification.by_purpose.get(purpose).paper;
     let delta = results.first().map_or(0.0, |result| result.write_amplification.delta);
-    let weighed = format!("programs + reads / {delta:.4}, per host page written");
-    let mut chart =
-        charts::bars("programs per host write by cause", "flash pages programmed per host page written", &stack(&programs), &fixed);
-    chart.push_str(&charts::bars("programs and weighed reads per host write by cause", &weighed, &stack(&paper), &fixed));
+    let weighed = format!("programs + reads / {}, per host page written", trimmed(delta));
+    let mut chart = charts::bars(
+        "programs per host write by cause",
+        "flash pages programmed per host page written",
+        &stack(&programs),
+        &fixed,
+    );
+    chart.push_str(&charts::bars(
+        "programs and weighed reads per host write by cause",
+        &weighed,
+        &stack(&paper),
+        &fixed,
+    ));
     let entries: Vec<(usize, String)> =
         purposes.iter().map(|p| (*p as usize, format!("{}: {}", p.name(), meaning(*p)))).collect();
     let mut header = vec!["FTL", "form", "total"];
@@ -90,11 +102,7 @@ fn amplification(results: &[RunResult]) -> String {
     )
 }
 
-fn latency(
-    results: &[RunResult],
-    kind: &str,
-    pick: fn(&RunResult) -> Option<&LatencyResult>,
-) -> Option<String> {
+fn latency(results: &[RunResult], kind: &str, pick: fn(&RunResult) -> Option<&LatencyResult>) -> Option<String> {
     let timed: Vec<(&RunResult, &LatencyResult)> = results
         .iter()
         .filter_map(|result| pick(result).map(|latency| (result, latency)))
@@ -108,12 +116,14 @@ fn latency(
         .map(|(result, latency)| Series {
             label: result.ftl.clone(),
             points: latency.cdf.iter().filter(|p| p.us > 0.0).map(|p| (p.us, p.share * 100.0)).collect(),
+            average_of: 1,
         })
         .collect();
     let axes = Axes {
-        x: "latency, µs (logarithmic)",
+        x: "latency (logarithmic)",
         y: "requests that took no longer, %",
         x_scale: Scale::Log,
+        x_tick: &|us| duration_us(us).replace(".0 ", " "),
         y_range: Some((0.0, 100.0)),
     };
     let labels: Vec<String> = series.iter().map(|s| s.label.clone()).collect();
@@ -141,6 +151,7 @@ fn timeline(results: &[RunResult]) -> Option<String> {
         .map(|result| Series {
             label: result.ftl.clone(),
             points: result.timeline.iter().map(|p| (p.host_writes as f64, p.programs_per_write)).collect(),
+            average_of: AVERAGE_OF,
         })
         .collect();
     let longest = series.iter().map(|s| s.points.len()).max().unwrap_or(0);
@@ -151,6 +162,7 @@ fn timeline(results: &[RunResult]) -> Option<String> {
         x: "host pages written in the measured part",
         y: "programs per host write",
         x_scale: Scale::Linear,
+        x_tick: &tick,
         y_range: Some((1.0, 1.5)),
     };
     let mut header = vec!["host pages written"];
@@ -167,13 +179,16 @@ fn timeline(results: &[RunResult]) -> Option<String> {
         .collect();
     Some(figure(
         "Write-amplification over time",
-        "Programs per host write in each interval of the measured part. Flat lines mean that the device was in a \
-         steady state.",
+        "Programs per host write: faint for each interval of the measured part, strong for the average of nine around \
+         it. A level line means that the device was in a steady state.",
         &charts::lines("write-amplification over time", &axes, &series),
         &charts::line_legend(&names(results)),
         &table(&header, &rows),
     ))
 }
+
+/// Units of memory, the largest first.
+const UNITS: [(f64, &str); 3] = [(1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB")];
 
 fn memory(results: &[RunResult]) -> String {
     let mut fills: BTreeMap<String, usize> = BTreeMap::new();
@@ -184,13 +199,15 @@ fn memory(results: &[RunResult]) -> String {
             order.push(name.to_owned());
         }
     }
+    let most = results.iter().map(crate::report::ram_total).max().unwrap_or(0);
+    let (unit, unit_name) = UNITS.into_iter().find(|(unit, _)| most as f64 >= *unit).unwrap_or((1.0, "B"));
     let bars: Vec<Bar> = results
         .iter()
         .map(|result| {
             let part = |(name, size): (&str, u64)| Part {
                 fill: fills.get(name).copied().unwrap_or_default(),
                 label: name.to_owned(),
-                value: size as f64,
+                value: size as f64 / unit,
             };
             Bar { label: result.ftl.clone(), parts: structures(result).into_iter().map(part).collect() }
         })
@@ -206,7 +223,7 @@ fn memory(results: &[RunResult]) -> String {
     figure(
         "RAM by structure",
         "What each FTL holds in memory at the end of the run.",
-        &charts::bars("RAM by structure", "bytes of RAM", &bars, &|v| bytes(v.round() as u64)),
+        &charts::bars("RAM by structure", unit_name, &bars, &|v| bytes((v * unit).round() as u64)),
         &charts::fill_legend(&entries),
         &table(&["FTL", "structure", "size", "bytes"], &rows),
     )
@@ -231,7 +248,8 @@ fn wear(results: &[RunResult]) -> Option<String> {
         .iter()
         .flat_map(|result| {
             let row = |bin: &sim::result::WearBin| {
-                let erases = if bin.from == bin.to { bin.from.to_string() } else { format!("{}–{}", bin.from, bin.to) };
+                let erases =
+                    if bin.from == bin.to { bin.from.to_string() } else { format!("{}–{}", bin.from, bin.to) };
                 vec![result.ftl.clone(), erases, count(u64::from(bin.blocks))]
             };
             result.wear.histogram.iter().map(row)

@@ -78,19 +78,40 @@ fn table(header: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 fn summary(results: &[RunResult]) -> String {
-    let timed = results.iter().any(|result| result.latency_us.is_some());
-    let mut header = vec!["FTL", "programs per write", "with reads", "RAM", "erases", "erases per block: mean", "max"];
-    if timed {
-        header.extend(["read p99", "write p50", "write p99", "write p99.9", "requests/s"]);
+    let header = [
+        "FTL",
+        "programs per write",
+        "with reads",
+        "RAM",
+        "erases",
+        "erases of a block: mean",
+        "most",
+        "std. deviation",
+    ];
+    let rows: Vec<Vec<String>> = results.iter().map(summary_row).collect();
+    let mut out = table(&header, &rows);
+    let timed: Vec<Vec<String>> = results.iter().filter_map(timed_row).collect();
+    if !timed.is_empty() {
+        let header = [
+            "FTL",
+            "requests/s",
+            "dies busy",
+            "read p50",
+            "read p99",
+            "read p99.9",
+            "write p50",
+            "write p99",
+            "write p99.9",
+        ];
+        out.push_str(&table(&header, &timed));
     }
-    let rows: Vec<Vec<String>> = results.iter().map(|result| summary_row(result, timed)).collect();
-    table(&header, &rows)
+    out
 }
 
-fn summary_row(result: &RunResult, timed: bool) -> Vec<String> {
+fn summary_row(result: &RunResult) -> Vec<String> {
     let wa = &result.write_amplification;
     let written = |value: f64| if result.host.writes == 0 { "–".to_owned() } else { format!("{value:.3}") };
-    let mut row = vec![
+    vec![
         result.ftl.clone(),
         written(wa.programs_per_write),
         written(wa.paper),
@@ -98,15 +119,19 @@ fn summary_row(result: &RunResult, timed: bool) -> Vec<String> {
         count(result.wear.erases_total),
         format!("{:.1}", result.wear.mean),
         result.wear.max.to_string(),
-    ];
-    if timed {
-        let latency = result.latency_us.clone().unwrap_or_default();
-        let us = |count: u64, us: f64| if count == 0 { "–".to_owned() } else { duration_us(us) };
-        row.push(us(latency.read.count, latency.read.p99));
-        row.extend([latency.write.p50, latency.write.p99, latency.write.p999].map(|v| us(latency.write.count, v)));
-        row.push(result.throughput.map_or_else(|| "–".to_owned(), |t| scaled(t.iops)));
+        format!("{:.1}", result.wear.stddev),
+    ]
+}
+
+fn timed_row(result: &RunResult) -> Option<Vec<String>> {
+    let latency = result.latency_us.as_ref()?;
+    let rates = result.throughput.unwrap_or_default();
+    let mut row = vec![result.ftl.clone(), scaled(rates.iops), format!("{:.0}%", rates.die_utilisation * 100.0)];
+    for kind in [&latency.read, &latency.write] {
+        let us = |us: f64| if kind.count == 0 { "–".to_owned() } else { duration_us(us) };
+        row.extend([kind.p50, kind.p99, kind.p999].map(us));
     }
-    row
+    Some(row)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! SVG text: escaping, axes with round ticks, nothing that knows what is drawn.
 
+use crate::units::trimmed;
 use std::fmt::Write as _;
 
 /// Escapes a text for HTML and SVG.
@@ -71,7 +72,7 @@ impl Axis {
             }
             Scale::Log => {
                 let decades = (self.high / self.low).log10();
-                let within: &[f64] = if decades < 1.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+                let within: &[f64] = if decades < 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
                 let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
                 let all = (first..=last).flat_map(|e| within.iter().map(move |m| m * 10_f64.powi(e)));
                 all.filter(|v| *v >= self.low * 0.999 && *v <= self.high * 1.001).collect()
@@ -93,11 +94,9 @@ fn round_step(span: f64) -> f64 {
 
 /// A number at a tick: no more digits than needed.
 pub fn tick(value: f64) -> String {
-    let prefixes = [(1e9, " G"), (1e6, " M"), (1e4, " k")];
+    let prefixes = [(1e9, " G"), (1e6, " M"), (1e3, " k")];
     let (divisor, prefix) = prefixes.into_iter().find(|(d, _)| value.abs() >= *d).unwrap_or((1.0, ""));
-    let divisor = if prefix == " k" { 1e3 } else { divisor };
-    let text = format!("{:.3}", value / divisor);
-    format!("{}{prefix}", text.trim_end_matches('0').trim_end_matches('.'))
+    format!("{}{prefix}", trimmed(value / divisor))
 }
 
 /// An SVG being written.

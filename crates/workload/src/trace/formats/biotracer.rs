@@ -32,11 +32,7 @@ fn parse(line: &str) -> Line<'_> {
     Ok(Parsed::Request(Row {
         time_ns: time_ns(queued, TimeUnit::Seconds)?,
         device: "0".into(),
-        op: if int(kind, "type")? & 1 == 1 {
-            Op::Write
-        } else {
-            Op::Read
-        },
+        op: if int(kind, "type")? & 1 == 1 { Op::Write } else { Op::Read },
         offset: scaled(address, 512, "LBA")?,
         bytes: size,
     }))

@@ -30,16 +30,8 @@ fn parse(line: &str) -> Event<'_> {
     let [device, cpu, sequence, time, pid, action, rest @ ..] = &columns[..] else {
         return Err("it has fewer than 6 columns".to_owned());
     };
-    let (major, minor) = device
-        .split_once(',')
-        .ok_or("it does not start with major,minor")?;
-    for (text, what) in [
-        (major, "major"),
-        (minor, "minor"),
-        (*cpu, "cpu"),
-        (*sequence, "sequence"),
-        (*pid, "pid"),
-    ] {
+    let (major, minor) = device.split_once(',').ok_or("it does not start with major,minor")?;
+    for (text, what) in [(major, "major"), (minor, "minor"), (*cpu, "cpu"), (*sequence, "sequence"), (*pid, "pid")] {
         int(text, what)?;
     }
     let at_ns = time_ns(time, TimeUnit::Seconds)?;
@@ -49,23 +41,9 @@ fn parse(line: &str) -> Event<'_> {
     let Some((rwbs, rest)) = rest.split_first() else {
         return Ok(None);
     };
-    let row = |op, offset, bytes| {
-        Some((
-            rank,
-            Row {
-                time_ns: at_ns,
-                device: (*device).into(),
-                op,
-                offset,
-                bytes,
-            },
-        ))
-    };
+    let row = |op, offset, bytes| Some((rank, Row { time_ns: at_ns, device: (*device).into(), op, offset, bytes }));
     let (sector, sectors) = match rest {
-        [sector, "+", sectors, ..] => (
-            scaled(sector, 512, "sector")?,
-            scaled(sectors, 512, "sectors")?,
-        ),
+        [sector, "+", sectors, ..] => (scaled(sector, 512, "sector")?, scaled(sectors, 512, "sectors")?),
         _ if rwbs.starts_with('F') => return Ok(row(Op::Flush, 0, 0)),
         _ => return Ok(None),
     };
@@ -81,26 +59,18 @@ fn parse(line: &str) -> Event<'_> {
 
 fn detect(head: &[u8]) -> u32 {
     let (mut good, mut bad) = (0, 0);
-    for line in fields::head_lines(head)
-        .iter()
-        .take_while(|line| !is_summary(line))
-    {
+    for line in fields::head_lines(head).iter().take_while(|line| !is_summary(line)) {
         match parse(line) {
             Ok(_) => good += 1,
             Err(_) => bad += 1,
         }
     }
-    if good == 0 {
-        0
-    } else {
-        good * 100 / (good + bad)
-    }
+    if good == 0 { 0 } else { good * 100 / (good + bad) }
 }
 
 /// The first line of the summary is `CPU0 (sda):` or, for one CPU, `Total (sda):`.
 fn is_summary(line: &str) -> bool {
-    (line.starts_with("CPU") || line.starts_with("Total") || line.starts_with("Throughput"))
-        && line.contains('(')
+    (line.starts_with("CPU") || line.starts_with("Total") || line.starts_with("Throughput")) && line.contains('(')
 }
 
 struct Kept {
@@ -126,30 +96,13 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
         match parse(&text) {
             Ok(None) => {}
             Ok(Some((rank, row))) => {
-                let device = devices
-                    .iter()
-                    .position(|d| *d == row.device)
-                    .unwrap_or_else(|| {
-                        devices.push(row.device.to_string());
-                        devices.len() - 1
-                    });
-                let (rank, device) = (rank as u8, device as u32);
-                let Row {
-                    time_ns: at_ns,
-                    op,
-                    offset,
-                    bytes,
-                    ..
-                } = row;
-                kept.push(Kept {
-                    rank,
-                    device,
-                    op,
-                    at_ns,
-                    offset,
-                    bytes,
-                    line,
+                let device = devices.iter().position(|d| *d == row.device).unwrap_or_else(|| {
+                    devices.push(row.device.to_string());
+                    devices.len() - 1
                 });
+                let (rank, device) = (rank as u8, device as u32);
+                let Row { time_ns: at_ns, op, offset, bytes, .. } = row;
+                kept.push(Kept { rank, device, op, at_ns, offset, bytes, line });
             }
             Err(why) => {
                 let error = fields::line_error(input, builder.format, line, why, &text);
@@ -161,21 +114,13 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
         return Ok(());
     };
     let action = ACTIONS[usize::from(best)];
-    builder.notes.push(format!(
-        "events of kind {action} are taken for the requests"
-    ));
+    builder.notes.push(format!("events of kind {action} are taken for the requests"));
     for event in kept.iter().filter(|k| k.rank == best) {
         if builder.full() {
             break;
         }
         let device = devices[event.device as usize].as_str().into();
-        let row = Row {
-            time_ns: event.at_ns,
-            device,
-            op: event.op,
-            offset: event.offset,
-            bytes: event.bytes,
-        };
+        let row = Row { time_ns: event.at_ns, device, op: event.op, offset: event.offset, bytes: event.bytes };
         if let Err(why) = builder.push(row) {
             let text = format!(
                 "{} {action} {} {} B + {} B",

@@ -34,9 +34,7 @@ fn parse(line: &str) -> Line<'_> {
         "trim" => Op::Trim,
         "flush" => Op::Flush,
         _ => {
-            return Err(format!(
-                "operation `{kind}` is not read, write, trim or flush"
-            ));
+            return Err(format!("operation `{kind}` is not read, write, trim or flush"));
         }
     };
     Ok(Parsed::Request(Row {

@@ -46,24 +46,12 @@ pub(super) fn read_lines(
 }
 
 /// The error for a malformed line.
-pub(super) fn line_error(
-    input: &Input<'_>,
-    format: &'static str,
-    line: u64,
-    why: String,
-    text: &str,
-) -> WorkloadError {
+pub(super) fn line_error(input: &Input<'_>, format: &'static str, line: u64, why: String, text: &str) -> WorkloadError {
     let mut short: String = text.chars().take(160).collect();
     if short.len() < text.len() {
         short.push('…');
     }
-    WorkloadError::Line {
-        file: input.file.clone(),
-        line,
-        format,
-        why,
-        text: short,
-    }
+    WorkloadError::Line { file: input.file.clone(), line, format, why, text: short }
 }
 
 /// Percent of the first lines that `parse` takes for requests.
@@ -76,11 +64,7 @@ pub(super) fn score_lines(head: &[u8], parse: impl for<'l> Fn(&'l str) -> Line<'
             Err(_) => bad += 1,
         }
     }
-    if good == 0 {
-        0
-    } else {
-        good * 100 / (good + bad)
-    }
+    if good == 0 { 0 } else { good * 100 / (good + bad) }
 }
 
 /// The first whole lines of a file that are not blank or comments.
@@ -90,11 +74,7 @@ pub(super) fn head_lines(head: &[u8]) -> Vec<String> {
         // The last may be cut.
         lines.pop();
     }
-    let text = lines.into_iter().map(|line| {
-        String::from_utf8_lossy(line)
-            .trim_end_matches('\r')
-            .to_owned()
-    });
+    let text = lines.into_iter().map(|line| String::from_utf8_lossy(line).trim_end_matches('\r').to_owned());
     text.filter(|line| !is_blank(line)).collect()
 }
 
@@ -113,10 +93,7 @@ pub(super) fn words<const N: usize>(line: &str) -> Result<[&str; N], String> {
     take(line.split_whitespace(), line.split_whitespace().count())
 }
 
-fn take<'l, const N: usize>(
-    mut fields: impl Iterator<Item = &'l str>,
-    count: usize,
-) -> Result<[&'l str; N], String> {
+fn take<'l, const N: usize>(mut fields: impl Iterator<Item = &'l str>, count: usize) -> Result<[&'l str; N], String> {
     if count != N {
         return Err(format!("it has {count} columns instead of {N}"));
     }
@@ -125,15 +102,12 @@ fn take<'l, const N: usize>(
 
 /// A whole number.
 pub(super) fn int(text: &str, what: &str) -> Result<u64, String> {
-    text.parse()
-        .map_err(|_| format!("{what} `{text}` is not a whole number"))
+    text.parse().map_err(|_| format!("{what} `{text}` is not a whole number"))
 }
 
 /// A whole number of units, as bytes.
 pub(super) fn scaled(text: &str, unit: u64, what: &str) -> Result<u64, String> {
-    int(text, what)?
-        .checked_mul(unit)
-        .ok_or_else(|| format!("{what} `{text}` is too large"))
+    int(text, what)?.checked_mul(unit).ok_or_else(|| format!("{what} `{text}` is too large"))
 }
 
 /// A decimal number as its whole part and its fraction in 10^-9; more digits are cut.
@@ -143,16 +117,9 @@ pub(super) fn decimal(text: &str, what: &str) -> Result<(u64, u32), String> {
     if !fraction.bytes().all(|b| b.is_ascii_digit()) {
         return Err(wrong());
     }
-    let whole: u64 = if whole.is_empty() && !fraction.is_empty() {
-        0
-    } else {
-        whole.parse().map_err(|_| wrong())?
-    };
+    let whole: u64 = if whole.is_empty() && !fraction.is_empty() { 0 } else { whole.parse().map_err(|_| wrong())? };
     let digits = fraction.bytes().chain(std::iter::repeat(b'0')).take(9);
-    Ok((
-        whole,
-        digits.fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0')),
-    ))
+    Ok((whole, digits.fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'))))
 }
 
 /// A time in `unit`, as nanoseconds.

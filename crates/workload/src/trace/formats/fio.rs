@@ -24,9 +24,7 @@ pub(in crate::trace) const HEADER_2: &str = "fio version 2 iolog";
 pub(in crate::trace) const HEADER_3: &str = "fio version 3 iolog";
 
 fn detect(head: &[u8]) -> u32 {
-    let known = [HEADER_2, HEADER_3]
-        .iter()
-        .any(|header| head.starts_with(header.as_bytes()));
+    let known = [HEADER_2, HEADER_3].iter().any(|header| head.starts_with(header.as_bytes()));
     if known { 100 } else { 0 }
 }
 
@@ -39,13 +37,7 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
         HEADER_3 => true,
         _ => {
             let why = format!("the first line must be `{HEADER_2}` or `{HEADER_3}`");
-            return Err(fields::line_error(
-                input,
-                builder.format,
-                number,
-                why,
-                &header,
-            ));
+            return Err(fields::line_error(input, builder.format, number, why, &header));
         }
     };
     let (mut now_us, mut waits) = (0u64, 0u64);
@@ -55,9 +47,7 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
     })?;
     if !timed && waits == 0 {
         builder.timed = false;
-        builder
-            .notes
-            .push("version 2 without wait lines: there are no arrival times".to_owned());
+        builder.notes.push("version 2 without wait lines: there are no arrival times".to_owned());
     }
     Ok(())
 }
@@ -92,18 +82,9 @@ fn request<'l>(time_us: u64, file: &'l str, action: &[&str]) -> Line<'l> {
         ["write", offset, bytes] => (Op::Write, int(offset, "offset")?, int(bytes, "length")?),
         ["trim", offset, bytes] => (Op::Trim, int(offset, "offset")?, int(bytes, "length")?),
         [action, ..] => {
-            return Err(format!(
-                "`{action}` with {} columns is no action",
-                action.len()
-            ));
+            return Err(format!("`{action}` with {} columns is no action", action.len()));
         }
         [] => return Err("it has no action".to_owned()),
     };
-    Ok(Parsed::Request(Row {
-        time_ns: i128::from(time_us) * 1_000,
-        device: file.into(),
-        op,
-        offset,
-        bytes,
-    }))
+    Ok(Parsed::Request(Row { time_ns: i128::from(time_us) * 1_000, device: file.into(), op, offset, bytes }))
 }

@@ -25,17 +25,9 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     detect: |head| {
         let (mut good, mut bad) = (0, 0);
         for line in fields::head_lines(head) {
-            if parse(&line).is_ok() {
-                good += 1
-            } else {
-                bad += 1
-            }
+            if parse(&line).is_ok() { good += 1 } else { bad += 1 }
         }
-        if good == 0 {
-            0
-        } else {
-            good * 100 / (good + bad)
-        }
+        if good == 0 { 0 } else { good * 100 / (good + bad) }
     },
     read,
 };
@@ -66,20 +58,12 @@ fn parse(line: &str) -> Result<(Raw, &str), String> {
     let flag = match flag {
         "0" => Flag::Zero,
         "1" => Flag::One,
-        other => Flag::Said(
-            fields::operation(other)
-                .map_err(|_| format!("flag `{other}` is neither 0 nor 1, R nor W"))?,
-        ),
+        other => {
+            Flag::Said(fields::operation(other).map_err(|_| format!("flag `{other}` is neither 0 nor 1, R nor W"))?)
+        }
     };
-    let raw = Raw {
-        whole,
-        fraction,
-        device: 0,
-        address: int(address, "address")?,
-        size: int(size, "size")?,
-        line: 0,
-        flag,
-    };
+    let raw =
+        Raw { whole, fraction, device: 0, address: int(address, "address")?, size: int(size, "size")?, line: 0, flag };
     Ok((raw, device))
 }
 
@@ -90,13 +74,9 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
     }
     let options = builder.options;
     let mut notes = Vec::new();
-    let (address, why) = options
-        .address_unit
-        .map_or_else(|| guess_address(&rows), stated);
+    let (address, why) = options.address_unit.map_or_else(|| guess_address(&rows), stated);
     notes.push(format!("address in {}: {why}", address.name()));
-    let (size, why) = options
-        .size_unit
-        .map_or_else(|| guess_size(&rows, address), stated);
+    let (size, why) = options.size_unit.map_or_else(|| guess_size(&rows, address), stated);
     notes.push(format!("size in {}: {why}", size.name()));
     let (time, why) = options.time_unit.map_or_else(|| guess_time(&rows), stated);
     notes.push(format!("time in {}: {why}", time.name()));
@@ -114,8 +94,7 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
         }
         let op = match (raw.flag, options.flag) {
             (Flag::Said(op), _) => op,
-            (Flag::One, Some(FlagMeaning::OneWrites))
-            | (Flag::Zero, None | Some(FlagMeaning::OneReads)) => Op::Write,
+            (Flag::One, Some(FlagMeaning::OneWrites)) | (Flag::Zero, None | Some(FlagMeaning::OneReads)) => Op::Write,
             _ => Op::Read,
         };
         let offset = raw.address.checked_mul(address.bytes());
@@ -124,21 +103,12 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
         let pushed = match (offset, bytes) {
             (Some(offset), Some(bytes)) => {
                 let time_ns = decimal_ns((raw.whole, raw.fraction), time);
-                builder.push(Row {
-                    time_ns,
-                    device: device.into(),
-                    op,
-                    offset,
-                    bytes,
-                })
+                builder.push(Row { time_ns, device: device.into(), op, offset, bytes })
             }
             _ => Err("address or size is too large".to_owned()),
         };
         if let Err(why) = pushed {
-            let text = format!(
-                "{}.{:09} {device} {} {}",
-                raw.whole, raw.fraction, raw.address, raw.size
-            );
+            let text = format!("{}.{:09} {device} {} {}", raw.whole, raw.fraction, raw.address, raw.size);
             let error = fields::line_error(input, builder.format, u64::from(raw.line), why, &text);
             builder.fault(error)?;
         }
@@ -150,10 +120,7 @@ fn stated<T>(unit: T) -> (T, String) {
     (unit, "stated".to_owned())
 }
 
-fn read_raw(
-    input: &mut Input<'_>,
-    builder: &mut Builder<'_>,
-) -> Result<(Vec<Raw>, Vec<String>), WorkloadError> {
+fn read_raw(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(Vec<Raw>, Vec<String>), WorkloadError> {
     let (mut rows, mut devices): (Vec<Raw>, Vec<String>) = (Vec::new(), Vec::new());
     while let Some((line, text)) = input.line()? {
         if text.trim().is_empty() || text.trim_start().starts_with('#') {
@@ -161,10 +128,7 @@ fn read_raw(
         }
         match parse(&text) {
             Ok((mut raw, device)) => {
-                let same = rows
-                    .last()
-                    .map(|r| r.device)
-                    .filter(|&d| devices[d as usize] == device);
+                let same = rows.last().map(|r| r.device).filter(|&d| devices[d as usize] == device);
                 raw.device = same.unwrap_or_else(|| {
                     let known = devices.iter().position(|d| d == device);
                     known.unwrap_or_else(|| {
@@ -189,18 +153,9 @@ fn read_raw(
 }
 
 fn guess_address(rows: &[Raw]) -> (SizeUnit, String) {
-    match rows
-        .iter()
-        .all(|r| r.address % 512 == 0 && r.size % 512 == 0)
-    {
-        true => (
-            SizeUnit::Bytes,
-            "guessed, every address and size is a multiple of 512".to_owned(),
-        ),
-        false => (
-            SizeUnit::Sectors,
-            "guessed, not all are multiples of 512".to_owned(),
-        ),
+    match rows.iter().all(|r| r.address % 512 == 0 && r.size % 512 == 0) {
+        true => (SizeUnit::Bytes, "guessed, every address and size is a multiple of 512".to_owned()),
+        false => (SizeUnit::Sectors, "guessed, not all are multiples of 512".to_owned()),
     }
 }
 
@@ -222,50 +177,24 @@ fn guess_size(rows: &[Raw], address: SizeUnit) -> (SizeUnit, String) {
 }
 
 fn guess_time(rows: &[Raw]) -> (TimeUnit, String) {
-    let first = rows
-        .iter()
-        .map(|r| (r.whole, r.fraction))
-        .min()
-        .unwrap_or_default();
-    let last = rows
-        .iter()
-        .map(|r| (r.whole, r.fraction))
-        .max()
-        .unwrap_or_default();
+    let first = rows.iter().map(|r| (r.whole, r.fraction)).min().unwrap_or_default();
+    let last = rows.iter().map(|r| (r.whole, r.fraction)).max().unwrap_or_default();
     let units = (last.0 - first.0) as f64 + (f64::from(last.1) - f64::from(first.1)) / 1e9;
     let rate = |unit: TimeUnit| rows.len() as f64 * 1e9 / (units * unit.ns() as f64).max(1.0);
-    let said = |unit: TimeUnit, why: &str| {
-        (
-            unit,
-            format!("guessed, {why}; this makes {:.1} requests/s", rate(unit)),
-        )
-    };
+    let said = |unit: TimeUnit, why: &str| (unit, format!("guessed, {why}; this makes {:.1} requests/s", rate(unit)));
     if rows.iter().any(|r| r.fraction != 0) {
         return match rate(TimeUnit::Milliseconds) <= 1e6 {
             true => said(TimeUnit::Milliseconds, "it has decimals, as DiskSim writes"),
-            false => said(
-                TimeUnit::Seconds,
-                "it has decimals, and as ms there were over a million requests/s",
-            ),
+            false => said(TimeUnit::Seconds, "it has decimals, and as ms there were over a million requests/s"),
         };
     }
-    if units > 0.0 && rows.iter().all(|r| r.whole % 1000 == 0) && rate(TimeUnit::Nanoseconds) <= 1e6
-    {
-        return said(
-            TimeUnit::Nanoseconds,
-            "all times are multiples of 1000, a microsecond clock in ns",
-        );
+    if units > 0.0 && rows.iter().all(|r| r.whole % 1000 == 0) && rate(TimeUnit::Nanoseconds) <= 1e6 {
+        return said(TimeUnit::Nanoseconds, "all times are multiples of 1000, a microsecond clock in ns");
     }
     use TimeUnit::{Microseconds, Milliseconds, Nanoseconds, Seconds};
     let units = [Nanoseconds, Microseconds, Milliseconds];
-    let unit = units
-        .into_iter()
-        .find(|unit| rate(*unit) <= RATE_MAX)
-        .unwrap_or(Seconds);
-    said(
-        unit,
-        "it is the finest unit with at most 200,000 requests/s",
-    )
+    let unit = units.into_iter().find(|unit| rate(*unit) <= RATE_MAX).unwrap_or(Seconds);
+    said(unit, "it is the finest unit with at most 200,000 requests/s")
 }
 
 #[cfg(test)]
@@ -276,14 +205,7 @@ mod tests {
     fn guesses_are_said_and_options_win() {
         let text = "0 0 303567 7 0\n0 1 55590 6 1\n26214000 0 303574 7 0\n";
         let trace = read(text.as_bytes(), "t", &OpenOptions::default()).unwrap();
-        assert!(
-            trace
-                .notes()
-                .iter()
-                .any(|n| n.starts_with("time in ns: guessed")),
-            "{:?}",
-            trace.notes()
-        );
+        assert!(trace.notes().iter().any(|n| n.starts_with("time in ns: guessed")), "{:?}", trace.notes());
         assert_eq!(trace.records()[2].at_ns(), 26_214_000);
         assert_eq!(trace.records()[0].bytes(), 7 * 512);
         let options = OpenOptions {
@@ -294,9 +216,6 @@ mod tests {
         };
         let trace = read(text.as_bytes(), "t", &options).unwrap();
         assert_eq!(trace.records()[2].at_ns(), 26_214_000_000);
-        assert_eq!(
-            (trace.records()[2].offset(), trace.records()[2].bytes()),
-            (303_574, 7 * 4096)
-        );
+        assert_eq!((trace.records()[2].offset(), trace.records()[2].bytes()), (303_574, 7 * 4096));
     }
 }

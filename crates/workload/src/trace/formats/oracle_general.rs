@@ -33,12 +33,8 @@ struct Access {
 }
 
 fn access(record: &[u8]) -> Access {
-    let number = |at: usize, bytes: usize| {
-        record[at..at + bytes]
-            .iter()
-            .rev()
-            .fold(0u64, |sum, b| sum << 8 | u64::from(*b))
-    };
+    let number =
+        |at: usize, bytes: usize| record[at..at + bytes].iter().rev().fold(0u64, |sum, b| sum << 8 | u64::from(*b));
     Access {
         time_s: number(0, 4) as u32,
         object: number(4, 8),
@@ -61,27 +57,21 @@ fn detect(head: &[u8]) -> u32 {
         last_s = access.time_s;
     }
     // Binary files have no partial match; half right by chance is not right.
-    if all > 0 && good * 10 >= all * 9 {
-        good * 100 / all
-    } else {
-        0
-    }
+    if all > 0 && good * 10 >= all * 9 { good * 100 / all } else { 0 }
 }
 
 fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), WorkloadError> {
     let op = builder.options.unsaid_op.unwrap_or(Op::Write);
-    builder.notes.push(format!(
-        "the format does not tell reads from writes: all requests are taken for {}s",
-        op.name()
-    ));
+    builder
+        .notes
+        .push(format!("the format does not tell reads from writes: all requests are taken for {}s", op.name()));
     let unit = builder.options.address_unit.unwrap_or(SizeUnit::Sectors);
     let hashed = builder.options.address_unit.is_none()
-        && input
-            .head()
-            .chunks_exact(RECORD_BYTES)
-            .any(|record| access(record).object >= SECTOR_MAX);
+        && input.head().chunks_exact(RECORD_BYTES).any(|record| access(record).object >= SECTOR_MAX);
     builder.notes.push(match hashed {
-        true => "object numbers are hashes: objects are laid out in order of first appearance, in 4-KiB pages".to_owned(),
+        true => {
+            "object numbers are hashes: objects are laid out in order of first appearance, in 4-KiB pages".to_owned()
+        }
         false => format!("object numbers are taken for addresses in {}", unit.name()),
     });
     let mut places: HashMap<u64, (u64, u64)> = HashMap::new();
@@ -99,10 +89,7 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
         };
         let access = access(&record);
         let outcome = match hashed {
-            false => access
-                .object
-                .checked_mul(unit.bytes())
-                .map(|offset| (offset, u64::from(access.bytes))),
+            false => access.object.checked_mul(unit.bytes()).map(|offset| (offset, u64::from(access.bytes))),
             true => {
                 let room = u64::from(access.bytes).div_ceil(4096) * 4096;
                 let (offset, held) = *places.entry(access.object).or_insert_with(|| {
@@ -114,30 +101,15 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
             }
         };
         let pushed = match outcome {
-            None => Err(format!(
-                "object {} times {} bytes is too large for an address",
-                access.object,
-                unit.bytes()
-            )),
+            None => Err(format!("object {} times {} bytes is too large for an address", access.object, unit.bytes())),
             Some((offset, bytes)) => {
                 let time_ns = i128::from(access.time_s) * 1_000_000_000;
-                builder.push(Row {
-                    time_ns,
-                    device: "0".into(),
-                    op,
-                    offset,
-                    bytes,
-                })
+                builder.push(Row { time_ns, device: "0".into(), op, offset, bytes })
             }
         };
         if let Err(why) = pushed {
             let (file, format) = (input.file.clone(), builder.format);
-            builder.fault(WorkloadError::Record {
-                file,
-                offset: at,
-                format,
-                why,
-            })?;
+            builder.fault(WorkloadError::Record { file, offset: at, format, why })?;
         }
     }
     Ok(())

@@ -29,9 +29,7 @@ fn parse(line: &str) -> Line<'_> {
         "1" => Op::Read,
         "0" => Op::Write,
         _ => {
-            return Err(format!(
-                "operation `{kind}` is neither 1 (read) nor 0 (write)"
-            ));
+            return Err(format!("operation `{kind}` is neither 1 (read) nor 0 (write)"));
         }
     };
     Ok(Parsed::Request(Row {

@@ -21,11 +21,7 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
 
 fn parse(line: &str) -> Line<'_> {
     let mut columns = line.split(',').map(str::trim);
-    let mut next = || {
-        columns
-            .next()
-            .ok_or_else(|| "it has fewer than 5 columns".to_owned())
-    };
+    let mut next = || columns.next().ok_or_else(|| "it has fewer than 5 columns".to_owned());
     let (asu, address, bytes, kind, time) = (next()?, next()?, next()?, next()?, next()?);
     int(asu, "ASU")?;
     Ok(Parsed::Request(Row {

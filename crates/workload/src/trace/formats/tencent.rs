@@ -30,9 +30,7 @@ fn parse(line: &str) -> Line<'_> {
         "0" => Op::Read,
         "1" => Op::Write,
         _ => {
-            return Err(format!(
-                "operation `{kind}` is neither 0 (read) nor 1 (write)"
-            ));
+            return Err(format!("operation `{kind}` is neither 0 (read) nor 1 (write)"));
         }
     };
     Ok(Parsed::Request(Row {

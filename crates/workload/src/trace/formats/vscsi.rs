@@ -28,28 +28,11 @@ struct Layout {
     time: usize,
 }
 
-const V1: Layout = Layout {
-    record_bytes: 32,
-    command: 12,
-    version: 14,
-    bytes: 4,
-    address: 16,
-    time: 24,
-};
-const V2: Layout = Layout {
-    record_bytes: 40,
-    command: 0,
-    version: 2,
-    bytes: 8,
-    address: 16,
-    time: 24,
-};
+const V1: Layout = Layout { record_bytes: 32, command: 12, version: 14, bytes: 4, address: 16, time: 24 };
+const V2: Layout = Layout { record_bytes: 40, command: 0, version: 2, bytes: 8, address: 16, time: 24 };
 
 fn number(record: &[u8], at: usize, bytes: usize) -> u64 {
-    record[at..at + bytes]
-        .iter()
-        .rev()
-        .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+    record[at..at + bytes].iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
 fn is_of(record: &[u8], layout: &Layout, version: u64) -> bool {
@@ -60,8 +43,7 @@ fn score(head: &[u8], layout: &Layout, version: u64) -> u32 {
     let (mut good, mut all) = (0, 0);
     for record in head.chunks_exact(layout.record_bytes).take(64) {
         all += 1;
-        good +=
-            u32::from(is_of(record, layout, version) && number(record, layout.bytes, 4) % 512 == 0);
+        good += u32::from(is_of(record, layout, version) && number(record, layout.bytes, 4) % 512 == 0);
     }
     if all == 0 { 0 } else { good * 100 / all }
 }
@@ -110,18 +92,11 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
         };
         if let Err(why) = outcome {
             let (file, format) = (input.file.clone(), builder.format);
-            builder.fault(WorkloadError::Record {
-                file,
-                offset: at,
-                format,
-                why,
-            })?;
+            builder.fault(WorkloadError::Record { file, offset: at, format, why })?;
         }
     }
     if others > 0 {
-        builder.notes.push(format!(
-            "{others} SCSI commands that transfer no data left out"
-        ));
+        builder.notes.push(format!("{others} SCSI commands that transfer no data left out"));
     }
     Ok(())
 }
@@ -132,9 +107,7 @@ fn push(builder: &mut Builder<'_>, record: &[u8], layout: &Layout, op: Op) -> Re
         time_ns: i128::from(number(record, layout.time, 8)) * 1_000,
         device: "0".into(),
         op,
-        offset: sector
-            .checked_mul(512)
-            .ok_or_else(|| format!("LBN {sector} is too large"))?,
+        offset: sector.checked_mul(512).ok_or_else(|| format!("LBN {sector} is too large"))?,
         bytes: number(record, layout.bytes, 4),
     })
 }
