@@ -1,6 +1,6 @@
 //! What every flash translation layer offers, and what a host may rely on.
 
-use crate::flash::Flash;
+use crate::flash::{Flash, OpCounts};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -17,6 +17,26 @@ pub struct RamItem {
 
 /// Every structure that an FTL holds in RAM, by name.
 pub type RamReport = Vec<RamItem>;
+
+/// One step of a mount, and what it cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MountStep {
+    /// What was done.
+    pub name: &'static str,
+    /// The flash operations it took.
+    pub ops: OpCounts,
+}
+
+/// What a mount found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MountReport {
+    /// The steps, in order.
+    pub steps: Vec<MountStep>,
+    /// Pages that could not be read: torn by power loss, or worn. None of them is trusted.
+    pub unreadable_pages: u64,
+    /// Logical pages found.
+    pub mapped_pages: u64,
+}
 
 /// Why an FTL could not do as asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -230,6 +230,16 @@ impl<N: Nand> Flash<N> {
         self.nand.read_meta(ppn, out)
     }
 
+    /// [`Nand::probe`], counted as a read.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn probe(&mut self, purpose: Purpose, ppn: Ppn) -> Result<Spare, NandError> {
+        self.counts.of_mut(purpose).reads += 1;
+        self.note(OpKind::Read, purpose, ppn, Ppn::NONE);
+        self.nand.probe(ppn)
+    }
+
     /// [`Nand::read_spare`], counted.
     ///
     /// # Errors

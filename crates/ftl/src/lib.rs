@@ -17,9 +17,10 @@ pub mod flash;
 pub mod ftls;
 pub mod mapping;
 pub mod placement;
+pub mod recovery;
 pub mod validity;
 pub mod victim;
 
 pub use config::{Config, GeckoOptions};
-pub use contract::{Ftl, FtlError, RamItem, RamReport};
-pub use flash::{Counts, Flash, Op, OpKind, Purpose};
+pub use contract::{Ftl, FtlError, MountReport, MountStep, RamItem, RamReport};
+pub use flash::{Counts, Flash, Op, OpCounts, OpKind, Purpose};

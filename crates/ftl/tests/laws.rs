@@ -1,6 +1,8 @@
 //! Every FTL of the table against a plain model, on many geometries: any sequence of operations, every read
 //! checked, invariants checked.
 
+#![allow(clippy::unwrap_used)]
+
 use ftl::{Config, Flash, Ftl, FtlError, ftls};
 use nand::geometry::Dimensions;
 use nand::{Capabilities, Geometry, Lpn, Payload, SimNand, Stamp};
@@ -41,20 +43,24 @@ fn geometry(shape: Shape) -> Geometry {
     .unwrap()
 }
 
-/// The largest disk that an FTL will make of a device: it says so when it refuses a larger one.
+/// The largest disk that an FTL will make of a device: it says so when it refuses a larger one. A device too small for the
+/// FTL gets more blocks, just enough.
 fn largest(entry: &ftls::Entry<SimNand>, shape: Shape, config: Config) -> (Box<dyn Ftl<SimNand>>, Config) {
-    let make = |logical_pages| {
-        let device = SimNand::new(geometry(shape), Capabilities::MODERN);
+    let make = |blocks, logical_pages| {
+        let device = SimNand::new(geometry(Shape { blocks, ..shape }), Capabilities::MODERN);
         (entry.format)(Flash::new(device), &Config { logical_pages, ..config })
     };
-    let pages = shape.blocks * shape.pages_per_block;
-    let mut fits = (0, pages);
+    let mut blocks = shape.blocks;
+    while make(blocks, 1).is_err() {
+        blocks += shape.channels;
+        assert!(blocks < 4 * shape.blocks, "{} fits nothing like {shape:?}", entry.info.name);
+    }
+    let mut fits = (1, blocks * shape.pages_per_block);
     while fits.1 - fits.0 > 1 {
         let middle = u32::midpoint(fits.0, fits.1);
-        if make(middle).is_ok() { fits.0 = middle } else { fits.1 = middle }
+        if make(blocks, middle).is_ok() { fits.0 = middle } else { fits.1 = middle }
     }
-    assert!(fits.0 > 0, "{} fits nothing on {shape:?}", entry.info.name);
-    (make(fits.0).unwrap(), Config { logical_pages: fits.0, ..config })
+    (make(blocks, fits.0).unwrap(), Config { logical_pages: fits.0, ..config })
 }
 
 fn config(shape: Shape, victim: &'static str, placement: &'static str) -> Config {

@@ -84,6 +84,12 @@ pub trait Nand {
     /// [`NandError::Uncorrectable`] if the spare area cannot be read.
     fn read_spare(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError>;
 
+    /// Reads a page of either kind into the device's own buffer only: can it still be read?
+    ///
+    /// # Errors
+    /// As [`Nand::read`], but content of either kind will do.
+    fn probe(&mut self, ppn: Ppn) -> Result<Spare, NandError>;
+
     /// Programs a page of host data with its spare area.
     ///
     /// **Power loss**: the page is as before, complete, or torn: it reads as uncorrectable, or well

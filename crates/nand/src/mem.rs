@@ -148,6 +148,10 @@ impl Nand for MemNand {
         self.page("read", ppn)?.map(|page| decode(ppn, page)).transpose()
     }
 
+    fn probe(&mut self, ppn: Ppn) -> Result<Spare, NandError> {
+        self.read_spare(ppn)?.ok_or(NandError::Erased { ppn })
+    }
+
     fn program(&mut self, ppn: Ppn, data: &[u8], spare: &Spare) -> Result<(), NandError> {
         self.program_as(ppn, data, spare, false)
     }

@@ -85,6 +85,40 @@ impl<N: Nand> Core<N> {
         Spare { kind, tag, seq, erase_count: slot.erase_count, erased_at: slot.erased_at, aux }
     }
 
+    /// Erases the block of a page that is its first, if nobody saw the block being erased; `false` if the block is unusable.
+    #[cold]
+    fn erase_first(&mut self, slot: Slot) -> Result<bool, FtlError> {
+        let block = self.space.geometry().block_of(slot.ppn);
+        match self.flash.erase(Purpose::Recovery, block) {
+            Ok(()) => Ok(true),
+            Err(NandError::EraseFailed { .. }) => {
+                self.space.abandon(block);
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The next page of a stream of host data, ready to be programmed.
+    #[inline]
+    fn host_slot(&mut self, stream: Stream) -> Result<Slot, FtlError> {
+        loop {
+            let Some(slot) = self.space.next_host_page(stream) else { return Err(self.no_space()) };
+            if !slot.erase_first || self.erase_first(slot)? {
+                return Ok(slot);
+            }
+        }
+    }
+
+    fn metadata_slot(&mut self, kind: PageKind) -> Result<Slot, FtlError> {
+        loop {
+            let Some(slot) = self.space.next_metadata_page(kind) else { return Err(self.no_space()) };
+            if !slot.erase_first || self.erase_first(slot)? {
+                return Ok(slot);
+            }
+        }
+    }
+
     /// Books the outcome of a program: `Some(page)` if it worked, `None` if another page has to be tried.
     #[inline]
     fn settle(&mut self, slot: Slot, outcome: Result<(), NandError>) -> Result<Option<Ppn>, FtlError> {
@@ -108,7 +142,7 @@ impl<N: Nand> Core<N> {
     #[inline]
     pub fn program(&mut self, stream: Stream, lpn: Lpn, data: &N::Payload) -> Result<Ppn, FtlError> {
         loop {
-            let Some(slot) = self.space.next_host_page(stream) else { return Err(self.no_space()) };
+            let slot = self.host_slot(stream)?;
             let spare = self.spare(slot, PageKind::User, lpn.0, 0);
             let outcome = self.flash.program(Purpose::Host, slot.ppn, data, &spare);
             if let Some(ppn) = self.settle(slot, outcome)? {
@@ -124,7 +158,7 @@ impl<N: Nand> Core<N> {
     #[inline]
     pub fn move_host_page(&mut self, purpose: Purpose, stream: Stream, origin: Origin) -> Result<Ppn, FtlError> {
         loop {
-            let Some(slot) = self.space.next_host_page(stream) else { return Err(self.no_space()) };
+            let slot = self.host_slot(stream)?;
             let spare = self.spare(slot, PageKind::User, origin.spare.tag, origin.spare.aux);
             let outcome = self.flash.copy(purpose, origin.ppn, slot.ppn, &spare);
             if let Some(ppn) = self.settle(slot, outcome)? {
@@ -139,7 +173,7 @@ impl<N: Nand> Core<N> {
     /// As [`Core::move_host_page`].
     pub fn move_metadata_page(&mut self, purpose: Purpose, origin: Origin) -> Result<(Ppn, Spare), FtlError> {
         loop {
-            let Some(slot) = self.space.next_metadata_page(origin.spare.kind) else { return Err(self.no_space()) };
+            let slot = self.metadata_slot(origin.spare.kind)?;
             let spare = self.spare(slot, origin.spare.kind, origin.spare.tag, origin.spare.aux);
             let outcome = self.flash.copy(purpose, origin.ppn, slot.ppn, &spare);
             if let Some(ppn) = self.settle(slot, outcome)? {
@@ -161,7 +195,7 @@ impl<N: Nand> Core<N> {
         data: &[u8],
     ) -> Result<Ppn, FtlError> {
         loop {
-            let Some(slot) = self.space.next_metadata_page(kind) else { return Err(self.no_space()) };
+            let slot = self.metadata_slot(kind)?;
             let spare = self.spare(slot, kind, tag, aux);
             let outcome = self.flash.program_meta(purpose, slot.ppn, data, &spare);
             if let Some(ppn) = self.settle(slot, outcome)? {

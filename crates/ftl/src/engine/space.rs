@@ -20,7 +20,9 @@ use nand::{BlockId, Geometry, Nand, PageKind, Ppn};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BlockState {
-    /// Erased and ready, or never used.
+    /// Not used since the device was formatted or mounted.
+    Virgin,
+    /// Erased and ready.
     Free,
     /// Being filled by a stream.
     Active,
@@ -45,6 +47,22 @@ struct Block {
 struct FreeBlock {
     block: BlockId,
     erase_count: u32,
+    /// It reads as erased, but nobody saw it being erased: a program or an erase of it may have been cut short.
+    untrusted: bool,
+}
+
+/// What a mount found in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// No page of it can be read as programmed; it has to be erased before it is used.
+    Empty,
+    /// Pages of a kind, so many of which live.
+    Pages {
+        /// What they hold.
+        kind: PageKind,
+        /// How many live.
+        valid: u16,
+    },
 }
 
 /// The block that a lane is filling.
@@ -55,6 +73,7 @@ struct Lane {
     next: u32,
     erase_count: u32,
     erased_at: u32,
+    erase_first: bool,
 }
 
 #[derive(Debug)]
@@ -73,6 +92,8 @@ pub struct Slot {
     pub erase_count: u32,
     /// Erases of the device when it was opened.
     pub erased_at: u32,
+    /// The block has to be erased before this page, its first, is programmed.
+    pub erase_first: bool,
 }
 
 /// How the space manager is set up.
@@ -92,8 +113,10 @@ pub struct SpaceOptions {
 pub struct Space {
     geometry: Geometry,
     blocks: Vec<Block>,
-    /// Blocks from here on were never used since the device was formatted.
+    /// No block before this one is virgin.
     virgin: u32,
+    virgin_erases: u32,
+    virgin_untrusted: bool,
     virgin_left: u32,
     free: VecDeque<FreeBlock>,
     streams: Vec<StreamState>,
@@ -111,7 +134,7 @@ pub struct Space {
 /// Failed blocks that may wait to be collected before the list of them has to grow.
 const FAILED_CAPACITY: usize = 64;
 
-const NO_LANE: Lane = Lane { block: BlockId::NONE, next: u32::MAX, erase_count: 0, erased_at: 0 };
+const NO_LANE: Lane = Lane { block: BlockId::NONE, next: u32::MAX, erase_count: 0, erased_at: 0, erase_first: false };
 
 impl Space {
     /// A device of which every block is free or marked bad.
@@ -121,7 +144,7 @@ impl Space {
         let blocks: Vec<Block> = (0..count)
             .map(|b| Block {
                 valid: 0,
-                state: if nand.is_bad(BlockId(b)) { BlockState::Bad } else { BlockState::Free },
+                state: if nand.is_bad(BlockId(b)) { BlockState::Bad } else { BlockState::Virgin },
                 kind: PageKind::User,
             })
             .collect();
@@ -136,6 +159,8 @@ impl Space {
         Self {
             geometry,
             virgin: 0,
+            virgin_erases: 0,
+            virgin_untrusted: false,
             virgin_left: count - bad_blocks,
             free: VecDeque::new(),
             streams,
@@ -147,6 +172,25 @@ impl Space {
             bad_blocks,
             failed: Vec::with_capacity(FAILED_CAPACITY),
             blocks,
+        }
+    }
+
+    /// Takes over what a mount found. Blocks with pages count as full, because the next page of one may be torn; empty
+    /// ones are erased before they are used, and are taken to be as worn as the others on average.
+    pub fn restore(&mut self, erases: u32, mean_erases: u32, found: impl Fn(BlockId) -> Found) {
+        self.erases = erases;
+        self.virgin_erases = mean_erases;
+        self.virgin_untrusted = true;
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            if self.state(block) == BlockState::Bad {
+                continue;
+            }
+            if let Found::Pages { kind, valid } = found(block) {
+                self.virgin_left -= 1;
+                self.metadata_blocks += u32::from(kind != PageKind::User);
+                self.blocks[block.index()] = Block { valid, state: BlockState::Closed, kind };
+                self.policy(kind).closed(block, u32::from(valid));
+            }
         }
     }
 
@@ -224,7 +268,12 @@ impl Space {
         let lane = &mut self.streams[stream].lanes[turn];
         let ppn = self.geometry.page_at(lane.block, lane.next);
         lane.next += 1;
-        let slot = Slot { ppn, erase_count: lane.erase_count, erased_at: lane.erased_at };
+        let slot = Slot {
+            ppn,
+            erase_count: lane.erase_count,
+            erased_at: lane.erased_at,
+            erase_first: core::mem::replace(&mut lane.erase_first, false),
+        };
         if lane.next == pages {
             let block = lane.block;
             *lane = NO_LANE;
@@ -242,8 +291,13 @@ impl Space {
         let kind = self.streams[stream].kind;
         self.metadata_blocks += u32::from(kind != PageKind::User);
         self.blocks[fresh.block.index()] = Block { valid: 0, state: BlockState::Active, kind };
-        self.streams[stream].lanes[turn] =
-            Lane { block: fresh.block, next: 0, erase_count: fresh.erase_count, erased_at: self.erases };
+        self.streams[stream].lanes[turn] = Lane {
+            block: fresh.block,
+            next: 0,
+            erase_count: fresh.erase_count,
+            erased_at: self.erases,
+            erase_first: fresh.untrusted,
+        };
         Some(())
     }
 
@@ -252,9 +306,9 @@ impl Space {
         while self.virgin_left > 0 {
             let block = BlockId(self.virgin);
             self.virgin += 1;
-            if self.state(block) == BlockState::Free {
+            if self.state(block) == BlockState::Virgin {
                 self.virgin_left -= 1;
-                return Some(FreeBlock { block, erase_count: 0 });
+                return Some(FreeBlock { block, erase_count: self.virgin_erases, untrusted: self.virgin_untrusted });
             }
         }
         if choosy && let Some(at) = self.free.iter().position(|f| self.geometry.die_of(f.block) == die) {
@@ -360,7 +414,7 @@ impl Space {
     pub fn erased(&mut self, block: BlockId, erase_count: u32) {
         self.leave(block, BlockState::Free);
         self.erases = self.erases.wrapping_add(1);
-        self.free.push_back(FreeBlock { block, erase_count });
+        self.free.push_back(FreeBlock { block, erase_count, untrusted: false });
     }
 
     /// A collected block is retired.

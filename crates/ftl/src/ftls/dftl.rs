@@ -29,5 +29,6 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
             let validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
             Ok(Box::new(PageFtl::format(flash, config, options, mapping, validity)?))
         },
+        mount: None,
     }
 }

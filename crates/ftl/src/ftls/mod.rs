@@ -2,10 +2,11 @@
 //! and benchmarks follow from the rows.
 
 mod dftl;
+mod gecko;
 mod page;
 
 use crate::config::Config;
-use crate::contract::{Ftl, FtlError};
+use crate::contract::{Ftl, FtlError, MountReport};
 use crate::flash::Flash;
 use alloc::boxed::Box;
 use nand::Nand;
@@ -26,18 +27,24 @@ pub struct Info {
 /// Makes an empty disk of a device; see [`Entry::format`].
 pub type Format<N> = fn(Flash<N>, &Config) -> Result<Box<dyn Ftl<N>>, FtlError>;
 
+/// Opens a disk that was made before, also after power loss; see [`Entry::mount`].
+pub type Mount<N> = fn(Flash<N>, &Config) -> Result<(Box<dyn Ftl<N>>, MountReport), FtlError>;
+
 /// A row of the table: an FTL over one kind of device.
 pub struct Entry<N: Nand> {
     /// What is known of it.
     pub info: Info,
     /// Erases the device as far as needed and makes an empty disk of it.
     pub format: Format<N>,
+    /// Rebuilds the disk from flash alone, whatever power loss left there; never formats. `None` for an FTL whose paper
+    /// assumes that its maps survive: it can be simulated but not served.
+    pub mount: Option<Mount<N>>,
 }
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 2] {
-    [page::entry(), dftl::entry()]
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 3] {
+    [page::entry(), dftl::entry(), gecko::entry()]
 }
 
 /// The row with this name.

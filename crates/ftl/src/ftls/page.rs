@@ -1,6 +1,7 @@
 //! Page mapping, the simplest that can be: the whole table and the validity bitmap in RAM, greedy collection.
 //!
-//! The yardstick in write-amplification and the worst in RAM.
+//! The yardstick in write-amplification and the worst in RAM. After power loss every spare area is read: every completed
+//! write is there; a trim may be undone, as nothing on flash records it.
 
 use super::{Entry, Info};
 use crate::engine::page::{PageFtl, PageOptions};
@@ -26,5 +27,10 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
             let mapping = RamMap::new(config.logical_pages);
             Ok(Box::new(PageFtl::format(flash, config, options, mapping, validity)?))
         },
+        mount: Some(|flash, config| {
+            let options = PageOptions { name: INFO.name, metadata_apart: false };
+            let (ftl, report) = PageFtl::mount_by_scan(flash, config, options)?;
+            Ok((Box::new(ftl), report))
+        }),
     }
 }

@@ -21,6 +21,12 @@ impl RamMap {
     pub fn new(logical_pages: u32) -> Self {
         Self { table: alloc::vec![Ppn::NONE; logical_pages as usize] }
     }
+
+    /// A table as recovery found it.
+    #[must_use]
+    pub const fn restored(table: Vec<Ppn>) -> Self {
+        Self { table }
+    }
 }
 
 impl Mapping for RamMap {

@@ -3,6 +3,7 @@
 //! A store is told of every page that dies and every block that is erased, and asked, before a block
 //! is collected, which of its pages are dead.
 
+pub mod gecko;
 pub mod ram_bitmap;
 
 use crate::contract::{FtlError, RamReport};

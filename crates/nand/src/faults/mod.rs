@@ -302,6 +302,10 @@ impl<N: Nand> Nand for Faulty<N> {
         if self.sense(ppn, Part::Spare)? { self.inner.read_spare(ppn) } else { Ok(None) }
     }
 
+    fn probe(&mut self, ppn: Ppn) -> Result<Spare, NandError> {
+        if self.sense(ppn, Part::Whole)? { self.inner.probe(ppn) } else { Err(NandError::Erased { ppn }) }
+    }
+
     fn program(&mut self, ppn: Ppn, data: &Self::Payload, spare: &Spare) -> Result<(), NandError> {
         let op = self.step()?;
         self.program_at(op, "program", ppn, |inner| inner.program(ppn, data, spare))

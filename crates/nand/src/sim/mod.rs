@@ -307,6 +307,10 @@ impl Nand for SimNand {
         })
     }
 
+    fn probe(&mut self, ppn: Ppn) -> Result<Spare, NandError> {
+        self.read_spare(ppn)?.ok_or(NandError::Erased { ppn })
+    }
+
     #[inline]
     fn program(&mut self, ppn: Ppn, data: &Stamp, spare: &Spare) -> Result<(), NandError> {
         self.put("program", ppn, *data, spare)

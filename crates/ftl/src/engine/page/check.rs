@@ -32,7 +32,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let mut dead = PageSet::new(geometry.pages_per_block());
         for block in (0..geometry.blocks()).map(BlockId) {
             let state = self.core.space.state(block);
-            if self.core.space.kind(block) != PageKind::User || matches!(state, BlockState::Free | BlockState::Bad) {
+            if self.core.space.kind(block) != PageKind::User
+                || matches!(state, BlockState::Virgin | BlockState::Free | BlockState::Bad)
+            {
                 continue;
             }
             dead.clear();

@@ -83,7 +83,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(Some(choice))
     }
 
-    fn collect(&mut self, victim: BlockId) -> Result<(), FtlError> {
+    pub(super) fn collect(&mut self, victim: BlockId) -> Result<(), FtlError> {
         self.core.space.begin_collecting(victim);
         let moved = self.empty(victim);
         match moved {

@@ -11,6 +11,7 @@
 
 mod check;
 mod collect;
+mod mount;
 
 use super::core::{Context, Core, Origin, Pins};
 use super::space::{Space, SpaceOptions};
@@ -92,6 +93,41 @@ impl Overhead {
     }
 }
 
+/// What formatting and mounting have in common: the parts by name, and whether the device is large enough.
+struct Plan {
+    overhead: Overhead,
+    space: SpaceOptions,
+    placement: Box<dyn Placement>,
+}
+
+impl Plan {
+    fn new<N: Nand, M: Mapping, V: Validity>(
+        nand: &N,
+        config: &Config,
+        options: PageOptions,
+        mapping: &M,
+        validity: &V,
+    ) -> Result<Self, FtlError> {
+        let refuse = |reason: String| FtlError::Unsupported { ftl: options.name, reason };
+        let victim = victim::find(config.victim)
+            .ok_or_else(|| refuse(format!("there is no victim policy '{}'", config.victim)))?;
+        let placement = placement::find(config.placement)
+            .ok_or_else(|| refuse(format!("there is no placement policy '{}'", config.placement)))?;
+        let placement = (placement.make)(config.logical_pages);
+        let geometry = nand.geometry();
+        if geometry.pages_per_block() > u32::from(u16::MAX) {
+            return Err(refuse(format!("blocks of {} pages exceed 65535", geometry.pages_per_block())));
+        }
+        let lanes = config.lanes.clamp(1, geometry.dies());
+        let overhead = Overhead::of(geometry, u32::from(placement.streams()), lanes, mapping, validity);
+        let usable = (0..geometry.blocks()).filter(|&block| !nand.is_bad(BlockId(block))).count() as u32;
+        overhead.check(geometry, config.logical_pages, usable).map_err(refuse)?;
+        let host_streams = placement.streams();
+        let space = SpaceOptions { host_streams, lanes, victim, metadata_apart: options.metadata_apart };
+        Ok(Self { overhead, space, placement })
+    }
+}
+
 impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Makes an empty disk of a device: every block that is not bad is erased, whatever it seems to hold,
     /// because a page torn by power loss can read as erased.
@@ -106,24 +142,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         mapping: M,
         validity: V,
     ) -> Result<Self, FtlError> {
-        let refuse = |reason: String| FtlError::Unsupported { ftl: options.name, reason };
-        let victim = victim::find(config.victim)
-            .ok_or_else(|| refuse(format!("there is no victim policy '{}'", config.victim)))?;
-        let placement = placement::find(config.placement)
-            .ok_or_else(|| refuse(format!("there is no placement policy '{}'", config.placement)))?;
-        let placement = (placement.make)(config.logical_pages);
-        let geometry = *flash.nand().geometry();
-        if geometry.pages_per_block() > u32::from(u16::MAX) {
-            return Err(refuse(format!("blocks of {} pages exceed 65535", geometry.pages_per_block())));
-        }
-        let lanes = config.lanes.clamp(1, geometry.dies());
-        let space_options =
-            SpaceOptions { host_streams: placement.streams(), lanes, victim, metadata_apart: options.metadata_apart };
-        let overhead = Overhead::of(&geometry, u32::from(placement.streams()), lanes, &mapping, &validity);
-        let blocks = || (0..geometry.blocks()).map(BlockId);
-        let usable = blocks().filter(|&block| !flash.nand().is_bad(block)).count() as u32;
-        overhead.check(&geometry, config.logical_pages, usable).map_err(refuse)?;
-        for block in blocks() {
+        let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
+        for block in (0..flash.nand().geometry().blocks()).map(BlockId) {
             if !flash.nand().is_bad(block) {
                 match flash.erase(Purpose::Recovery, block) {
                     Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
@@ -131,23 +151,28 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 }
             }
         }
-        let mut space = Space::new(flash.nand(), space_options);
-        let idle_blocks = overhead.reserve + (geometry.blocks() / 64).max(2);
+        let space = Space::new(flash.nand(), plan.space);
+        Ok(Self::assemble(flash, config, plan, space, mapping, validity))
+    }
+
+    fn assemble(flash: Flash<N>, config: &Config, plan: Plan, mut space: Space, mapping: M, validity: V) -> Self {
+        let geometry = *flash.nand().geometry();
+        let Overhead { reserve, metadata, .. } = plan.overhead;
+        let idle_blocks = reserve + (geometry.blocks() / 64).max(2);
         space.reserve_free(idle_blocks as usize + 2);
-        let pins = if V::BUFFERED { overhead.metadata + overhead.reserve } else { 0 };
-        let limit = overhead.metadata + u32::from(options.metadata_apart);
-        Ok(Self {
+        let pins = if V::BUFFERED { metadata + reserve } else { 0 };
+        Self {
             core: Core { flash, space, seq: 1, pins: Pins::with_capacity(pins) },
             mapping,
             validity,
-            placement,
+            placement: plan.placement,
             logical_pages: config.logical_pages,
-            reserve_blocks: overhead.reserve,
+            reserve_blocks: reserve,
             idle_blocks,
-            metadata_limit: limit,
+            metadata_limit: metadata + u32::from(plan.space.metadata_apart),
             dead: PageSet::new(geometry.pages_per_block()),
             live: Vec::with_capacity(geometry.pages_per_block() as usize),
-        })
+        }
     }
 
     #[inline]

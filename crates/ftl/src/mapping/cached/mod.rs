@@ -26,7 +26,7 @@ use nand::{Lpn, Nand, PageKind, Ppn, Spare};
 /// Bytes of a mapping entry in flash.
 const ENTRY_BYTES: usize = 4;
 
-/// Translation pages that one step of a checkpoint synchronises before space is looked after again.
+/// Translation pages that one step of a checkpoint synchronises at most before space is looked after again.
 const CHECKPOINT_STEP: u32 = 16;
 
 /// How a cached table behaves.
@@ -171,6 +171,11 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         self.checkpoints.updates += 1;
     }
 
+    /// Translation pages that one step of a checkpoint synchronises.
+    fn checkpoint_step(&self) -> u32 {
+        CHECKPOINT_STEP.min(self.gmd.len() as u32)
+    }
+
     /// Begins a checkpoint: its symbol enters the order.
     fn begin_checkpoint(&mut self) -> Slot {
         self.checkpoints.updates = 0;
@@ -290,7 +295,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             Some(symbol) => symbol,
             None => self.begin_checkpoint(),
         };
-        for _ in 0..CHECKPOINT_STEP {
+        for _ in 0..self.checkpoint_step() {
             let Some(slot) = self.stale_entry() else {
                 if let Some(last) = self.checkpoints.last.replace(current) {
                     self.cmt.remove_symbol(last);
@@ -318,7 +323,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
     }
 
     fn reserve_pages(&self) -> u32 {
-        CHECKPOINT_STEP
+        self.checkpoint_step()
     }
 
     fn footprint_pages(&self) -> u32 {

@@ -1,0 +1,106 @@
+//! Mounting by a full scan: for FTLs whose table and validity bitmap are in RAM.
+
+use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space};
+use crate::config::Config;
+use crate::contract::{FtlError, MountReport, MountStep};
+use crate::engine::core::Origin;
+use crate::engine::space::{BlockState, Found};
+use crate::flash::Purpose;
+use crate::mapping::ram::RamMap;
+use crate::mapping::{LOST, Mapping, is_page};
+use crate::placement::Stream;
+use crate::recovery::scan::Scan;
+use crate::validity::ram_bitmap::RamBitmap;
+use alloc::vec;
+use alloc::vec::Vec;
+use nand::{BlockId, NandError, PageKind, Ppn};
+
+impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
+    /// Opens a disk by reading every spare area.
+    ///
+    /// 1. Scan; the newest copy of each logical page counts.
+    /// 2. Every block with a page in it counts as full, every other is erased before it is used.
+    /// 3. The page programmed last is copied, so that it does not depend on a program that may have been cut short.
+    /// 4. Blocks are collected until as many are free as a write needs.
+    ///
+    /// Cut short at any point it can be done again. Each attempt opens one block for step 3, so while blocks are short
+    /// those in which nothing lives are erased first: else enough attempts would leave no block to work with.
+    ///
+    /// # Errors
+    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
+    pub fn mount_by_scan(
+        mut flash: Flash<N>,
+        config: &Config,
+        options: PageOptions,
+    ) -> Result<(Self, MountReport), FtlError> {
+        let geometry = *flash.nand().geometry();
+        let validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
+        let mapping = RamMap::new(config.logical_pages);
+        let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
+        let start = *flash.counts();
+        let scan = Scan::run(&mut flash, config.logical_pages)?;
+        let scanned = *flash.counts();
+        let last = scan
+            .last_programmed()
+            .filter(|(ppn, spare)| spare.kind == PageKind::User && scan.copy_of(Lpn(spare.tag)) == *ppn);
+        let next_seq = scan.next_seq();
+        let (unreadable_pages, erased_at, mean) = (scan.unreadable, scan.erased_at, scan.mean_erases());
+        let used: Vec<bool> = (0..geometry.blocks()).map(|b| scan.is_used(BlockId(b))).collect();
+        let table = scan.into_table();
+        let mut valid = vec![0_u16; geometry.blocks() as usize];
+        let mut live = vec![false; geometry.pages() as usize];
+        for ppn in table.iter().filter(|ppn| is_page(**ppn)) {
+            valid[geometry.block_of(*ppn).index()] += 1;
+            live[ppn.index()] = true;
+        }
+        let mut space = Space::new(flash.nand(), plan.space);
+        space.restore(erased_at, mean, |block| {
+            let valid = valid[block.index()];
+            if used[block.index()] { Found::Pages { kind: PageKind::User, valid } } else { Found::Empty }
+        });
+        let mapped_pages = table.iter().filter(|ppn| is_page(**ppn)).count() as u64;
+        let mut ftl = Self::assemble(flash, config, plan, space, RamMap::restored(table), validity);
+        ftl.core.seq = next_seq;
+        for ppn in (0..geometry.pages()).map(Ppn) {
+            if used[geometry.block_of(ppn).index()] && !live[ppn.index()] {
+                ftl.validity.mark(ppn);
+            }
+        }
+        ftl.free_dead_blocks()?;
+        if let Some((ppn, spare)) = last {
+            ftl.settle_last(Origin { ppn, spare })?;
+        }
+        ftl.make_space()?;
+        let end = *ftl.core.flash.counts();
+        let steps = vec![
+            MountStep { name: "scan every spare area", ops: scanned.since(&start).total() },
+            MountStep { name: "rewrite the page programmed last, free blocks", ops: end.since(&scanned).total() },
+        ];
+        Ok((ftl, MountReport { steps, unreadable_pages, mapped_pages }))
+    }
+
+    /// Erases blocks in which nothing lives while blocks are short. Nothing is moved: the page programmed last is not settled
+    /// yet.
+    fn free_dead_blocks(&mut self) -> Result<(), FtlError> {
+        for block in (0..self.core.space.geometry().blocks()).map(BlockId) {
+            if self.core.space.free_blocks() >= self.reserve_blocks {
+                break;
+            }
+            if self.core.space.state(block) == BlockState::Closed && self.core.space.valid(block) == 0 {
+                self.collect(block)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn settle_last(&mut self, origin: Origin) -> Result<(), FtlError> {
+        let lpn = Lpn(origin.spare.tag);
+        let to = match self.core.move_host_page(Purpose::Recovery, Stream(0), origin) {
+            Ok(to) => to,
+            Err(FtlError::Nand(NandError::Uncorrectable { ppn })) if ppn == origin.ppn => LOST,
+            Err(error) => return Err(error),
+        };
+        let (mut ctx, mapping) = self.parts();
+        mapping.record(&mut ctx, lpn, to)
+    }
+}

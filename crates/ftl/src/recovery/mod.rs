@@ -1,0 +1,3 @@
+//! Recovery strategies: how an FTL comes back after power loss.
+
+pub mod scan;

@@ -1,0 +1,102 @@
+//! When which runs are merged (section 3, Appendix A).
+//!
+//! 1. The buffer counts as the youngest run, of level 0. A run takes part if what has been gathered so far would land in its level
+//!    or above; its entries are added, and the next older run is tried.
+//! 2. If the runs younger than the oldest would hold more than a full run, all take part.
+//! 3. Merging many ways does this in one merge. Merging two ways merges the buffer with the youngest run at
+//!    most, then the two youngest runs as long as 1 or 2 ask for it.
+//! 4. A cascade of two-way merges that power loss cut short is taken up by the next flush.
+//!
+//! Every merge has the youngest run or the buffer in it, so the run written last is always the youngest.
+
+use super::Gecko;
+use super::format::RUN_END;
+use super::merge::Sources;
+use super::shape::unsupported;
+use super::writer::Coverage;
+use crate::contract::FtlError;
+use crate::flash::Purpose;
+use crate::validity::MetaStore;
+use alloc::string::ToString;
+
+impl Gecko {
+    /// Writes the buffer out, and merges.
+    ///
+    /// # Errors
+    /// Those of the device. If the buffer could not be written, nothing has changed; if a later merge
+    /// failed, the buffer is on flash and the next flush merges again.
+    #[cold]
+    pub(super) fn flush_buffer<S: MetaStore>(&mut self, store: &mut S) -> Result<(), FtlError> {
+        let flush_seq = store.next_seq();
+        self.buffer.sort();
+        let ways = if self.shape.multi_way { self.participants() } else { self.participants().min(1) };
+        self.merge_youngest(store, ways, Some(flush_seq))?;
+        self.buffer.clear();
+        self.flushes += 1;
+        self.flush_seq = flush_seq;
+        while self.directory.unsettled(&self.shape) > 0 || self.directory.young_pages() > self.shape.full_run_pages {
+            self.merge_youngest(store, 2, None)?;
+        }
+        Ok(())
+    }
+
+    /// How many of the youngest runs a merge of the buffer must take in so that every level has at most one run after it.
+    fn participants(&self) -> usize {
+        let runs = self.directory.runs();
+        if self.directory.young_pages() + 1 > self.shape.full_run_pages {
+            return runs.len();
+        }
+        let unsettled = self.directory.unsettled(&self.shape);
+        let mut entries = self.buffer.sorted_len() as u64;
+        let mut count = 0;
+        for run in runs.iter().rev() {
+            let level = self.shape.level_of(self.shape.run_pages(entries));
+            if count >= unsettled && level < self.shape.level_of(run.pages) {
+                break;
+            }
+            entries += u64::from(run.entries);
+            count += 1;
+        }
+        count
+    }
+
+    /// Merges so many of the youngest runs, and the buffer if a flush is under way that began at `flush_seq`.
+    fn merge_youngest<S: MetaStore>(
+        &mut self,
+        store: &mut S,
+        runs: usize,
+        flush_seq: Option<u64>,
+    ) -> Result<(), FtlError> {
+        if self.next_run >= RUN_END {
+            return Err(unsupported("all run numbers are used up; format it anew".to_string()));
+        }
+        self.writer.begin(self.next_run);
+        self.next_run += 1;
+        let all = self.directory.runs();
+        let merged = all[all.len() - runs..].iter().fold(0_u32, |sum, run| sum.wrapping_add(run.flushes));
+        let coverage = Coverage {
+            flushes: merged.wrapping_add(u32::from(flush_seq.is_some())),
+            last_flush: self.flushes + u64::from(flush_seq.is_some()),
+            flush_seq: flush_seq.unwrap_or(self.flush_seq),
+            older: all.len() - runs,
+        };
+        let sources = Sources {
+            shape: &self.shape,
+            buffer: flush_seq.is_some().then_some(&self.buffer),
+            runs,
+            purpose: Purpose::Validity,
+        };
+        let written = self
+            .merger
+            .merge(store, &mut self.directory, &sources, &mut self.writer)
+            .and_then(|()| self.writer.finish(store, &mut self.directory, &self.shape, &coverage));
+        match written {
+            Ok(run) => self.directory.complete(run, runs, |ppn| store.discard(ppn)),
+            Err(error) => {
+                self.directory.abandon(|ppn| store.discard(ppn));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}

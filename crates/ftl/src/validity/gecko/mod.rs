@@ -1,0 +1,242 @@
+//! Logarithmic Gecko: page validity as a log-structured merge tree on flash (GeckoFTL, section 3, Appendices A and C.1).
+//!
+//! A report that a page died costs no flash operation: it goes into a buffer of V entries. A full
+//! buffer is written as a sorted run, runs of like size are merged, and a query reads one page of each of the few runs. Use it
+//! where B·K/8 bytes of RAM for a bitmap are too many; where they are not, [`super::ram_bitmap`] is faster and simpler.
+//!
+//! # The algorithm
+//! 1. *Invalidate* (Algorithm 1): set a bit in the buffer's entry for that part of the block.
+//! 2. *Erased* (Algorithm 2): set the erase flag of the block's part 0, blank the block's entries in the buffer. One
+//!    flag speaks for all parts.
+//! 3. *Flush*, when an entry has no room: sort the buffer and merge it with the runs that the result would meet in its level,
+//!    all at once or two at a time ([`merge`], [`flush`]). Runs are discarded only when the run that replaces them is complete.
+//! 4. *Query*: the buffer, then the runs from the youngest to the oldest, until an erase flag ends it.
+//! 5. *Recover* (Appendix C.1): the youngest complete run names the older ones that live ([`recover`]).
+//!
+//! # Where this departs from the paper
+//! - The erase flag is one per block, in part 0, instead of one per sub-entry (section 3.3 leaves it open).
+//! - The buffer is an input of the first merge, instead of becoming a run first; that saves a write and a read a flush.
+//! - Which runs a flush merges follows from the entries they hold, so that T > 2 does not merge runs that would not meet.
+//! - When the younger runs together exceed a full run, everything is merged: space is bounded whatever the host does.
+//! - The buffer is flushed when an entry finds no room, so a failed flush leaves it as it was and the report can be made again.
+//!
+//! Reading order: `format` and `FORMAT.md`, `shape`, `buffer`, `directory`, `merge`, `writer`, `flush`, `recover`.
+//!
+#![doc = include_str!("FORMAT.md")]
+
+mod buffer;
+mod directory;
+mod flush;
+mod format;
+mod merge;
+mod recover;
+mod scan;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use super::{MetaStore, PageSet, Validity};
+use crate::config::GeckoOptions;
+use crate::contract::{FtlError, RamItem, RamReport};
+use crate::flash::Purpose;
+use buffer::{Buffer, Full};
+use directory::Directory;
+use format::{HEADER_BYTES, PageName};
+use merge::Merger;
+use nand::{BlockId, PageKind, Ppn, Spare};
+use shape::Shape;
+use writer::Writer;
+
+/// A page-validity store on flash.
+#[derive(Clone, Debug)]
+pub struct Gecko {
+    shape: Shape,
+    buffer: Buffer,
+    directory: Directory,
+    merger: Merger,
+    writer: Writer,
+    /// The number of the next run.
+    next_run: u64,
+    /// Buffers flushed since the store was first made.
+    flushes: u64,
+    /// The device's next sequence number when the last flush began.
+    flush_seq: u64,
+}
+
+impl Gecko {
+    /// An empty store: no page of the device is dead.
+    ///
+    /// # Errors
+    /// [`FtlError::Unsupported`] if T is below 2, a page is too short for one entry, or addresses do not fit the format.
+    pub fn new(page_bytes: usize, blocks: u32, pages_per_block: u32, options: &GeckoOptions) -> Result<Self, FtlError> {
+        let shape = Shape::new(page_bytes, blocks, pages_per_block, options)?;
+        let ways = if shape.multi_way { shape.levels as usize } else { 2 };
+        Ok(Self {
+            buffer: Buffer::new(&shape),
+            directory: Directory::new(&shape),
+            merger: Merger::new(&shape, ways),
+            writer: Writer::new(&shape),
+            next_run: 0,
+            flushes: 0,
+            flush_seq: 0,
+            shape,
+        })
+    }
+
+    /// V: entries that the buffer holds.
+    #[must_use]
+    pub fn buffer_entries(&self) -> u32 {
+        self.shape.buffer_entries
+    }
+
+    /// The number of runs that live on flash.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        self.directory.runs().len()
+    }
+
+    /// The sequence number that the device's next program would have carried when the last flush began; 0 before the first.
+    ///
+    /// All that was reported before is on flash. What was reported later is only in the buffer: after recovery,
+    /// every block erased and every page that died since must be reported again.
+    #[must_use]
+    pub fn last_flush_seq(&self) -> u64 {
+        self.flush_seq
+    }
+
+    /// Where its live pages lie, in no particular order.
+    pub fn live_pages(&self) -> impl Iterator<Item = Ppn> {
+        self.directory.live()
+    }
+
+    /// Adds the entries of a block in the buffer to `words`; whether one has the erase flag.
+    fn query_buffer(&self, block: BlockId, words: &mut [u64]) -> bool {
+        let mut erased = false;
+        for (part, id) in (self.shape.first_id(block)..=self.shape.last_id(block)).enumerate() {
+            if let Some((flag, bitmap)) = self.buffer.get(id) {
+                erased |= flag;
+                add_bits(words, part as u32 * self.shape.chunk, bitmap);
+            }
+        }
+        erased
+    }
+
+    /// Adds the entries of a block in one page, which is in the scratch buffer, to `words`; whether one has the erase flag.
+    fn query_page(&mut self, block: BlockId, words: &mut [u64]) -> bool {
+        let (first, last) = (self.shape.first_id(block), self.shape.last_id(block));
+        let entry_bytes = self.shape.entry_bytes;
+        let page = self.merger.scratch();
+        let count = format::count(page) as usize;
+        let entries = &page[HEADER_BYTES..HEADER_BYTES + count * entry_bytes];
+        let (mut low, mut high) = (0, count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if format::get_u32(entries, middle * entry_bytes) >> 1 < first {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let mut erased = false;
+        for entry in entries[low * entry_bytes..].chunks_exact(entry_bytes) {
+            let key = format::get_u32(entry, 0);
+            if key >> 1 > last {
+                break;
+            }
+            erased |= key & 1 != 0;
+            add_bits(words, ((key >> 1) - first) * self.shape.chunk, &entry[4..]);
+        }
+        erased
+    }
+}
+
+/// ORs a bitmap into words of 64 pages, from page `start` on.
+#[inline]
+fn add_bits(words: &mut [u64], start: u32, bitmap: &[u8]) {
+    for (index, &byte) in bitmap.iter().enumerate().filter(|&(_, &byte)| byte != 0) {
+        let bit = start as usize + 8 * index;
+        let (word, shift) = (bit / 64, (bit % 64) as u32);
+        words[word] |= u64::from(byte) << shift;
+        let spill = u64::from(byte).unbounded_shr(64 - shift);
+        if spill != 0 {
+            words[word + 1] |= spill;
+        }
+    }
+}
+
+impl Validity for Gecko {
+    const TRACKS_METADATA: bool = false;
+    const BUFFERED: bool = true;
+
+    /// On an error of the flush that makes room, the report was not taken and can be made again.
+    #[inline]
+    fn invalidate<S: MetaStore>(&mut self, store: &mut S, ppn: Ppn) -> Result<(), FtlError> {
+        while self.buffer.invalidate(&self.shape, ppn) == Err(Full) {
+            self.flush_buffer(store)?;
+        }
+        Ok(())
+    }
+
+    /// On an error of the flush that makes room, the report was not taken and can be made again.
+    fn erased<S: MetaStore>(&mut self, store: &mut S, block: BlockId) -> Result<(), FtlError> {
+        while self.buffer.erased(&self.shape, block) == Err(Full) {
+            self.flush_buffer(store)?;
+        }
+        Ok(())
+    }
+
+    fn query<S: MetaStore>(&mut self, store: &mut S, block: BlockId, dead: &mut PageSet) -> Result<(), FtlError> {
+        let words = dead.words_mut();
+        if self.query_buffer(block, words) {
+            return Ok(());
+        }
+        let (first, last) = (self.shape.first_id(block), self.shape.last_id(block));
+        for at in (0..self.directory.runs().len()).rev() {
+            let run = self.directory.runs()[at];
+            let mut erased = false;
+            for index in self.directory.pages_for(&run, first, last) {
+                self.directory.fetch(store, Purpose::ValidityQuery, &run, index, self.merger.scratch())?;
+                erased |= self.query_page(block, words);
+            }
+            if erased {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn owns(&self, ppn: Ppn, spare: &Spare) -> bool {
+        spare.kind == PageKind::Validity
+            && self.directory.find(PageName::of(spare)).is_some_and(|index| self.directory.at(index) == ppn)
+    }
+
+    fn moved(&mut self, from: Ppn, to: Ppn, spare: &Spare) {
+        debug_assert!(self.owns(from, spare), "{from} was moved but is not a live page of a run");
+        if let Some(index) = self.directory.find(PageName::of(spare)) {
+            self.directory.relocate(index, to);
+        }
+    }
+
+    fn flush<S: MetaStore>(&mut self, store: &mut S) -> Result<(), FtlError> {
+        if self.buffer.is_empty() { Ok(()) } else { self.flush_buffer(store) }
+    }
+
+    fn flushes(&self) -> u64 {
+        self.flushes
+    }
+
+    fn reserve_pages(&self) -> u32 {
+        self.shape.reserve_pages()
+    }
+
+    fn footprint_pages(&self) -> u32 {
+        self.shape.footprint_pages()
+    }
+
+    fn ram(&self, report: &mut RamReport) {
+        report.push(RamItem { name: "gecko_buffer", bytes: self.buffer.ram_bytes() });
+        report.push(RamItem { name: "gecko_buffers", bytes: self.merger.ram_bytes() + self.writer.ram_bytes() });
+        report.push(RamItem { name: "run_directories", bytes: self.directory.ram_bytes() });
+    }
+}

@@ -1,0 +1,196 @@
+//! Numbers that follow from geometry and options: entry size, V, levels, and the bounds that the engine relies on.
+
+use super::format::{HEADER_BYTES, INDEX_END, PAGE_BYTES_MAX, RUN_NUMBER_BYTES, SUMMARY_BYTES, WORD_BYTES};
+use crate::config::GeckoOptions;
+use crate::contract::FtlError;
+use alloc::format;
+use alloc::string::{String, ToString};
+use nand::{BlockId, Ppn};
+
+/// What is fixed when the store is made.
+#[derive(Clone, Debug)]
+pub(super) struct Shape {
+    /// Bytes of the device's pages.
+    pub device_page_bytes: usize,
+    /// Bytes of a page that are used.
+    pub page_bytes: usize,
+    pub pages_per_block: u32,
+    /// Pages of a block in one sub-entry.
+    pub chunk: u32,
+    /// S: sub-entries of a block.
+    pub partitions: u32,
+    /// Bits of a sub-entry number that name the part.
+    pub part_bits: u32,
+    pub bitmap_bytes: usize,
+    pub entry_bytes: usize,
+    /// Entries that fit a page.
+    pub page_entries: u32,
+    /// V: entries in the buffer; a run of so many fits one page with its postamble.
+    pub buffer_entries: u32,
+    /// T.
+    pub size_ratio: u32,
+    pub multi_way: bool,
+    /// N: pages with entries in a run that has every sub-entry of the device.
+    pub full_run_pages: u32,
+    /// Levels that runs can be in.
+    pub levels: u32,
+    /// Whether every run, with its postamble, fits one page.
+    run_fits_a_page: bool,
+    /// log2 of `chunk`, if that and the pages in a block are powers of two.
+    chunk_shift: Option<u32>,
+}
+
+impl Shape {
+    /// Works out the numbers.
+    ///
+    /// # Errors
+    /// [`FtlError::Unsupported`].
+    pub fn new(
+        device_page_bytes: usize,
+        blocks: u32,
+        pages_per_block: u32,
+        options: &GeckoOptions,
+    ) -> Result<Self, FtlError> {
+        if options.size_ratio < 2 {
+            return Err(unsupported(format!("size ratio T is {}; choose 2 or more", options.size_ratio)));
+        }
+        if blocks == 0 || pages_per_block == 0 {
+            return Err(unsupported("it has no pages".to_string()));
+        }
+        let wanted = if options.partitions == 0 { pages_per_block / 32 } else { options.partitions };
+        let chunk = pages_per_block.div_ceil(wanted.clamp(1, pages_per_block));
+        let partitions = pages_per_block.div_ceil(chunk);
+        let part_bits = partitions.next_power_of_two().trailing_zeros();
+        if u64::from(blocks) << part_bits >= 1 << 31 {
+            return Err(unsupported(format!("{blocks} blocks in {partitions} parts need keys of more than 32 bits")));
+        }
+        let bitmap_bytes = chunk.div_ceil(8) as usize;
+        let entry_bytes = WORD_BYTES + bitmap_bytes;
+        let page_bytes = device_page_bytes.min(PAGE_BYTES_MAX);
+        let page_entries = (page_bytes.saturating_sub(HEADER_BYTES) / entry_bytes) as u32;
+        let all_entries = blocks * partitions;
+        let mut shape = Self {
+            device_page_bytes,
+            page_bytes,
+            pages_per_block,
+            chunk,
+            partitions,
+            part_bits,
+            bitmap_bytes,
+            entry_bytes,
+            page_entries,
+            buffer_entries: 0,
+            size_ratio: options.size_ratio.min(u32::from(u16::MAX)),
+            multi_way: options.multi_way,
+            full_run_pages: all_entries.div_ceil(page_entries.max(1)),
+            levels: 0,
+            run_fits_a_page: false,
+            chunk_shift: (chunk.is_power_of_two() && pages_per_block.is_power_of_two()).then(|| chunk.trailing_zeros()),
+        };
+        shape.levels = shape.level_of(shape.full_run_pages) + 1;
+        let overhead = HEADER_BYTES + shape.postamble_bytes(1);
+        let page_run_entries = (page_bytes.saturating_sub(overhead) / entry_bytes) as u32;
+        shape.buffer_entries = page_run_entries.min(all_entries);
+        shape.run_fits_a_page = all_entries <= page_run_entries;
+        if shape.buffer_entries == 0 {
+            let least = overhead + entry_bytes;
+            return Err(unsupported(format!("pages of {page_bytes} bytes are too short; it needs {least}")));
+        }
+        if shape.full_run_pages + shape.tail_pages(shape.full_run_pages) >= INDEX_END {
+            return Err(unsupported(format!("a run would have more than {INDEX_END} pages; choose fewer partitions")));
+        }
+        Ok(shape)
+    }
+
+    /// The sub-entry number and the bit in it of a page.
+    #[inline]
+    pub fn locate(&self, ppn: Ppn) -> (u32, u32) {
+        if let Some(shift) = self.chunk_shift {
+            return (ppn.0 >> shift, ppn.0 & (self.chunk - 1));
+        }
+        let (block, offset) = (ppn.0 / self.pages_per_block, ppn.0 % self.pages_per_block);
+        ((block << self.part_bits) + offset / self.chunk, offset % self.chunk)
+    }
+
+    /// The sub-entry number of a block's part 0.
+    #[inline]
+    pub fn first_id(&self, block: BlockId) -> u32 {
+        block.0 << self.part_bits
+    }
+
+    /// The sub-entry number of a block's last part.
+    #[inline]
+    pub fn last_id(&self, block: BlockId) -> u32 {
+        self.first_id(block) + self.partitions - 1
+    }
+
+    /// Pages with entries in a run of so many.
+    pub fn run_pages(&self, entries: u64) -> u32 {
+        let pages = entries.div_ceil(u64::from(self.page_entries)).max(1);
+        pages.min(u64::from(self.full_run_pages)) as u32
+    }
+
+    /// The level of a run of so many pages: i holds T^i to T^(i+1) - 1 (section 3).
+    pub fn level_of(&self, pages: u32) -> u32 {
+        debug_assert!(pages > 0, "a run has a page");
+        pages.ilog(self.size_ratio)
+    }
+
+    /// The most runs that live at a time: one in each level, and one more where a two-way cascade was cut short.
+    pub const fn runs_max(&self) -> usize {
+        self.levels as usize + 1
+    }
+
+    /// The length of the longest postamble of a run with so many pages of entries.
+    fn postamble_bytes(&self, pages: u32) -> usize {
+        SUMMARY_BYTES + RUN_NUMBER_BYTES * self.runs_max() + WORD_BYTES * (pages as usize + 1)
+    }
+
+    /// The most pages that only hold postamble, in a run with so many pages of entries.
+    fn tail_pages(&self, pages: u32) -> u32 {
+        if self.run_fits_a_page {
+            return 0;
+        }
+        // An item that does not fit leaves at most this much of a page unused; only the first item is longer, and
+        // whatever room it leaves is left in a page with entries.
+        let unused = RUN_NUMBER_BYTES - 1;
+        self.postamble_bytes(pages).div_ceil(self.page_bytes - HEADER_BYTES - unused) as u32
+    }
+
+    /// The most pages appended by one flush.
+    ///
+    /// Merging many ways writes one run. Merging two ways writes one for each level, which has
+    /// at most what the buffer and the levels up to it held.
+    pub fn reserve_pages(&self) -> u32 {
+        let full = self.full_run_pages;
+        if self.multi_way {
+            return full + self.tail_pages(full);
+        }
+        let mut held = 1_u32;
+        let mut pages = 1 + self.tail_pages(1);
+        for level in 0..=self.levels {
+            let capacity = self.size_ratio.saturating_pow(level + 1) - 1;
+            held = held.saturating_add(capacity.min(full));
+            let output = held.min(full);
+            pages = pages.saturating_add(output + self.tail_pages(output));
+        }
+        pages
+    }
+
+    /// The most live pages at any time: the oldest run, the younger ones (kept to one full run in all), and the output
+    /// of a merge while its inputs still live; one page more for the buffer that a two-way cascade adds to the younger ones.
+    pub fn footprint_pages(&self) -> u32 {
+        let entries_pages = 3 * self.full_run_pages + 1;
+        if self.run_fits_a_page {
+            return entries_pages;
+        }
+        // Each run, and the output, rounds its tail up twice: for what every postamble has and for its directory.
+        let runs = self.runs_max() as u32 + 1;
+        entries_pages + runs * (self.tail_pages(1) + 1) + self.tail_pages(entries_pages)
+    }
+}
+
+/// The error for a device or options that Logarithmic Gecko cannot serve.
+pub(super) fn unsupported(reason: String) -> FtlError {
+    FtlError::Unsupported { ftl: "Logarithmic Gecko", reason }
+}

@@ -1,0 +1,6 @@
+//! Tests of the whole store against a model, and of its cost against figures worked out elsewhere.
+
+mod figures;
+mod props;
+mod store;
+mod traps;

@@ -1,0 +1,100 @@
+//! Every FTL that can be mounted comes back from a cut at every flash operation of a small workload.
+
+#![allow(clippy::unwrap_used)]
+
+use ftl::{Config, Flash, ftls};
+use nand::faults::{CutOutcome, FaultPlan, Faulty};
+use nand::geometry::Dimensions;
+use nand::{Capabilities, Geometry, Lpn, NandError, SimNand, Stamp};
+use openftl_ftl as ftl;
+
+type Device = Faulty<SimNand>;
+
+const PAGES: u32 = 64;
+
+fn device() -> Device {
+    let geometry = Geometry::new(Dimensions {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks: 40,
+        pages_per_block: 8,
+        page_bytes: 512,
+        spare_bytes: 32,
+    });
+    Faulty::new(SimNand::new(geometry.unwrap(), Capabilities::MODERN), FaultPlan::default())
+}
+
+fn config() -> Config {
+    Config { cache_entries: 8, ..Config::new(PAGES) }
+}
+
+/// Writes until power is gone or the workload ends; returns, for each page, the versions that a read may return.
+fn work(ftl: &mut dyn ftl::Ftl<Device>, from: &mut [Vec<u16>], seed: u32) -> bool {
+    let mut state = seed;
+    for i in 0..300_u16 {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let lpn = (state >> 9) % PAGES;
+        let version = (seed as u16) * 1000 + i + 1;
+        match ftl.write(Lpn(lpn), &Stamp { lpn: Lpn(lpn), version }) {
+            Ok(()) => from[lpn as usize] = vec![version],
+            Err(ftl::FtlError::Nand(NandError::PowerLost)) => {
+                from[lpn as usize].push(version);
+                return false;
+            }
+            Err(error) => panic!("round {seed}, write {i}: {error}"),
+        }
+    }
+    true
+}
+
+fn check(ftl: &mut dyn ftl::Ftl<Device>, expected: &mut [Vec<u16>], what: &str) {
+    for (lpn, versions) in expected.iter_mut().enumerate() {
+        let mut got = Stamp::UNWRITTEN;
+        ftl.read(Lpn(lpn as u32), &mut got).unwrap_or_else(|e| panic!("{what}: {e}"));
+        let version = if got == Stamp::UNWRITTEN { 0 } else { got.version };
+        assert!(versions.contains(&version), "{what}: logical page {lpn} reads {got:?}, may be one of {versions:?}");
+        *versions = vec![version];
+    }
+    ftl.check().unwrap_or_else(|e| panic!("{what}: {e}"));
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_whenever_power_is_cut() {
+    for entry in ftls::table::<Device>() {
+        let Some(mount) = entry.mount else { continue };
+        for outcome in CutOutcome::ALL {
+            if outcome == CutOutcome::PartnerLost {
+                continue;
+            }
+            for k in (0..500).step_by(3) {
+                let what = format!("{} cut at {k} ({outcome:?})", entry.info.name);
+                let mut ftl = (entry.format)(Flash::new(device()), &config()).unwrap();
+                let mut expected = vec![vec![0_u16]; PAGES as usize];
+                let base = ftl.flash().nand().ops();
+                *ftl.flash_mut().nand_mut().plan_mut() = FaultPlan::cut(base + k, outcome);
+                let mut round = 1;
+                while !work(&mut *ftl, &mut expected, round) && round < 6 {
+                    let mut device = ftl.into_flash().into_nand();
+                    device.power_up();
+                    let again = device.ops() + k / 7 % 5;
+                    *device.plan_mut() = FaultPlan::cut(again, outcome);
+                    ftl = loop {
+                        match mount(Flash::new(device.clone()), &config()) {
+                            Ok((ftl, _)) => break ftl,
+                            Err(ftl::FtlError::Nand(NandError::PowerLost)) => {
+                                *device.plan_mut() = FaultPlan::default();
+                            }
+                            Err(error) => panic!("{what}: {error}"),
+                        }
+                    };
+                    *ftl.flash_mut().nand_mut().plan_mut() = FaultPlan::default();
+                    check(&mut *ftl, &mut expected, &what);
+                    let again = ftl.flash().nand().ops() + k % 50;
+                    *ftl.flash_mut().nand_mut().plan_mut() = FaultPlan::cut(again, outcome);
+                    round += 1;
+                }
+            }
+        }
+    }
+}
