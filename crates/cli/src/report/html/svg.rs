@@ -46,11 +46,14 @@ impl Axis {
         Self { low, high: if high > low { high } else { low + step }, from, to, scale: Scale::Linear }
     }
 
-    /// A logarithmic axis of positive values.
+    /// A logarithmic axis of positive values, its ends moved outward to 1, 2 or 5 times a power of ten.
     pub fn log(low: f64, high: f64, from: f64, to: f64) -> Self {
         let low = low.max(1e-3);
-        let high = if high > low * 1.5 { high } else { low * 10.0 };
-        Self { low, high, from, to, scale: Scale::Log }
+        let power = |v: f64| 10_f64.powf(v.log10().floor());
+        let below = [5.0, 2.0, 1.0].into_iter().map(|m| m * power(low)).find(|v| *v <= low * 1.001).unwrap_or(low);
+        let above = [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power(high)).find(|v| *v >= high * 0.999);
+        let high = above.filter(|high| *high > below * 1.5).unwrap_or(below * 10.0);
+        Self { low: below, high, from, to, scale: Scale::Log }
     }
 
     /// Where a value lies.
@@ -190,7 +193,7 @@ mod tests {
         assert_eq!((axis.at(0.0), axis.at(2.5)), (0.0, 100.0));
         let log = Axis::log(30.0, 40_000.0, 0.0, 100.0);
         assert_eq!(log.ticks(), [100.0, 1000.0, 10_000.0]);
-        assert!((log.at(40_000.0) - 100.0).abs() < 1e-9);
+        assert_eq!((log.at(20.0), log.at(50_000.0)), (0.0, 100.0));
     }
 
     #[test]
