@@ -205,6 +205,10 @@ fn afterwards(results: &[RunResult]) -> Vec<String> {
         Some(first) if first.host.writes == 0 => {
             notes.push("the workload wrote nothing in the measured part: there is no write-amplification".to_owned());
         }
+        Some(first) if first.host.writes * 1000 < u64::from(first.geometry.logical_pages) => notes.push(format!(
+            "only {} pages were written in the measured part: write-amplification says little",
+            count(first.host.writes)
+        )),
         _ => {}
     }
     notes

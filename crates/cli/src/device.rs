@@ -1,6 +1,6 @@
 //! Which device: a built-in profile or a file, and how large.
 
-use crate::args::{CompareArgs, Map};
+use crate::args::{CompareArgs, Map, Timing};
 use crate::error::{unknown, usage};
 use crate::units::{bytes, count};
 use anyhow::{Context, Result, bail};
@@ -9,8 +9,10 @@ use sim::DevicePlan;
 use std::path::Path;
 use workload::trace::{Trace, footprint};
 
-/// A device made for a trace has at least so many blocks on every plane: fewer leave an FTL no room to work.
-const BLOCKS_A_PLANE_MIN: u64 = 32;
+/// A device made for a trace has at least so many blocks: fewer leave an FTL no room to work.
+const BLOCKS_MIN: u64 = 128;
+/// So many on every plane while streams fill one block at a time, and so many while they fill one on each die.
+const BLOCKS_A_PLANE_MIN: [u64; 2] = [4, 16];
 /// Bytes of memory that a simulation takes for each physical page, roughly.
 const MEMORY_A_PAGE: u64 = 16;
 
@@ -56,7 +58,7 @@ pub fn choose(args: &CompareArgs, trace: Option<&Trace>) -> Result<Chosen> {
     let capacity = match (args.capacity, trace) {
         (Some(size), _) => Some(size.0),
         (None, Some(trace)) if args.replay.map == Map::Dense => {
-            let (size, note) = size_for(&profile, trace, ratio);
+            let (size, note) = size_for(&profile, trace, ratio, args.time.timing == Timing::Queued);
             notes.push(note);
             Some(size)
         }
@@ -76,19 +78,20 @@ pub fn choose(args: &CompareArgs, trace: Option<&Trace>) -> Result<Chosen> {
 }
 
 /// The least capacity on which the trace's pages fit side by side in the visible part.
-fn size_for(profile: &Profile, trace: &Trace, ratio: f64) -> (u64, String) {
+fn size_for(profile: &Profile, trace: &Trace, ratio: f64, timed: bool) -> (u64, String) {
     let d = profile.geometry;
     let touched = footprint(trace, d.page_bytes).touched_pages;
     let planes = u64::from(d.channels) * u64::from(d.dies_per_channel) * u64::from(d.planes_per_die);
     let row_pages = planes * u64::from(d.pages_per_block);
     let needed = (touched as f64 / ratio / row_pages as f64).ceil() as u64;
-    let mut rows = needed.max(BLOCKS_A_PLANE_MIN);
+    let least = BLOCKS_MIN.div_ceil(planes).max(BLOCKS_A_PLANE_MIN[usize::from(timed)]);
+    let mut rows = needed.max(least);
     while ((rows * row_pages) as f64 * ratio) < touched as f64 {
         rows += 1;
     }
     let size = rows * row_pages * u64::from(d.page_bytes);
-    let why = if needed < BLOCKS_A_PLANE_MIN {
-        format!("the least of {BLOCKS_A_PLANE_MIN} blocks on every plane, though the trace needs fewer")
+    let why = if needed < least {
+        format!("the least that FTLs can work in ({} blocks), though the trace needs less", count(least * planes))
     } else {
         format!("so that they fill the visible {:.0}%", ratio * 100.0)
     };

@@ -56,6 +56,20 @@ fn sim_is_usage(error: &SimError) -> bool {
     }
 }
 
+/// The error and its causes in a line, leaving out a cause that has been said already.
+pub fn text(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
 /// Whether the reader of our output has gone, which is no error.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = |cause: &(dyn std::error::Error + 'static)| {
@@ -88,6 +102,12 @@ mod tests {
         let near = unknown("FTL", "gekco", ["page", "dftl", "gecko"], "ftls").to_string();
         assert!(near.contains("did you mean `gecko`?") && near.contains("page, dftl, gecko"), "{near}");
         assert!(!unknown("FTL", "zzz", ["page"], "ftls").to_string().contains("did you mean"));
+    }
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let error = Err::<(), _>(usage("no room")).context("page: no room").context("cannot run").unwrap_err();
+        assert_eq!(text(&error), "cannot run: page: no room");
     }
 
     #[test]

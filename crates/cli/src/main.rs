@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::complain(&format!("error: {error:#}"));
+            output::complain(&format!("error: {}", error::text(&error)));
             ExitCode::from(error::exit_code(&error))
         }
     }

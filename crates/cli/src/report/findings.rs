@@ -14,6 +14,7 @@ pub fn of(results: &[RunResult]) -> Vec<String> {
     out.extend(amplification(results));
     out.extend(memory(results));
     out.extend(tail(results));
+    out.extend(idle_collector(results));
     if out.is_empty() {
         out.push(nothing(results));
     }
@@ -128,6 +129,19 @@ fn tail(results: &[RunResult]) -> Option<String> {
     ))
 }
 
+/// Collection below this many programs per write is as good as none.
+const HARDLY_COLLECTED: f64 = 0.02;
+
+fn idle_collector(results: &[RunResult]) -> Option<String> {
+    let gc = |result: &RunResult| result.write_amplification.by_purpose.gc.programs;
+    let written = results.iter().any(|result| result.host.writes > 0);
+    (written && results.iter().all(|result| gc(result) < HARDLY_COLLECTED)).then(|| {
+        "the collector has next to nothing to move: whole blocks die before they are needed, or too little was written; \
+         a fuller device (--logical-ratio 0.9) or writes with less order show what it costs"
+            .to_owned()
+    })
+}
+
 fn percent(share: f64) -> String {
     if share < 0.1 { format!("{:.1}%", share * 100.0) } else { format!("{:.0}%", share * 100.0) }
 }
@@ -135,27 +149,32 @@ fn percent(share: f64) -> String {
 /// Commands that show another side of the same question.
 pub fn next(report: &Report) -> Vec<String> {
     let has = |flag: &str| report.command.contains(flag);
+    let trace = report.workload.starts_with("trace ");
     let timed = report.results.iter().any(|result| result.latency_us.is_some());
     let mut out = Vec::new();
-    if !has("--workload") {
-        out.push("skewed writes: openftl compare --workload zipf:theta=0.99 (openftl list workloads)".to_owned());
+    if trace {
+        out.push(
+            "as much of such a load as wanted: openftl trace fit TRACE -o fit.toml, then --workload profile:fit.toml",
+        );
+    } else if !has("--workload") {
+        out.push("skewed writes: openftl compare --workload zipf:theta=0.99 (openftl list workloads)");
     }
     if !timed {
-        out.push("latency: openftl compare --timing queued --workload uniform:reads=50".to_owned());
+        out.push("latency: add --timing queued, and reads: --workload uniform:reads=50");
     }
     if !has("--html") {
-        out.push("charts in one file: add --html report.html".to_owned());
+        out.push("charts in one file: add --html report.html");
     }
     if !has("--logical-ratio") && out.len() < 3 {
-        out.push("a fuller disk: add --logical-ratio 0.8, and watch gc grow".to_owned());
+        out.push("a fuller disk: add --logical-ratio 0.8, and watch gc grow");
     }
-    if !has("--cache") && out.len() < 3 {
-        out.push("a larger cache of mapping entries: add --cache 1MiB".to_owned());
+    if !has("--capacity") && out.len() < 3 {
+        out.push("how RAM grows with the device: add --capacity 8GiB");
     }
     if out.is_empty() {
-        out.push("another device: openftl list devices".to_owned());
+        out.push("another device: openftl list devices");
     }
-    out
+    out.into_iter().map(str::to_owned).collect()
 }
 
 #[cfg(test)]

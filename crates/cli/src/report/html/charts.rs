@@ -5,8 +5,9 @@ use super::svg::{Axis, Scale, Svg, text_width, tick};
 const WIDTH: f64 = 820.0;
 const BAR: f64 = 24.0;
 const ROW: f64 = 36.0;
-/// Colours that a chart has for fills, and for lines; more series than that repeat them.
-const FILLS: usize = 10;
+/// Colours that a chart has for fills.
+pub const FILLS: usize = 10;
+/// Colours that a chart has for lines; with their dashes, 12 lines differ.
 const LINES: usize = 6;
 
 /// A part of a bar.

@@ -145,14 +145,22 @@ fn latency(results: &[RunResult], kind: &str, pick: fn(&RunResult) -> Option<&La
     ))
 }
 
+/// The timeline without its last interval if that is so short that it says nothing.
+fn whole_intervals(result: &RunResult) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> =
+        result.timeline.iter().map(|p| (p.host_writes as f64, p.programs_per_write)).collect();
+    if let [first, .., before, last] = points[..]
+        && last.0 - before.0 < first.0 / 2.0
+    {
+        points.pop();
+    }
+    points
+}
+
 fn timeline(results: &[RunResult]) -> Option<String> {
     let series: Vec<Series> = results
         .iter()
-        .map(|result| Series {
-            label: result.ftl.clone(),
-            points: result.timeline.iter().map(|p| (p.host_writes as f64, p.programs_per_write)).collect(),
-            average_of: AVERAGE_OF,
-        })
+        .map(|result| Series { label: result.ftl.clone(), points: whole_intervals(result), average_of: AVERAGE_OF })
         .collect();
     let longest = series.iter().map(|s| s.points.len()).max().unwrap_or(0);
     if longest < 2 {
@@ -190,28 +198,44 @@ fn timeline(results: &[RunResult]) -> Option<String> {
 /// Units of memory, the largest first.
 const UNITS: [(f64, &str); 3] = [(1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB")];
 
-fn memory(results: &[RunResult]) -> String {
-    let mut fills: BTreeMap<String, usize> = BTreeMap::new();
-    let mut order: Vec<String> = Vec::new();
-    for (name, _) in results.iter().flat_map(structures) {
-        if !fills.contains_key(name) {
-            fills.insert(name.to_owned(), order.len());
-            order.push(name.to_owned());
-        }
+/// The structures that get a colour of their own, by the largest share any run has of them; the rest are "others".
+fn coloured(results: &[RunResult]) -> Vec<String> {
+    let mut largest: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, size) in results.iter().flat_map(structures) {
+        let most = largest.entry(name).or_default();
+        *most = size.max(*most);
     }
+    let mut names: Vec<(&str, u64)> = largest.into_iter().collect();
+    names.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
+    let shown = if names.len() > charts::FILLS { charts::FILLS - 1 } else { names.len() };
+    names[..shown].iter().map(|(name, _)| (*name).to_owned()).collect()
+}
+
+fn memory(results: &[RunResult]) -> String {
+    let shown = coloured(results);
     let most = results.iter().map(crate::report::ram_total).max().unwrap_or(0);
     let (unit, unit_name) = UNITS.into_iter().find(|(unit, _)| most as f64 >= *unit).unwrap_or((1.0, "B"));
-    let bars: Vec<Bar> = results
-        .iter()
-        .map(|result| {
-            let part = |(name, size): (&str, u64)| Part {
-                fill: fills.get(name).copied().unwrap_or_default(),
-                label: name.to_owned(),
-                value: size as f64 / unit,
-            };
-            Bar { label: result.ftl.clone(), parts: structures(result).into_iter().map(part).collect() }
-        })
-        .collect();
+    let mut others = false;
+    let mut bars = Vec::new();
+    for result in results {
+        let mut parts: Vec<Part> = Vec::new();
+        let mut rest = 0;
+        for (name, size) in structures(result) {
+            match shown.iter().position(|other| other == name) {
+                Some(fill) => parts.push(Part { fill, label: name.to_owned(), value: size as f64 / unit }),
+                None => rest += size,
+            }
+        }
+        if rest > 0 {
+            others = true;
+            parts.push(Part { fill: shown.len(), label: "others".to_owned(), value: rest as f64 / unit });
+        }
+        bars.push(Bar { label: result.ftl.clone(), parts });
+    }
+    let mut entries: Vec<(usize, String)> = shown.iter().cloned().enumerate().collect();
+    if others {
+        entries.push((shown.len(), "others".to_owned()));
+    }
     let rows: Vec<Vec<String>> = results
         .iter()
         .flat_map(|result| {
@@ -219,7 +243,6 @@ fn memory(results: &[RunResult]) -> String {
             structures(result).into_iter().map(row)
         })
         .collect();
-    let entries: Vec<(usize, String)> = order.iter().enumerate().map(|(i, name)| (i, name.clone())).collect();
     figure(
         "RAM by structure",
         "What each FTL holds in memory at the end of the run.",
