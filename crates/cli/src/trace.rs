@@ -3,6 +3,7 @@
 use crate::args::{Target, TraceArgs, TraceCommand};
 use crate::load;
 use crate::output;
+use crate::report::table::{WIDTH, wrap};
 use crate::units::{bytes, count, scaled};
 use anyhow::{Context, Result};
 use std::fs::File;
@@ -63,77 +64,71 @@ fn convert(trace: &Trace, to: Target, out: Option<&Path>) -> Result<()> {
 }
 
 fn describe(info: &Info) -> String {
-    let mut out = String::new();
-    let mut line = |label: &str, text: String| out.push_str(&format!("{label:<17}{text}\n"));
-    line("trace", info.name.clone());
-    line("format", info.format.to_owned());
+    let mut lines = vec![("trace", info.name.clone()), ("format", info.format.to_owned())];
     for note in &info.notes {
-        for (i, text) in crate::report::table::wrap(note, 80).into_iter().enumerate() {
-            line(if i == 0 { "note" } else { "" }, text);
-        }
+        let wrapped = wrap(note, WIDTH - LABEL).into_iter().enumerate();
+        lines.extend(wrapped.map(|(i, text)| (if i == 0 { "note" } else { "" }, text)));
     }
-    let mut kinds = format!("{}: {} writes ({:.1}%)", count(info.requests), count(info.writes), info.write_percent);
+    lines.push(("requests", kinds(info)));
+    if info.skipped > 0 {
+        lines.push(("skipped", format!("{} malformed lines or records", count(info.skipped))));
+    }
+    lines.push(("devices", count(info.devices)));
+    lines.push(("written", format!("{} in requests of {}", bytes(info.written_bytes), sizes(&info.write_size))));
+    lines.push(("read", format!("{} in requests of {}", bytes(info.read_bytes), sizes(&info.read_size))));
+    lines.push(("footprint", footprint(info)));
+    lines.push(("overwriting", format!("{:.2} page writes for each page written", info.overwrite_ratio)));
+    lines.push(("write skew", skew(&info.write_skew)));
+    lines.push(("read skew", skew(&info.read_skew)));
+    let (writes, reads) = (info.sequential_writes_percent, info.sequential_reads_percent);
+    lines.push(("sequential", format!("{writes:.1}% of writes and {reads:.1}% of reads start where the last ended")));
+    lines.push(("write reuse", reuse(&info.write_reuse_pages)));
+    lines.push(("arrivals", arrivals(info)));
+    lines.into_iter().map(|(label, text)| format!("{label:<LABEL$}{text}\n")).collect()
+}
+
+/// Columns of the labels.
+const LABEL: usize = 13;
+
+fn kinds(info: &Info) -> String {
+    let mut text = format!("{}: {} writes ({:.1}%)", count(info.requests), count(info.writes), info.write_percent);
     for (what, n) in [("reads", info.reads), ("trims", info.trims), ("flushes", info.flushes)] {
         if n > 0 {
-            kinds.push_str(&format!(", {} {what}", count(n)));
+            text.push_str(&format!(", {} {what}", count(n)));
         }
     }
-    line("requests", kinds);
-    if info.skipped > 0 {
-        line("skipped", format!("{} malformed lines or records", count(info.skipped)));
-    }
-    line("devices", count(info.devices));
-    line("written", format!("{} in requests of {}", bytes(info.written_bytes), sizes(&info.write_size)));
-    line("read", format!("{} in requests of {}", bytes(info.read_bytes), sizes(&info.read_size)));
+    text
+}
+
+fn footprint(info: &Info) -> String {
     let f = &info.footprint;
     let page = u64::from(f.page_bytes);
-    line(
-        "footprint",
-        format!(
-            "{} pages of {} touched ({}), {} written ({})",
-            count(f.touched_pages),
-            bytes(page),
-            bytes(f.touched_pages * page),
-            count(f.written_pages),
-            bytes(f.written_pages * page)
-        ),
-    );
-    line("overwriting", format!("{:.2} page writes for each page written", info.overwrite_ratio));
-    line("write skew", skew(&info.write_skew));
-    line("read skew", skew(&info.read_skew));
-    line(
-        "sequential",
-        format!(
-            "{:.1}% of writes and {:.1}% of reads start where the last ended",
-            info.sequential_writes_percent, info.sequential_reads_percent
-        ),
-    );
-    let reuse = &info.write_reuse_pages;
-    line(
-        "write reuse",
-        match reuse.count {
-            0 => "no page is written twice".to_owned(),
-            _ => format!(
-                "median {} distinct pages between two writes of a page, 90% within {}",
-                count(reuse.p50),
-                count(reuse.p90)
-            ),
-        },
-    );
-    line(
-        "arrivals",
-        if info.timed {
-            format!(
-                "{} a second over {:.1} s, gaps with a coefficient of variation of {:.2}",
-                scaled(info.requests_per_second),
-                info.duration_s,
-                info.interarrival_cv
-            )
-        } else {
-            "the trace has no times".to_owned()
-        },
-    );
-    out
+    format!(
+        "{} pages of {} touched ({}), {} written ({})",
+        count(f.touched_pages),
+        bytes(page),
+        bytes(f.touched_pages * page),
+        count(f.written_pages),
+        bytes(f.written_pages * page)
+    )
+}
+
+fn reuse(p: &Percentiles) -> String {
+    if p.count == 0 {
+        return "no page is written twice".to_owned();
+    }
+    format!("median {} distinct pages between two writes of a page, 90% within {}", count(p.p50), count(p.p90))
+}
+
+fn arrivals(info: &Info) -> String {
+    if !info.timed {
+        return "the trace has no times".to_owned();
+    }
+    let rate = scaled(info.requests_per_second);
+    format!(
+        "{rate} a second over {:.1} s, coefficient of variation of gaps {:.2}",
+        info.duration_s, info.interarrival_cv
+    )
 }
 
 fn sizes(p: &Percentiles) -> String {

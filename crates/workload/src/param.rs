@@ -102,7 +102,7 @@ impl Value {
 }
 
 fn number(text: &str, takes: &str, legal: impl Fn(f64) -> bool) -> Result<Value, String> {
-    match text.trim_end_matches('%').parse::<f64>() {
+    match text.strip_suffix('%').unwrap_or(text).parse::<f64>() {
         Ok(v) if legal(v) => Ok(Value::Number(v)),
         _ => Err(format!("it takes {takes}")),
     }

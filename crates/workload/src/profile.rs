@@ -2,13 +2,17 @@
 //!
 //! A profile says how many requests write, how large they are, how often one continues the last of its kind, where
 //! the others start (popularity) and how they arrive. [`crate::trace::fit`] makes one from a trace; the workload
-//! `profile:NAME` or `profile:FILE.toml` runs one. What it does not keep: which pages are near each other, daily
-//! rhythm, and any order between requests beyond sequential runs.
+//! `profile:NAME` or `profile:FILE.toml` runs one. What it does not keep: daily rhythm,
+//! any order between requests beyond sequential runs, and which hot pages are neighbours. Hot slots are scattered, so a
+//! request of many pages that starts in one warms its cold neighbours: where such requests rule, the generator's pages are
+//! less skewed than the trace's, though its starts are not. Starts are drawn with replacement: a
+//! trace that writes nearly every page once comes back with some pages written twice and some never.
 
 use crate::error::{WorkloadError, nearest};
 use serde::{Deserialize, Serialize};
 
-/// Granularity of popularity, in bytes: starts of requests are counted and drawn in pages of this size.
+/// Granularity of popularity, in bytes: starts of requests are counted and drawn in slots of this size, or of the
+/// profile's alignment if that is larger.
 pub(crate) const POPULARITY_PAGE_BYTES: u64 = 4096;
 
 /// A workload in numbers; TOML on disk.
@@ -31,6 +35,9 @@ pub struct Profile {
     /// whole logical space (or `footprint=` of it) whatever this is; size the device to it for the trace's density.
     #[serde(default)]
     pub footprint_bytes: u64,
+    /// Power of two that divides the starts of requests which continue no run, bytes.
+    #[serde(default = "default_align")]
+    pub align_bytes: u64,
     /// Arrivals, if the source has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
@@ -91,6 +98,10 @@ pub struct Arrivals {
     pub per_second: f64,
     /// Coefficient of variation of the gaps: 1 is Poisson, above is bursty.
     pub cv: f64,
+}
+
+fn default_align() -> u64 {
+    POPULARITY_PAGE_BYTES
 }
 
 /// Profiles from the literature: name and TOML text.
@@ -154,6 +165,9 @@ impl Profile {
         if self.write_percent + self.trim_percent > 100.0 + 1e-6 {
             return Err("write_percent and trim_percent are more than 100 together".to_owned());
         }
+        if !self.align_bytes.is_power_of_two() || self.align_bytes > 1 << 30 {
+            return Err(format!("align_bytes is {}, not a power of two up to 1 GiB", self.align_bytes));
+        }
         if let Some(arrivals) = self.arrivals {
             if !(arrivals.per_second > 0.0 && arrivals.per_second <= 1e9) {
                 return Err("arrivals.per_second must be above 0, up to 1e9".to_owned());
@@ -164,6 +178,13 @@ impl Profile {
         }
         self.writes.check().map_err(|why| format!("writes: {why}"))?;
         self.reads.check().map_err(|why| format!("reads: {why}"))
+    }
+}
+
+impl Profile {
+    /// Bytes of a slot, the unit in which popularity is counted.
+    pub(crate) fn slot_bytes(&self) -> u64 {
+        self.align_bytes.max(POPULARITY_PAGE_BYTES)
     }
 }
 

@@ -7,6 +7,9 @@ use crate::synthetic::{Room, WorkloadEntry, common_parameters, workloads};
 use std::fmt;
 use std::str::FromStr;
 
+/// Largest logical space a workload is built for.
+const LOGICAL_BYTES_MAX: u64 = 1 << 62;
+
 /// A parsed, checked workload, such as `zipf:theta=0.99,reads=30,size=4KiB,trims=1`.
 ///
 /// `Display` prints the canonical form: options in the order of the tables, those at their default left out. It
@@ -31,6 +34,9 @@ impl Spec {
     pub fn build(&self, logical_bytes: u64, page_bytes: u32, seed: u64) -> Result<Box<dyn Source>, WorkloadError> {
         if page_bytes == 0 {
             return Err(self.unfit("a page of the device has 0 bytes"));
+        }
+        if logical_bytes > LOGICAL_BYTES_MAX {
+            return Err(self.unfit("the logical space is above 4 EiB, out of which sums of addresses overflow"));
         }
         (self.entry.build)(self, Room { logical_bytes, page_bytes, seed })
     }

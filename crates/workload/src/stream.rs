@@ -157,7 +157,7 @@ impl Shape {
     #[inline]
     fn offset(&self, slot: u64, bytes: u64) -> u64 {
         let offset = slot * self.align;
-        if offset + bytes <= self.limit { offset } else { (self.limit - bytes) / self.align * self.align }
+        if bytes <= self.limit - offset { offset } else { (self.limit - bytes) / self.align * self.align }
     }
 }
 

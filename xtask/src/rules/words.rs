@@ -37,7 +37,8 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
                 ));
             }
             let lower = line.to_lowercase();
-            for word in WORKPLACE.iter().filter(|word| lower.contains(**word) && !(test_file && **word == "../shared"))
+            for word in
+                WORKPLACE.iter().filter(|word| names_place(&lower, word) && !(test_file && **word == "../shared"))
             {
                 findings.push(Finding::new(path, i + 1, format!("`{word}` means nothing to readers elsewhere")));
             }
@@ -53,6 +54,13 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
         }
     }
     Ok(findings)
+}
+
+/// Whether the word occurs; one that begins with `/` only as the start of a path.
+fn names_place(line: &str, word: &str) -> bool {
+    let inside_a_path = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
+    line.match_indices(word)
+        .any(|(at, _)| !(word.starts_with('/') && line[..at].chars().next_back().is_some_and(inside_a_path)))
 }
 
 /// Whether the word stands alone in the line.
@@ -82,6 +90,7 @@ mod tests {
         assert_eq!(found("README.md", "see /work/main"), 1);
         assert_eq!(found("README.md", "a Subagent wrote this"), 1);
         assert_eq!(found("README.md", "the collector's work/life balance"), 0);
+        assert_eq!(found("README.md", "see benches/work/mod.rs"), 0);
         assert_eq!(found("crates/cli/tests/traces.rs", "const T: &str = \"../shared/traces\";"), 0);
         assert_eq!(found("crates/cli/src/main.rs", "const T: &str = \"../shared/traces\";"), 1);
     }

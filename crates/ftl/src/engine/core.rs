@@ -18,6 +18,8 @@ pub struct Core<N> {
     pub seq: u64,
     /// Blocks that hold translation pages which recovery may still have to read.
     pub pins: Pins,
+    /// Blocks that were erased only when they were opened, of which the validity store has to be told.
+    pub newly_erased: Vec<BlockId>,
 }
 
 /// Blocks that must not be erased until the validity store has made its reports durable (GeckoFTL, C.2.2).
@@ -90,7 +92,10 @@ impl<N: Nand> Core<N> {
     fn erase_first(&mut self, slot: Slot) -> Result<bool, FtlError> {
         let block = self.space.geometry().block_of(slot.ppn);
         match self.flash.erase(Purpose::Recovery, block) {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                self.newly_erased.push(block);
+                Ok(true)
+            }
             Err(NandError::EraseFailed { .. }) => {
                 self.space.abandon(block);
                 Ok(false)

@@ -4,7 +4,8 @@ pub mod cached;
 pub mod ram;
 
 use crate::contract::{FtlError, RamReport};
-use crate::engine::core::Context;
+use crate::engine::core::{Context, Origin};
+use crate::flash::Purpose;
 use crate::validity::Validity;
 use alloc::vec::Vec;
 use nand::{Lpn, Nand, Ppn, Spare};
@@ -38,6 +39,24 @@ pub trait Mapping {
     fn record<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn, ppn: Ppn)
     -> Result<(), FtlError>;
 
+    /// Forgets logical pages from `lpn` on, at most `count` and at least 1; answers how many. What was forgotten stays so after
+    /// power loss if the table is in flash.
+    ///
+    /// # Errors
+    /// As [`Mapping::record`].
+    fn forget<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        lpn: Lpn,
+        count: u32,
+    ) -> Result<u32, FtlError> {
+        let _ = count;
+        if self.lookup(ctx, lpn)?.is_some() {
+            self.record(ctx, lpn, Ppn::NONE)?;
+        }
+        Ok(1)
+    }
+
     /// The block with the live page `from` is being collected: the page is at `to` now, or [`LOST`].
     ///
     /// # Errors
@@ -57,8 +76,16 @@ pub trait Mapping {
     /// Whether a page that the table wrote, with this spare area, is part of it now.
     fn owns(&self, ppn: Ppn, spare: &Spare) -> bool;
 
-    /// A page of the table was moved by a collector.
-    fn page_moved(&mut self, to: Ppn, spare: &Spare);
+    /// Moves a page of the table that it owns out of a block that is being collected; the old copy dies.
+    ///
+    /// # Errors
+    /// As [`Mapping::record`].
+    fn move_page<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        origin: Origin,
+        purpose: Purpose,
+    ) -> Result<(), FtlError>;
 
     /// Whether [`Mapping::maintain`] has something to do.
     fn due(&self) -> bool;

@@ -4,7 +4,8 @@
 
 use super::{Mapping, is_page};
 use crate::contract::{FtlError, RamItem, RamReport};
-use crate::engine::core::Context;
+use crate::engine::core::{Context, Origin};
+use crate::flash::Purpose;
 use crate::validity::Validity;
 use alloc::vec::Vec;
 use nand::{Lpn, Nand, Ppn, Spare};
@@ -70,8 +71,15 @@ impl Mapping for RamMap {
         false
     }
 
-    fn page_moved(&mut self, to: Ppn, _: &Spare) {
-        debug_assert!(false, "a table in RAM has no page that could move to {to}");
+    /// It owns no page, so it is never asked.
+    fn move_page<N: Nand, V: Validity>(
+        &mut self,
+        _: &mut Context<'_, N, V>,
+        origin: Origin,
+        _: Purpose,
+    ) -> Result<(), FtlError> {
+        debug_assert!(false, "a table in RAM has no page at {}", origin.ppn);
+        Ok(())
     }
 
     #[inline]

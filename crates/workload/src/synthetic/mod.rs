@@ -26,6 +26,9 @@ pub(crate) struct Room {
     pub(crate) seed: u64,
 }
 
+/// Makes the generator of a checked spec.
+type Build = fn(&Spec, Room) -> Result<Box<dyn Source>, WorkloadError>;
+
 /// A row of the table of workloads.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkloadEntry {
@@ -41,7 +44,7 @@ pub struct WorkloadEntry {
     pub example: &'static str,
     /// Contradictions between its own options.
     pub(crate) check: fn(&Spec) -> Result<(), WorkloadError>,
-    pub(crate) build: fn(&Spec, Room) -> Result<Box<dyn Source>, WorkloadError>,
+    pub(crate) build: Build,
 }
 
 impl WorkloadEntry {

@@ -2,7 +2,7 @@
 //!
 //! 1. The kind is drawn from the profile's mix, the size from the sizes of that kind.
 //! 2. With the kind's sequential share the request starts where the last of its kind ended; otherwise a rank is drawn
-//!    from its popularity. Reads and writes share one scattering of ranks, so pages hot for both are the same pages.
+//!    from its popularity, and a place aligned as in the profile within the slot of that rank. Reads and writes share one scattering of ranks, so pages hot for both are the same pages.
 //! 3. Gaps between arrivals have the profile's mean and coefficient of variation: two-phase hyperexponential with
 //!    balanced means above 1, shifted exponential below.
 
@@ -11,7 +11,7 @@ use crate::error::WorkloadError;
 use crate::param::{Kind, Parameter};
 use crate::permutation::Permutation;
 use crate::pick::{Alias, Chance, Rng};
-use crate::profile::{Arrivals, POPULARITY_PAGE_BYTES, Popularity, Profile, Side};
+use crate::profile::{Arrivals, Popularity, Profile, Side};
 use crate::request::{Op, Request, Source};
 use crate::spec::Spec;
 
@@ -34,8 +34,9 @@ pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
 fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
     let profile = Profile::load(spec.name("name").unwrap_or("financial1"))?;
     let percent = spec.number("footprint").unwrap_or(100.0);
-    let slots = (room.logical_bytes as f64 * (percent / 100.0)) as u64 / POPULARITY_PAGE_BYTES;
-    let limit = slots * POPULARITY_PAGE_BYTES;
+    let slot_bytes = profile.slot_bytes();
+    let slots = (room.logical_bytes as f64 * (percent / 100.0)) as u64 / slot_bytes;
+    let limit = slots * slot_bytes;
     let sides = [&profile.reads, &profile.writes];
     let largest = sides.iter().flat_map(|s| &s.sizes).map(|s| s.bytes).max().unwrap_or(0);
     if largest > limit {
@@ -50,7 +51,7 @@ fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
         None => profile.arrivals,
     };
     let description = format!(
-        "{} ({}; {:.1}% writes of {:.2} KiB, {:.1}% trims, reads of {:.2} KiB; arrivals {}; {slots} slots of 4 KiB, seed {}{})",
+        "{} ({}; {:.1}% writes of {:.2} KiB, {:.1}% trims, reads of {:.2} KiB; arrivals {}; {slots} slots of {slot_bytes} B, seed {}{})",
         spec.full(),
         profile.source,
         profile.write_percent,
@@ -67,7 +68,7 @@ fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
         sides: sides.map(|side| Drawer::new(side, slots)),
         scatter: Permutation::new(slots, &mut Rng::new(room.seed, 3)),
         gaps: arrivals.map(Gaps::new),
-        limit,
+        space: Space { limit, slot_bytes, align_bytes: profile.align_bytes },
         flush,
         writes_since_flush: 0,
         now_ns: 0.0,
@@ -116,6 +117,14 @@ impl Ranks {
     }
 }
 
+/// The part of the device in use.
+#[derive(Clone, Copy)]
+struct Space {
+    limit: u64,
+    slot_bytes: u64,
+    align_bytes: u64,
+}
+
 /// One kind of request.
 struct Drawer {
     bytes: Vec<u64>,
@@ -136,12 +145,14 @@ impl Drawer {
         }
     }
 
-    fn draw(&mut self, rng: &mut Rng, scatter: &Permutation, limit: u64) -> (u64, u64) {
+    fn draw(&mut self, rng: &mut Rng, scatter: &Permutation, space: Space) -> (u64, u64) {
         let bytes = self.bytes[self.sizes.pick(rng.next())];
         let mut offset = self.end;
-        if !self.sequential.hit(rng.next()) || offset + bytes > limit {
-            let start = scatter.apply(self.ranks.draw(rng)) * POPULARITY_PAGE_BYTES;
-            offset = start.min((limit - bytes) / POPULARITY_PAGE_BYTES * POPULARITY_PAGE_BYTES);
+        if !self.sequential.hit(rng.next()) || bytes > space.limit - offset {
+            let slot = scatter.apply(self.ranks.draw(rng));
+            let within = rng.below(space.slot_bytes / space.align_bytes) * space.align_bytes;
+            let last = (space.limit - bytes) / space.align_bytes * space.align_bytes;
+            offset = (slot * space.slot_bytes + within).min(last);
         }
         self.end = offset + bytes;
         (offset, bytes)
@@ -187,7 +198,7 @@ struct Generator {
     sides: [Drawer; 2],
     scatter: Permutation,
     gaps: Option<Gaps>,
-    limit: u64,
+    space: Space,
     flush: u64,
     writes_since_flush: u64,
     now_ns: f64,
@@ -213,7 +224,7 @@ impl Generator {
         };
         self.writes_since_flush += u64::from(op == Op::Write);
         let side = &mut self.sides[usize::from(op != Op::Read)];
-        let (offset, bytes) = side.draw(&mut self.rng, &self.scatter, self.limit);
+        let (offset, bytes) = side.draw(&mut self.rng, &self.scatter, self.space);
         Request { at_ns, op, offset, bytes }
     }
 }

@@ -27,7 +27,7 @@ pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
 fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
     let shape = Shape::new(spec, room)?;
     let stride = spec.size("stride").map_or(1 << 20, |s| s.bytes(room.page_bytes));
-    if stride % shape.align != 0 {
+    if !stride.is_multiple_of(shape.align) {
         return Err(spec.bad("stride", format!("it must be a multiple of align, {} B here", shape.align)));
     }
     let stride = stride / shape.align;

@@ -1,11 +1,11 @@
 //! Where parsed requests gather: devices get numbers, times a common start, order is restored.
 
+use super::names::Names;
 use super::options::OpenOptions;
 use super::{Record, Trace};
 use crate::error::WorkloadError;
 use crate::request::Op;
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 /// Larger trims are split; larger reads and writes are taken for a wrong unit.
 const BYTES_MAX: u64 = 1 << 31;
@@ -33,9 +33,7 @@ pub(super) struct Builder<'a> {
     start_ns: Option<i128>,
     ordered: bool,
     last_ns: i64,
-    devices: Vec<String>,
-    numbers: HashMap<String, u16>,
-    last_device: Option<u16>,
+    devices: Names,
     skipped: u64,
     first_skip: Option<String>,
     empty: u64,
@@ -55,9 +53,7 @@ impl<'a> Builder<'a> {
             start_ns: None,
             ordered: true,
             last_ns: i64::MIN,
-            devices: Vec::new(),
-            numbers: HashMap::new(),
-            last_device: None,
+            devices: Names::default(),
             skipped: 0,
             first_skip: None,
             empty: 0,
@@ -128,21 +124,7 @@ impl<'a> Builder<'a> {
     }
 
     fn device(&mut self, name: &str) -> Result<u16, String> {
-        if let Some(last) = self.last_device.filter(|&n| self.devices[usize::from(n)] == name) {
-            return Ok(last);
-        }
-        let number = match self.numbers.get(name) {
-            Some(number) => *number,
-            None => {
-                let number = u16::try_from(self.devices.len())
-                    .map_err(|_| "more than 65536 devices; filter by device".to_owned())?;
-                self.devices.push(name.to_owned());
-                self.numbers.insert(name.to_owned(), number);
-                number
-            }
-        };
-        self.last_device = Some(number);
-        Ok(number)
+        u16::try_from(self.devices.number(name)).map_err(|_| "more than 65536 devices; filter by device".to_owned())
     }
 
     /// The finished trace.
@@ -160,11 +142,11 @@ impl<'a> Builder<'a> {
                 self.notes.push(format!(
                     "only device {only}: {} requests of {} other devices left out",
                     self.filtered,
-                    self.devices.len() - 1
+                    self.devices.list().len() - 1
                 ));
                 vec![only.clone()]
             }
-            None => self.devices,
+            None => self.devices.list().to_vec(),
         };
         if self.empty > 0 {
             self.notes.push(format!("{} requests of zero bytes left out", self.empty));
@@ -201,10 +183,10 @@ impl<'a> Builder<'a> {
     fn why_empty(&self) -> String {
         match (&self.options.device, self.filtered) {
             (Some(device), 1..) => {
-                let some: Vec<&str> = self.devices.iter().take(20).map(String::as_str).collect();
+                let some: Vec<&str> = self.devices.list().iter().take(20).map(String::as_str).collect();
                 format!(
                     "no request is of device {device}; the file has {} devices: {}",
-                    self.devices.len(),
+                    self.devices.list().len(),
                     some.join(", ")
                 )
             }

@@ -2,8 +2,9 @@
 //!
 //! 1. The mix is counted; flushes are left out.
 //! 2. A kind's requests that start where the last of the kind on their device ended are its sequential share.
-//! 3. The pages where its other requests start are counted and ranked; the curve of their cumulative share is kept at
-//!    a dozen points, with space measured in percent of all pages the trace touches.
+//! 3. The alignment is the largest power of two, up to 64 KiB, that divides 95% of the starts of the other requests.
+//!    The slots (of a page, or the alignment if larger) where they start are counted and ranked; the curve of their
+//!    cumulative share is kept at a dozen points, with space measured in percent of what the trace touches.
 //! 4. The 24 most frequent sizes are kept; the others are merged by power of two into their mean, which keeps the
 //!    mean of the whole.
 //! 5. Rate and coefficient of variation of the gaps are kept.
@@ -13,7 +14,7 @@ use super::info::{Gaps, percent, sequential_percent};
 use super::{Record, Trace};
 use crate::profile::{Arrivals, POPULARITY_PAGE_BYTES, Popularity, Profile, Side, SizeShare};
 use crate::request::Op;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Points of the curve, percent of the pages where requests start.
 const CURVE_POINTS: [f64; 12] = [0.1, 0.3, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 50.0, 70.0, 90.0, 100.0];
@@ -29,8 +30,11 @@ pub fn fit(trace: &Trace) -> Profile {
     let (reads, writes, trims) = (count(Op::Read), count(Op::Write), count(Op::Trim));
     let all = reads + writes + trims;
     let touched = Extents::of(trace, POPULARITY_PAGE_BYTES as u32, |_| true);
-    let write_side = side(trace, Op::Write, &touched);
-    let read_side = side(trace, Op::Read, &touched);
+    let touched_bytes = touched.pages * POPULARITY_PAGE_BYTES;
+    let align_bytes = alignment(trace);
+    let slot_bytes = align_bytes.max(POPULARITY_PAGE_BYTES);
+    let write_side = side(trace, Op::Write, touched_bytes, slot_bytes);
+    let read_side = side(trace, Op::Read, touched_bytes, slot_bytes);
     let arrivals = Gaps::of(trace);
     let other = |own: &Option<Side>, other: &Option<Side>| own.clone().or_else(|| other.clone()).unwrap_or_else(plain);
     Profile {
@@ -43,7 +47,8 @@ pub fn fit(trace: &Trace) -> Profile {
         },
         write_percent: percent(writes, all),
         trim_percent: percent(trims, all),
-        footprint_bytes: touched.pages * POPULARITY_PAGE_BYTES,
+        footprint_bytes: touched_bytes,
+        align_bytes,
         arrivals: (trace.timed && arrivals.per_second > 0.0)
             .then_some(Arrivals { per_second: arrivals.per_second.min(1e9), cv: arrivals.cv.min(1e6) }),
         writes: other(&write_side, &read_side),
@@ -58,13 +63,13 @@ fn plain() -> Side {
     Side { sequential_percent: 0.0, sizes, popularity }
 }
 
-fn side(trace: &Trace, op: Op, touched: &Extents) -> Option<Side> {
+fn side(trace: &Trace, op: Op, touched_bytes: u64, slot_bytes: u64) -> Option<Side> {
     let of_kind = || trace.records.iter().filter(|r| r.op == op);
     of_kind().next()?;
     Some(Side {
         sequential_percent: sequential_percent(trace, op),
         sizes: sizes(of_kind().map(Record::bytes)),
-        popularity: popularity(trace, op, touched),
+        popularity: popularity(trace, op, touched_bytes, slot_bytes),
     })
 }
 
@@ -95,29 +100,49 @@ fn sizes(values: impl Iterator<Item = u64>) -> Vec<SizeShare> {
     by_size.into_iter().map(|(bytes, n)| SizeShare { bytes, percent: percent(n, total) }).collect()
 }
 
-fn popularity(trace: &Trace, op: Op, touched: &Extents) -> Popularity {
-    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+/// Calls `found` for each request of `op` that continues no run.
+fn jumps(trace: &Trace, op: Op, mut found: impl FnMut(&Record)) {
     let mut ends = vec![u64::MAX; trace.devices.len()];
     for record in trace.records.iter().filter(|r| r.op == op) {
         let end = std::mem::replace(&mut ends[record.device()], record.end());
         if end != record.offset {
-            let page = touched.dense_page(record.device, record.offset / POPULARITY_PAGE_BYTES);
-            *counts.entry(page).or_default() += 1;
+            found(record);
         }
     }
+}
+
+fn alignment(trace: &Trace) -> u64 {
+    let mut divided = [0u64; 17];
+    for op in [Op::Read, Op::Write] {
+        jumps(trace, op, |record| {
+            let power = record.offset.trailing_zeros().min(16) as usize;
+            divided[..=power].iter_mut().for_each(|n| *n += 1);
+        });
+    }
+    let enough = divided[0] as f64 * 0.95;
+    let power = divided.iter().rposition(|n| *n as f64 >= enough);
+    if divided[0] == 0 { POPULARITY_PAGE_BYTES } else { 1 << power.unwrap_or(0) }
+}
+
+fn popularity(trace: &Trace, op: Op, touched_bytes: u64, slot_bytes: u64) -> Popularity {
+    let mut counts: HashMap<(usize, u64), u64> = HashMap::new();
+    jumps(trace, op, |record| {
+        *counts.entry((record.device(), record.offset / slot_bytes)).or_default() += 1;
+    });
     let mut counts: Vec<u64> = counts.into_values().collect();
     counts.sort_unstable_by(|a, b| b.cmp(a));
     let total: u64 = counts.iter().sum();
     let (mut space, mut share) = (Vec::new(), Vec::new());
-    let (mut pages, mut sum) = (0usize, 0u64);
+    let (mut slots, mut sum) = (0usize, 0u64);
     for point in CURVE_POINTS {
         let upto = (counts.len() as f64 * point / 100.0).round() as usize;
-        if upto <= pages {
+        if upto <= slots {
             continue;
         }
-        sum += counts[pages..upto].iter().sum::<u64>();
-        pages = upto;
-        space.push(percent(pages as u64, touched.pages));
+        sum += counts[slots..upto].iter().sum::<u64>();
+        slots = upto;
+        // Half-touched slots can add up to more than was touched.
+        space.push(percent(slots as u64 * slot_bytes, touched_bytes).min(100.0));
         share.push(percent(sum, total));
     }
     Popularity::Curve { space, share }

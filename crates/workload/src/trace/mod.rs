@@ -13,8 +13,10 @@ mod footprint;
 mod formats;
 mod info;
 mod input;
+mod names;
 mod open;
 mod options;
+mod record;
 mod replay;
 mod reuse;
 
@@ -25,6 +27,7 @@ pub use formats::{FormatEntry, formats};
 pub use info::{Info, Percentiles, Skew, info};
 pub use open::{Detection, detect, open, read};
 pub use options::{FlagMeaning, OpenOptions, SizeUnit, TimeUnit};
+pub use record::record;
 pub use replay::{Map, Replay, ReplayOptions};
 
 use crate::request::Op;

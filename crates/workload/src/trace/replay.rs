@@ -67,7 +67,10 @@ impl Replay {
         let mapping = Mapping::new(trace, options.map, logical_bytes, page_bytes)?;
         let mut requests = Vec::with_capacity(trace.records.len());
         for record in &trace.records {
-            let at_ns = (record.at_ns as f64 * options.time_scale) as u64;
+            let at_ns = match options.time_scale {
+                1.0 => record.at_ns,
+                scale => (record.at_ns as f64 * scale) as u64,
+            };
             let (op, bytes) = (record.op, record.bytes());
             let offset = if op == Op::Flush { 0 } else { mapping.place(record)? };
             requests.push(Request { at_ns, op, offset, bytes });

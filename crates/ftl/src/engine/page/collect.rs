@@ -7,7 +7,9 @@
 //!    or the store says whether it still holds them. Moving a page can synchronise a translation
 //!    page, which reports dead pages, also of this very victim; the list is not affected (GeckoFTL's paper is silent on
 //!    this).
-//! 4. Each live page is copied to the next page of a stream and its new place recorded.
+//! 4. Each live page is copied to the next page of a stream and its new place recorded. A store that outlives power
+//!    loss is told that the old copy is dead: if power goes before the block is erased, nothing else would say so once
+//!    the new place is on flash.
 //! 5. The block is erased, then the validity store is told.
 //!
 //! Power loss before step 5 leaves two copies of a page, of which the one with the larger sequence
@@ -113,12 +115,12 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             let origin = self.live[index];
             if kind == PageKind::User {
                 self.move_host_page(purpose, origin)?;
+            } else if kind == PageKind::Translation {
+                let (mut ctx, mapping) = self.parts();
+                mapping.move_page(&mut ctx, origin, purpose)?;
             } else {
                 let (to, spare) = self.core.move_metadata_page(purpose, origin)?;
-                match kind {
-                    PageKind::Translation => self.mapping.page_moved(to, &spare),
-                    _ => self.validity.moved(origin.ppn, to, &spare),
-                }
+                self.validity.moved(origin.ppn, to, &spare);
                 self.core.space.page_died(origin.ppn);
             }
         }
@@ -173,13 +175,21 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             Err(FtlError::Nand(NandError::Uncorrectable { ppn })) if ppn == origin.ppn => LOST,
             Err(error) => return Err(error),
         };
+        self.report_erased()?;
+        let (mut ctx, mapping) = self.parts();
+        mapping.moved(&mut ctx, lpn, origin.ppn, to)?;
+        if V::BUFFERED {
+            return ctx.page_died(origin.ppn);
+        }
         self.core.space.page_died(origin.ppn);
-        let mut ctx = Context { core: &mut self.core, validity: &mut self.validity };
-        self.mapping.moved(&mut ctx, lpn, origin.ppn, to)
+        Ok(())
     }
 
     /// Erases a block that was emptied, or retires it.
     fn release(&mut self, block: BlockId, erase_count: u32) -> Result<(), FtlError> {
+        if V::BUFFERED && self.core.pins.holds(block, self.validity.flushes()) {
+            self.validity.flush(&mut self.core)?;
+        }
         let Core { flash, space, .. } = &mut self.core;
         let kind = space.kind(block);
         let erased = if space.has_failed(block) {

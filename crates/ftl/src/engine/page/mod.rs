@@ -26,7 +26,10 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use nand::{BlockId, Geometry, Lpn, Nand, NandError, Payload, Ppn};
+use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Payload, Ppn};
+
+/// Blocks that may be opened between two reports to the validity store without growing the list of them.
+const NEWLY_ERASED: usize = 64;
 
 /// What makes one page-mapped FTL differ from another, beside its parts.
 #[derive(Clone, Copy, Debug)]
@@ -162,7 +165,13 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         space.reserve_free(idle_blocks as usize + 2);
         let pins = if V::BUFFERED { metadata + reserve } else { 0 };
         Self {
-            core: Core { flash, space, seq: 1, pins: Pins::with_capacity(pins) },
+            core: Core {
+                flash,
+                space,
+                seq: 1,
+                pins: Pins::with_capacity(pins),
+                newly_erased: Vec::with_capacity(NEWLY_ERASED),
+            },
             mapping,
             validity,
             placement: plan.placement,
@@ -188,6 +197,15 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         } else {
             Err(FtlError::OutOfRange { lpn, count, logical_pages })
         }
+    }
+
+    /// Tells the validity store of blocks that were erased when they were opened, before a page in them can die.
+    #[inline]
+    fn report_erased(&mut self) -> Result<(), FtlError> {
+        while let Some(block) = self.core.newly_erased.pop() {
+            self.validity.erased(&mut self.core, block)?;
+        }
+        Ok(())
     }
 
     /// Does what is owed before the mapping may change.
@@ -218,8 +236,12 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
         let (mut ctx, mapping) = self.parts();
         let ppn = mapping.lookup(&mut ctx, lpn)?;
         if is_page(ppn) {
-            self.core.flash.read(Purpose::Host, ppn, out)?;
-            return Ok(());
+            let spare = self.core.flash.read(Purpose::Host, ppn, out)?;
+            if spare.tag == lpn.0 && spare.kind == PageKind::User {
+                return Ok(());
+            }
+            let reason = "the mapping leads to a page of something else";
+            return Err(FtlError::Damaged { structure: "mapping entry", ppn, reason });
         }
         out.clear();
         if ppn == LOST { Err(FtlError::Lost { lpn }) } else { Ok(()) }
@@ -231,20 +253,20 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
         self.prepare()?;
         let stream = self.placement.host(lpn);
         let ppn = self.core.program(stream, lpn, data)?;
+        self.report_erased()?;
         let (mut ctx, mapping) = self.parts();
         mapping.record(&mut ctx, lpn, ppn)
     }
 
     fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
         self.check_range(lpn, count)?;
-        for lpn in lpn.0..lpn.0 + count {
+        let (mut next, end) = (lpn.0, lpn.0 + count);
+        while next < end {
             self.prepare()?;
             let (mut ctx, mapping) = self.parts();
-            if mapping.lookup(&mut ctx, Lpn(lpn))?.is_some() {
-                mapping.record(&mut ctx, Lpn(lpn), Ppn::NONE)?;
-            }
+            next += mapping.forget(&mut ctx, Lpn(next), end - next)?;
         }
-        Ok(())
+        self.report_erased()
     }
 
     /// Nothing to do: a completed write is on flash with a spare area that says what it is.

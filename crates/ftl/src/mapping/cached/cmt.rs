@@ -26,15 +26,21 @@ struct Entry {
     dirty_next: u32,
     dirty_prev: u32,
     flags: u8,
+    /// The epoch of the last update.
+    epoch: u8,
 }
 
 /// The cached mapping table.
 #[derive(Debug)]
 pub(super) struct Cmt {
     entries: Vec<Entry>,
-    /// Entries that may be cached; two more places follow for checkpoint symbols.
+    /// Entries that may be cached; there is one place more, so that an entry can come before another leaves.
     capacity: u32,
     used: u32,
+    /// The place that is free once all have been used.
+    vacant: u32,
+    /// Stamped on every update; advanced by checkpoints.
+    epoch: u8,
     buckets: Vec<u32>,
     bucket_shift: u32,
     newest: u32,
@@ -56,12 +62,15 @@ impl Cmt {
             dirty_next: NONE,
             dirty_prev: NONE,
             flags: 0,
+            epoch: 0,
         };
         let buckets = (capacity as usize * 2).next_power_of_two();
         Self {
-            entries: alloc::vec![blank; capacity as usize + 2],
+            entries: alloc::vec![blank; capacity as usize + 1],
             capacity,
             used: 0,
+            vacant: NONE,
+            epoch: 0,
             buckets: alloc::vec![NONE; buckets],
             bucket_shift: 32 - buckets.trailing_zeros(),
             newest: NONE,
@@ -147,6 +156,7 @@ impl Cmt {
         let at = slot.0;
         let entry = &mut self.entries[at as usize];
         let was = entry.flags;
+        entry.epoch = self.epoch;
         entry.flags |= DIRTY | if uip { UIP } else { 0 };
         if was & DIRTY != 0 {
             return;
@@ -211,12 +221,13 @@ impl Cmt {
         }
     }
 
-    /// The least recently used place, which may hold a checkpoint symbol.
+    /// The least recently used entry.
+    #[inline]
     pub(super) fn oldest(&self) -> Option<Slot> {
         (self.oldest != NONE).then_some(Slot(self.oldest))
     }
 
-    /// The place used next after this one.
+    /// The entry used next after this one.
     pub(super) fn newer(&self, slot: Slot) -> Option<Slot> {
         let at = self.entries[slot.0 as usize].newer;
         (at != NONE).then_some(Slot(at))
@@ -224,25 +235,19 @@ impl Cmt {
 
     /// Whether an entry has to leave before another can come.
     #[inline]
-    pub(super) fn is_full(&self) -> bool {
-        self.used == self.capacity
+    pub(super) fn is_overfull(&self) -> bool {
+        self.used > self.capacity && self.vacant == NONE
     }
 
-    /// Caches a clean entry that is not there, in a place never used or in `reuse`, whose entry leaves and must be clean.
+    /// Caches a clean entry that is not there. The cache must not be overfull.
     #[inline]
-    pub(super) fn insert(&mut self, lpn: Lpn, ppn: Ppn, reuse: Option<Slot>) -> Slot {
-        let at = match reuse {
-            Some(slot) => {
-                debug_assert!(!self.is_dirty(slot), "{} leaves the cache dirty", self.lpn(slot));
-                self.unhash(slot.0);
-                self.unlink(slot.0);
-                slot.0
-            }
-            None => {
-                debug_assert!(!self.is_full(), "the cache is full");
-                self.used += 1;
-                self.used - 1
-            }
+    pub(super) fn insert(&mut self, lpn: Lpn, ppn: Ppn) -> Slot {
+        debug_assert!(!self.is_overfull() && self.find(lpn).is_none(), "{lpn} cannot be cached");
+        let at = if self.used <= self.capacity {
+            self.used += 1;
+            self.used - 1
+        } else {
+            core::mem::replace(&mut self.vacant, NONE)
         };
         let bucket = self.bucket(lpn);
         let chain = core::mem::replace(&mut self.buckets[bucket], at);
@@ -250,6 +255,29 @@ impl Cmt {
         (entry.lpn, entry.ppn, entry.chain, entry.flags) = (lpn, ppn, chain, 0);
         self.push_newest(at);
         Slot(at)
+    }
+
+    /// Takes a clean entry out of the cache.
+    #[inline]
+    pub(super) fn remove(&mut self, slot: Slot) {
+        debug_assert!(!self.is_dirty(slot), "{} leaves the cache dirty", self.lpn(slot));
+        debug_assert!(self.is_overfull(), "{} leaves a cache that is not full", self.lpn(slot));
+        self.unhash(slot.0);
+        self.unlink(slot.0);
+        self.entries[slot.0 as usize].lpn = Lpn::NONE;
+        self.vacant = slot.0;
+    }
+
+    /// Begins a new epoch of updates.
+    pub(super) fn advance_epoch(&mut self) {
+        self.epoch = self.epoch.wrapping_add(1);
+    }
+
+    /// The first dirty entry, in the order of places from `from` on, that was not updated in this epoch or the one before.
+    pub(super) fn next_stale(&self, from: u32) -> Option<Slot> {
+        let stale = |entry: &Entry| entry.flags & DIRTY != 0 && self.epoch.wrapping_sub(entry.epoch) >= 2;
+        let rest = self.entries.get(from as usize..self.used as usize)?;
+        rest.iter().position(stale).map(|at| Slot(from + at as u32))
     }
 
     #[inline]
@@ -265,23 +293,5 @@ impl Cmt {
             link = self.entries[link as usize].chain;
         }
         self.entries[link as usize].chain = chain;
-    }
-
-    /// Whether a place holds a checkpoint symbol instead of an entry.
-    #[inline]
-    pub(super) fn is_symbol(&self, slot: Slot) -> bool {
-        slot.0 >= self.capacity
-    }
-
-    /// Puts one of the two checkpoint symbols (`which` is 0 or 1) in front as the most recently used.
-    pub(super) fn push_symbol(&mut self, which: u32) -> Slot {
-        self.push_newest(self.capacity + which);
-        Slot(self.capacity + which)
-    }
-
-    /// Takes a checkpoint symbol out of the order.
-    pub(super) fn remove_symbol(&mut self, slot: Slot) {
-        debug_assert!(self.is_symbol(slot), "{slot:?} is an entry");
-        self.unlink(slot.0);
     }
 }

@@ -7,20 +7,26 @@
 //!    translation page first and reports the old copy at once. If `LAZY` (GeckoFTL, section 4.1) the entry gets the UIP flag:
 //!    its before-image is reported when the entry is synchronised.
 //! 4. When the cache is full its least recently used entry leaves. If it is dirty, its translation
-//!    page is synchronised: read, brought up to date with *every* dirty entry of it, and programmed.
-//! 5. With [`CachedOptions::checkpoints`], after every C insertions and updates a symbol enters the LRU order and
-//!    every dirty entry older than the symbol before it is synchronised (GeckoFTL, section 4.3). So no
-//!    page written before the last checkpoint but one has an entry that is only in RAM.
+//!    page is synchronised: read, brought up to date with *every* dirty entry of it, and programmed. The entry
+//!    that comes is in the cache before the other leaves: so a translation page speaks for every page of host data
+//!    programmed before it, and recovery can tell by sequence numbers which entries were only in RAM.
+//! 5. With [`CachedOptions::checkpoints`], after every C insertions and updates every dirty entry that was last updated
+//!    before the checkpoint before is synchronised (GeckoFTL, section 4.3). The paper finds those by a symbol in the LRU
+//!    order; a read would move a dirty entry past it, so entries carry the epoch of their last update instead.
+//! 6. Every translation page says in its spare area from which sequence number on pages of host data may have entries that are
+//!    only in RAM: how far back recovery has to look.
+//! 7. A trim changes the translation page at once. Its entry could not be found after power loss, and the
+//!    page it forgets may be erased and hold other data by then.
 
 mod cmt;
 
 use super::{Mapping, is_page};
 use crate::contract::{FtlError, RamItem, RamReport};
-use crate::engine::core::Context;
+use crate::engine::core::{Context, Origin};
 use crate::flash::Purpose;
 use crate::validity::Validity;
 use alloc::vec::Vec;
-use cmt::{Cmt, Slot};
+use cmt::Cmt;
 use nand::{Lpn, Nand, PageKind, Ppn, Spare};
 
 /// Bytes of a mapping entry in flash.
@@ -38,16 +44,24 @@ pub struct CachedOptions {
     pub checkpoints: bool,
 }
 
+/// Logical pages that one step of a trim forgets at most, because each can be reported to the validity store.
+const TRIM_STEP: u32 = 256;
+
+/// A translation page's auxiliary field is a sequence number without its lowest bits.
+const BOUND_SHIFT: u32 = 9;
+
 /// Where the checkpoints stand.
 #[derive(Debug)]
 struct Checkpoints {
     enabled: bool,
     /// Insertions and updates since the last checkpoint began.
     updates: u32,
-    /// The symbol of the last checkpoint, if it is still in the cache.
-    last: Option<Slot>,
-    /// The symbol of the checkpoint in progress.
-    current: Option<Slot>,
+    /// The place in the cache that the checkpoint in progress has come to.
+    cursor: Option<u32>,
+    /// Sequence number when the last checkpoint began, and when the one before did.
+    began: [u64; 2],
+    /// No page of host data with a smaller sequence number has an entry that is only in RAM.
+    bound: u64,
 }
 
 /// A translation table in flash behind a cache. `LAZY`: superseded pages are reported when their entry is synchronised.
@@ -75,7 +89,13 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         Self {
             gmd: alloc::vec![Ppn::NONE; pages as usize],
             cmt: Cmt::new(options.cache_entries.max(2), pages, entries_per_page),
-            checkpoints: Checkpoints { enabled: options.checkpoints, updates: 0, last: None, current: None },
+            checkpoints: Checkpoints {
+                enabled: options.checkpoints,
+                updates: 0,
+                cursor: None,
+                began: [0; 2],
+                bound: 0,
+            },
             entries_per_page,
             logical_pages,
             buffer: alloc::vec![0; page_bytes as usize],
@@ -107,63 +127,71 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         page: u32,
         purpose: Purpose,
     ) -> Result<(), FtlError> {
-        let old = self.gmd[page as usize];
-        if old.is_some() {
-            ctx.core.flash.read_meta(purpose, old, &mut self.buffer)?;
-        } else {
-            self.buffer.fill(0xFF);
-        }
+        self.load_page(ctx, page, purpose)?;
+        self.absorb(ctx, page)?;
+        self.replace_page(ctx, page, purpose)
+    }
+
+    /// Brings the translation page in the buffer up to date with every dirty entry of it.
+    fn absorb<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, page: u32) -> Result<(), FtlError> {
         while let Some(slot) = self.cmt.first_dirty(page) {
             let index = (self.cmt.lpn(slot).0 % self.entries_per_page) as usize;
             let before = entry_at(&self.buffer, index);
             let uip = self.cmt.is_uip(slot);
             self.cmt.mark_clean(slot);
-            let entry = self.cmt.ppn(slot).0.to_le_bytes();
-            self.buffer[index * ENTRY_BYTES..][..ENTRY_BYTES].copy_from_slice(&entry);
+            self.set_entry(index, self.cmt.ppn(slot));
             if uip && is_page(before) {
                 ctx.page_died(before)?;
             }
         }
-        let new = ctx.core.program_metadata(purpose, PageKind::Translation, page, 0, &self.buffer)?;
-        self.gmd[page as usize] = new;
+        Ok(())
+    }
+
+    /// Programs the buffer as the newest version of a translation page.
+    fn replace_page<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        page: u32,
+        purpose: Purpose,
+    ) -> Result<(), FtlError> {
+        let bound = (self.checkpoints.bound >> BOUND_SHIFT) as u32;
+        let new = ctx.core.program_metadata(purpose, PageKind::Translation, page, bound, &self.buffer)?;
+        let old = core::mem::replace(&mut self.gmd[page as usize], new);
         if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
     }
 
-    /// Caches an entry that is not there, clean; whatever leaves is synchronised first.
-    fn admit<N: Nand, V: Validity>(
+    /// Reads a translation page into the buffer; a page never written says that nothing is mapped.
+    fn load_page<N: Nand, V>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        ppn: Ppn,
-    ) -> Result<Slot, FtlError> {
-        let mut leaving = None;
-        if self.cmt.is_full() {
-            while let Some(slot) = self.cmt.oldest() {
-                if !self.cmt.is_symbol(slot) {
-                    leaving = Some(slot);
-                    break;
-                }
-                self.drop_symbol(slot);
-            }
+        page: u32,
+        purpose: Purpose,
+    ) -> Result<(), FtlError> {
+        let at = self.gmd[page as usize];
+        if at.is_some() {
+            ctx.core.flash.read_meta(purpose, at, &mut self.buffer)?;
+        } else {
+            self.buffer.fill(0xFF);
         }
-        if let Some(slot) = leaving
-            && self.cmt.is_dirty(slot)
-        {
-            let page = self.cmt.translation_page(self.cmt.lpn(slot));
-            self.synchronise(ctx, page, Purpose::Translation)?;
-        }
-        Ok(self.cmt.insert(lpn, ppn, leaving))
+        Ok(())
     }
 
-    /// A symbol reached the end of the order: every entry is younger than that checkpoint.
-    fn drop_symbol(&mut self, slot: Slot) {
-        self.cmt.remove_symbol(slot);
-        let marks = &mut self.checkpoints;
-        for symbol in [&mut marks.last, &mut marks.current] {
-            if *symbol == Some(slot) {
-                *symbol = None;
+    fn set_entry(&mut self, index: usize, ppn: Ppn) {
+        self.buffer[index * ENTRY_BYTES..][..ENTRY_BYTES].copy_from_slice(&ppn.0.to_le_bytes());
+    }
+
+    /// Lets entries leave until the cache is not overfull; dirty ones are synchronised first.
+    fn shrink<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
+        while self.cmt.is_overfull()
+            && let Some(slot) = self.cmt.oldest()
+        {
+            if self.cmt.is_dirty(slot) {
+                let page = self.cmt.translation_page(self.cmt.lpn(slot));
+                self.synchronise(ctx, page, Purpose::Translation)?;
             }
+            self.cmt.remove(slot);
         }
+        Ok(())
     }
 
     #[inline]
@@ -174,31 +202,6 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     /// Translation pages that one step of a checkpoint synchronises.
     fn checkpoint_step(&self) -> u32 {
         CHECKPOINT_STEP.min(self.gmd.len() as u32)
-    }
-
-    /// Begins a checkpoint: its symbol enters the order.
-    fn begin_checkpoint(&mut self) -> Slot {
-        self.checkpoints.updates = 0;
-        let which = u32::from(self.checkpoints.last == Some(Slot(self.cmt.capacity())));
-        let symbol = self.cmt.push_symbol(which);
-        self.checkpoints.current = Some(symbol);
-        symbol
-    }
-
-    /// The oldest dirty entry that is older than the symbol of the last checkpoint.
-    fn stale_entry(&self) -> Option<Slot> {
-        let last = self.checkpoints.last?;
-        let mut at = self.cmt.oldest();
-        while let Some(slot) = at {
-            if slot == last {
-                return None;
-            }
-            if !self.cmt.is_symbol(slot) && self.cmt.is_dirty(slot) {
-                return Some(slot);
-            }
-            at = self.cmt.newer(slot);
-        }
-        None
     }
 }
 
@@ -212,7 +215,8 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         }
         let ppn = self.fetch(ctx, lpn)?;
         if ppn.is_some() {
-            self.admit(ctx, lpn, ppn)?;
+            self.cmt.insert(lpn, ppn);
+            self.shrink(ctx)?;
         }
         Ok(ppn)
     }
@@ -231,16 +235,14 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             self.cmt.touch(slot);
             return if is_page(old) { ctx.page_died(old) } else { Ok(()) };
         }
-        if LAZY {
-            let slot = self.admit(ctx, lpn, ppn)?;
-            let in_flash = self.gmd[self.cmt.translation_page(lpn) as usize].is_some();
-            self.cmt.mark_dirty(slot, in_flash);
-            return Ok(());
+        let in_flash = self.gmd[self.cmt.translation_page(lpn) as usize].is_some();
+        let old = if LAZY { Ppn::NONE } else { self.fetch(ctx, lpn)? };
+        let slot = self.cmt.insert(lpn, ppn);
+        self.cmt.mark_dirty(slot, LAZY && in_flash);
+        if is_page(old) {
+            ctx.page_died(old)?;
         }
-        let old = self.fetch(ctx, lpn)?;
-        let slot = self.admit(ctx, lpn, ppn)?;
-        self.cmt.mark_dirty(slot, false);
-        if is_page(old) { ctx.page_died(old) } else { Ok(()) }
+        self.shrink(ctx)
     }
 
     /// A migration is treated like a write, but its before-image goes with its block: an entry that was not cached gets
@@ -260,9 +262,63 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
                 self.cmt.touch(slot);
                 slot
             }
-            None => self.admit(ctx, lpn, to)?,
+            None => self.cmt.insert(lpn, to),
         };
         self.cmt.mark_dirty(slot, false);
+        self.shrink(ctx)
+    }
+
+    fn forget<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        lpn: Lpn,
+        count: u32,
+    ) -> Result<u32, FtlError> {
+        let page = self.cmt.translation_page(lpn);
+        let first = lpn.0 % self.entries_per_page;
+        let count = count.min(self.entries_per_page - first).min(TRIM_STEP);
+        self.load_page(ctx, page, Purpose::Translation)?;
+        let mut changed = false;
+        for index in first..first + count {
+            let lpn = Lpn(page * self.entries_per_page + index);
+            let before = entry_at(&self.buffer, index as usize);
+            let cached = self.cmt.find(lpn);
+            let now = cached.map_or(before, |slot| self.cmt.ppn(slot));
+            let uip = cached.is_some_and(|slot| self.cmt.is_uip(slot));
+            if let Some(slot) = cached {
+                self.cmt.set_ppn(slot, Ppn::NONE);
+                if self.cmt.is_dirty(slot) {
+                    self.cmt.mark_clean(slot);
+                }
+            }
+            for dead in [now, if uip { before } else { Ppn::NONE }] {
+                if is_page(dead) {
+                    ctx.page_died(dead)?;
+                }
+            }
+            changed |= before.is_some() || now.is_some();
+            self.set_entry(index as usize, Ppn::NONE);
+        }
+        if changed {
+            self.absorb(ctx, page)?;
+            self.replace_page(ctx, page, Purpose::Translation)?;
+        }
+        Ok(count)
+    }
+
+    fn move_page<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        origin: Origin,
+        purpose: Purpose,
+    ) -> Result<(), FtlError> {
+        if LAZY {
+            // A plain copy would carry a sequence number that claims more than its contents say.
+            return self.synchronise(ctx, origin.spare.tag, purpose);
+        }
+        let (to, spare) = ctx.core.move_metadata_page(purpose, origin)?;
+        self.gmd[spare.tag as usize] = to;
+        ctx.core.space.page_died(origin.ppn);
         Ok(())
     }
 
@@ -280,39 +336,40 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         spare.kind == PageKind::Translation && self.gmd.get(spare.tag as usize) == Some(&ppn)
     }
 
-    fn page_moved(&mut self, to: Ppn, spare: &Spare) {
-        self.gmd[spare.tag as usize] = to;
-    }
-
     #[inline]
     fn due(&self) -> bool {
         self.checkpoints.enabled
-            && (self.checkpoints.updates >= self.cmt.capacity() || self.checkpoints.current.is_some())
+            && (self.checkpoints.updates >= self.cmt.capacity() || self.checkpoints.cursor.is_some())
     }
 
     fn maintain<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
-        let current = match self.checkpoints.current {
-            Some(symbol) => symbol,
-            None => self.begin_checkpoint(),
+        let mut cursor = match self.checkpoints.cursor {
+            Some(cursor) => cursor,
+            None => {
+                self.cmt.advance_epoch();
+                self.checkpoints.updates = 0;
+                self.checkpoints.began = [ctx.core.seq, self.checkpoints.began[0]];
+                0
+            }
         };
         for _ in 0..self.checkpoint_step() {
-            let Some(slot) = self.stale_entry() else {
-                if let Some(last) = self.checkpoints.last.replace(current) {
-                    self.cmt.remove_symbol(last);
-                }
-                self.checkpoints.current = None;
+            let Some(slot) = self.cmt.next_stale(cursor) else {
+                self.checkpoints.cursor = None;
+                self.checkpoints.bound = self.checkpoints.bound.max(self.checkpoints.began[1]);
                 return Ok(());
             };
+            cursor = slot.0;
             let page = self.cmt.translation_page(self.cmt.lpn(slot));
             self.synchronise(ctx, page, Purpose::Checkpoint)?;
         }
+        self.checkpoints.cursor = Some(cursor);
         Ok(())
     }
 
     fn reveal<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<bool, FtlError> {
         let mut at = self.cmt.oldest();
         while let Some(slot) = at {
-            if !self.cmt.is_symbol(slot) && self.cmt.is_uip(slot) {
+            if self.cmt.is_uip(slot) {
                 let page = self.cmt.translation_page(self.cmt.lpn(slot));
                 self.synchronise(ctx, page, Purpose::Translation)?;
                 return Ok(true);

@@ -3,7 +3,7 @@
 //! Entries lie in the order of their arrival; an open-addressing table with linear probing, at most
 //! half full, finds them. They are sorted once, when the buffer is flushed.
 
-use super::shape::Shape;
+use super::shape::{SLACK_BYTES, Shape};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -35,7 +35,7 @@ impl Buffer {
         let slots = (2 * entries).next_power_of_two();
         Self {
             keys: vec![0; entries].into_boxed_slice(),
-            bitmaps: vec![0; entries * shape.bitmap_bytes].into_boxed_slice(),
+            bitmaps: vec![0; entries * shape.bitmap_bytes + SLACK_BYTES].into_boxed_slice(),
             bitmap_bytes: shape.bitmap_bytes,
             len: 0,
             slots: vec![0; slots].into_boxed_slice(),
@@ -107,10 +107,16 @@ impl Buffer {
         Ok(())
     }
 
-    /// An entry's erase flag and bitmap.
-    pub fn get(&self, id: u32) -> Option<(bool, &[u8])> {
+    /// An entry's erase flag, and where its bitmap begins in [`Buffer::bitmaps`].
+    pub fn get(&self, id: u32) -> Option<(bool, usize)> {
         let index = self.find(id).ok()?;
-        Some((self.keys[index] & 1 != 0, self.bitmap(index)))
+        Some((self.keys[index] & 1 != 0, index * self.bitmap_bytes))
+    }
+
+    /// The bytes that hold the bitmaps.
+    #[inline]
+    pub fn bitmaps(&self) -> &[u8] {
+        &self.bitmaps
     }
 
     fn bitmap(&self, index: usize) -> &[u8] {
@@ -134,11 +140,11 @@ impl Buffer {
         self.order.len()
     }
 
-    /// The key and bitmap of an entry by its rank; `None` beyond the last.
+    /// The key of an entry by its rank, and where its bitmap begins; `None` beyond the last.
     #[inline]
-    pub fn sorted(&self, rank: usize) -> Option<(u32, &[u8])> {
+    pub fn sorted(&self, rank: usize) -> Option<(u32, usize)> {
         let entry = *self.order.get(rank)?;
-        Some(((entry >> 32) as u32, self.bitmap(entry as u32 as usize)))
+        Some(((entry >> 32) as u32, entry as u32 as usize * self.bitmap_bytes))
     }
 
     /// Forgets every entry.
@@ -174,8 +180,9 @@ mod tests {
         buffer.erased(&shape, BlockId(5)).unwrap();
         buffer.invalidate(&shape, Ppn(5 * 128 + 34)).unwrap();
         let first = shape.first_id(BlockId(5));
-        assert_eq!(buffer.get(first), Some((true, &[0; 4][..])));
-        assert_eq!(buffer.get(first + 1), Some((false, &[4, 0, 0, 0][..])));
+        let entry = |id| buffer.get(id).map(|(flag, at)| (flag, shape.bitmap_word(buffer.bitmaps(), at, 0)));
+        assert_eq!(entry(first), Some((true, 0)));
+        assert_eq!(entry(first + 1), Some((false, 1 << 2)));
         assert_eq!(buffer.get(first + 2), None);
         buffer.sort();
         assert_eq!(buffer.sorted_len(), 2, "the blank part 3 is left out");

@@ -5,7 +5,7 @@
 //! capacity is the store's footprint; it never grows.
 
 use super::format::{self, PageName};
-use super::shape::Shape;
+use super::shape::{SLACK_BYTES, Shape};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::validity::MetaStore;
@@ -74,7 +74,7 @@ impl Directory {
         &self.entries[run.start as usize..][..run.pages as usize]
     }
 
-    /// Reads a page of a live run by its index here.
+    /// Reads a page of a live run by its index here, into a buffer with [`SLACK_BYTES`] more.
     ///
     /// # Errors
     /// Those of the device; [`FtlError::Damaged`] if another page is found.
@@ -87,7 +87,8 @@ impl Directory {
         page: &mut [u8],
     ) -> Result<(), FtlError> {
         let ppn = self.entries[index].ppn;
-        store.fetch(purpose, ppn, page)?;
+        let end = page.len() - SLACK_BYTES;
+        store.fetch(purpose, ppn, &mut page[..end])?;
         let index = index as u32 - run.start;
         let name = PageName { run: run.number, index, last: index + 1 == run.all_pages };
         if format::is_named(page, name) {

@@ -3,9 +3,13 @@
 //! 1. The buffer counts as the youngest run, of level 0. A run takes part if what has been gathered so far would land in its level
 //!    or above; its entries are added, and the next older run is tried.
 //! 2. If the runs younger than the oldest would hold more than a full run, all take part.
-//! 3. Merging many ways does this in one merge. Merging two ways merges the buffer with the youngest run at
-//!    most, then the two youngest runs as long as 1 or 2 ask for it.
-//! 4. A cascade of two-way merges that power loss cut short is taken up by the next flush.
+//! 3. Merging many ways does this in one merge. Merging two ways first merges the buffer with the youngest run, then
+//!    always the two youngest runs, until the same runs have become one.
+//! 4. A cascade of two-way merges that power loss cut short can leave a run of a level that an older one has. The next
+//!    flush takes both in.
+//!
+//! What would land where is foreseen from entries, not counted after the merge: otherwise a run that
+//! collisions keep just short of the next level is rewritten for ever and never promoted.
 //!
 //! Every merge has the youngest run or the buffer in it, so the run written last is always the youngest.
 
@@ -29,12 +33,13 @@ impl Gecko {
     pub(super) fn flush_buffer<S: MetaStore>(&mut self, store: &mut S) -> Result<(), FtlError> {
         let flush_seq = store.next_seq();
         self.buffer.sort();
-        let ways = if self.shape.multi_way { self.participants() } else { self.participants().min(1) };
-        self.merge_youngest(store, ways, Some(flush_seq))?;
+        let participants = self.participants();
+        let at_once = if self.shape.multi_way { participants } else { participants.min(1) };
+        self.merge_youngest(store, at_once, Some(flush_seq))?;
         self.buffer.clear();
         self.flushes += 1;
         self.flush_seq = flush_seq;
-        while self.directory.unsettled(&self.shape) > 0 || self.directory.young_pages() > self.shape.full_run_pages {
+        for _ in at_once..participants {
             self.merge_youngest(store, 2, None)?;
         }
         Ok(())

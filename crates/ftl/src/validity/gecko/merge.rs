@@ -13,8 +13,8 @@
 
 use super::buffer::Buffer;
 use super::directory::{Directory, Run};
-use super::format::{self, HEADER_BYTES};
-use super::shape::Shape;
+use super::format::{self, HEADER_BYTES, WORD_BYTES};
+use super::shape::{SLACK_BYTES, Shape};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::validity::MetaStore;
@@ -22,8 +22,16 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// The key at which an exhausted input stands.
-const EXHAUSTED: u32 = u32::MAX;
+/// Where an input stands: sub-entry number × 2^32 + way × 2 + erase flag. The order of these is the
+/// order in which entries are taken: by sub-entry, and of one sub-entry the youngest input's first.
+type Head = u64;
+
+/// The head of an input that has no more.
+const EXHAUSTED: Head = Head::MAX;
+
+fn head(key: u32, way: usize) -> Head {
+    Head::from(key >> 1) << 32 | (way as Head) << 1 | Head::from(key & 1)
+}
 
 /// Takes the entries of a merge in ascending order.
 pub(super) trait Sink<S> {
@@ -31,7 +39,7 @@ pub(super) trait Sink<S> {
     ///
     /// # Errors
     /// Those of the device; the merge ends.
-    fn entry(&mut self, store: &mut S, directory: &mut Directory, key: u32, bitmap: &[u8]) -> Result<(), FtlError>;
+    fn entry(&mut self, store: &mut S, directory: &mut Directory, key: u32, bitmap: &[u64]) -> Result<(), FtlError>;
 }
 
 /// What a merge reads.
@@ -62,12 +70,12 @@ struct Input {
 #[derive(Clone, Debug)]
 pub(super) struct Merger {
     inputs: Vec<Input>,
-    /// The key at which each input stands: the buffer, then `inputs`.
-    heads: Vec<u32>,
+    /// Where the inputs stand, ascending. Way 0 is the buffer, way i is `inputs[i - 1]`.
+    heads: Vec<Head>,
     /// The rank at which the buffer stands.
     rank: usize,
     /// The bitmap of the result under way.
-    result: Box<[u8]>,
+    result: Box<[u64]>,
 }
 
 const NO_RUN: Run =
@@ -76,12 +84,12 @@ const NO_RUN: Run =
 impl Merger {
     /// Room to merge so many runs and the buffer.
     pub fn new(shape: &Shape, runs: usize) -> Self {
-        let page = vec![0; shape.device_page_bytes].into_boxed_slice();
+        let page = vec![0; shape.device_page_bytes + SLACK_BYTES].into_boxed_slice();
         Self {
             inputs: vec![Input { page, run: NO_RUN, index: 0, at: 0, end: 0 }; runs],
             heads: Vec::with_capacity(runs + 1),
             rank: 0,
-            result: vec![0; shape.bitmap_bytes].into_boxed_slice(),
+            result: vec![0; shape.bitmap_words].into_boxed_slice(),
         }
     }
 
@@ -90,15 +98,15 @@ impl Merger {
         self.inputs.len()
     }
 
-    /// A page's worth of RAM that is free between merges.
-    pub fn scratch(&mut self) -> &mut [u8] {
+    /// A page buffer that is free between merges.
+    pub fn scratch_page(&mut self) -> &mut [u8] {
         &mut self.inputs[0].page
     }
 
     /// Bytes of RAM it holds.
     pub fn ram_bytes(&self) -> u64 {
         let pages: usize = self.inputs.iter().map(|input| input.page.len()).sum();
-        (pages + self.inputs.capacity() * size_of::<Input>() + self.heads.capacity() * 4 + self.result.len()) as u64
+        (pages + self.inputs.capacity() * size_of::<Input>() + (self.heads.capacity() + self.result.len()) * 8) as u64
     }
 
     /// Merges into `sink`.
@@ -113,28 +121,37 @@ impl Merger {
         sink: &mut impl Sink<S>,
     ) -> Result<(), FtlError> {
         self.open(store, directory, sources)?;
+        if self.result.len() == 1 {
+            self.run::<S, 1>(store, directory, sources, sink)
+        } else {
+            self.run::<S, 0>(store, directory, sources, sink)
+        }
+    }
+
+    /// Steps 2 to 5 until every input is exhausted, for bitmaps of so many words, or any number if 0.
+    fn run<S: MetaStore, const WORDS: usize>(
+        &mut self,
+        store: &mut S,
+        directory: &mut Directory,
+        sources: &Sources<'_>,
+        sink: &mut impl Sink<S>,
+    ) -> Result<(), FtlError> {
+        let words = if WORDS == 0 { self.result.len() } else { WORDS };
         let oldest = sources.runs == directory.runs().len();
         let (mut block, mut void_from) = (u32::MAX, usize::MAX);
-        loop {
-            let next = self.heads.iter().copied().min().unwrap_or(EXHAUSTED);
-            if next == EXHAUSTED {
-                return Ok(());
-            }
-            let id = next >> 1;
+        while self.heads[0] != EXHAUSTED {
+            let id = (self.heads[0] >> 32) as u32;
             if id >> sources.shape.part_bits != block {
                 block = id >> sources.shape.part_bits;
                 void_from = usize::MAX;
             }
-            self.result.fill(0);
+            self.result[..words].fill(0);
             let mut flag = false;
-            for way in 0..self.heads.len() {
-                let key = self.heads[way];
-                if key >> 1 != id {
-                    continue;
-                }
+            while self.heads[0] >> 32 == Head::from(id) {
+                let way = (self.heads[0] as u32 >> 1) as usize;
                 if way < void_from {
-                    self.take(way, sources);
-                    if key & 1 != 0 {
+                    self.take(way, words, sources);
+                    if self.heads[0] & 1 != 0 {
                         flag = true;
                         void_from = way + 1;
                     }
@@ -142,10 +159,11 @@ impl Merger {
                 self.advance(store, directory, way, sources)?;
             }
             flag &= !oldest;
-            if flag || self.result.iter().any(|&byte| byte != 0) {
-                sink.entry(store, directory, id << 1 | u32::from(flag), &self.result)?;
+            if flag || self.result[..words].iter().any(|&word| word != 0) {
+                sink.entry(store, directory, id << 1 | u32::from(flag), &self.result[..words])?;
             }
         }
+        Ok(())
     }
 
     /// Puts every input at its first entry.
@@ -157,33 +175,31 @@ impl Merger {
     ) -> Result<(), FtlError> {
         self.rank = 0;
         self.heads.clear();
-        self.heads.push(sources.buffer.and_then(|buffer| buffer.sorted(0)).map_or(EXHAUSTED, |(key, _)| key));
-        for (input, run) in self.inputs.iter_mut().zip(directory.runs().iter().rev().take(sources.runs)) {
+        self.heads.push(sources.buffer.and_then(|buffer| buffer.sorted(0)).map_or(EXHAUSTED, |(key, _)| head(key, 0)));
+        let runs = directory.runs().iter().rev().take(sources.runs);
+        for (at, (input, run)) in self.inputs.iter_mut().zip(runs).enumerate() {
             (input.run, input.index) = (*run, run.start as usize);
-            self.heads.push(input.load(store, directory, sources)?);
+            self.heads.push(input.load(store, directory, at + 1, sources)?);
         }
         debug_assert_eq!(self.heads.len(), sources.runs + 1, "more runs than merge buffers");
+        self.heads.sort_unstable();
         Ok(())
     }
 
     /// ORs the entry at which an input stands into the result.
-    #[inline]
-    fn take(&mut self, way: usize, sources: &Sources<'_>) {
-        let bitmap = match (way, sources.buffer) {
-            (0, Some(buffer)) => buffer.sorted(self.rank).map_or(&[][..], |(_, bitmap)| bitmap),
-            (0, None) => &[],
-            _ => {
-                let input = &self.inputs[way - 1];
-                &input.page[input.at + 4..input.at + sources.shape.entry_bytes]
-            }
+    #[inline(always)]
+    fn take(&mut self, way: usize, words: usize, sources: &Sources<'_>) {
+        let (bytes, at) = match (way, sources.buffer) {
+            (0, Some(buffer)) => (buffer.bitmaps(), buffer.sorted(self.rank).map_or(0, |(_, at)| at)),
+            _ => (&*self.inputs[way - 1].page, self.inputs[way - 1].at + WORD_BYTES),
         };
-        for (byte, more) in self.result.iter_mut().zip(bitmap) {
-            *byte |= more;
+        for (index, word) in self.result[..words].iter_mut().enumerate() {
+            *word |= sources.shape.bitmap_word(bytes, at, index);
         }
     }
 
-    /// Moves an input to its next entry.
-    #[inline]
+    /// Moves the first input to its next entry, and to its place among the others.
+    #[inline(always)]
     fn advance<S: MetaStore>(
         &mut self,
         store: &mut S,
@@ -191,19 +207,26 @@ impl Merger {
         way: usize,
         sources: &Sources<'_>,
     ) -> Result<(), FtlError> {
-        self.heads[way] = if way == 0 {
+        let next = if way == 0 {
             self.rank += 1;
-            sources.buffer.and_then(|buffer| buffer.sorted(self.rank)).map_or(EXHAUSTED, |(key, _)| key)
+            sources.buffer.and_then(|buffer| buffer.sorted(self.rank)).map_or(EXHAUSTED, |(key, _)| head(key, 0))
         } else {
             let input = &mut self.inputs[way - 1];
             input.at += sources.shape.entry_bytes;
             if input.at < input.end {
-                format::get_u32(&input.page, input.at)
+                head(format::get_u32(&input.page, input.at), way)
             } else {
                 input.index += 1;
-                input.load(store, directory, sources)?
+                input.load(store, directory, way, sources)?
             }
         };
+        // Most entries are in the largest run, whose next entry is near: few steps.
+        let mut place = 0;
+        while place + 1 < self.heads.len() && self.heads[place + 1] < next {
+            self.heads[place] = self.heads[place + 1];
+            place += 1;
+        }
+        self.heads[place] = next;
         Ok(())
     }
 }
@@ -214,14 +237,15 @@ impl Input {
         &mut self,
         store: &mut S,
         directory: &Directory,
+        way: usize,
         sources: &Sources<'_>,
-    ) -> Result<u32, FtlError> {
+    ) -> Result<Head, FtlError> {
         if self.run.entries == 0 || self.index >= (self.run.start + self.run.pages) as usize {
             return Ok(EXHAUSTED);
         }
         directory.fetch(store, sources.purpose, &self.run, self.index, &mut self.page)?;
         self.at = HEADER_BYTES;
         self.end = HEADER_BYTES + format::count(&self.page) as usize * sources.shape.entry_bytes;
-        Ok(format::get_u32(&self.page, self.at))
+        Ok(head(format::get_u32(&self.page, self.at), way))
     }
 }

@@ -9,9 +9,9 @@
 //! 2. *Erased* (Algorithm 2): set the erase flag of the block's part 0, blank the block's entries in the buffer. One
 //!    flag speaks for all parts.
 //! 3. *Flush*, when an entry has no room: sort the buffer and merge it with the runs that the result would meet in its level,
-//!    all at once or two at a time ([`merge`], [`flush`]). Runs are discarded only when the run that replaces them is complete.
+//!    all at once or two at a time (`merge`, `flush`). Runs are discarded only when the run that replaces them is complete.
 //! 4. *Query*: the buffer, then the runs from the youngest to the oldest, until an erase flag ends it.
-//! 5. *Recover* (Appendix C.1): the youngest complete run names the older ones that live ([`recover`]).
+//! 5. *Recover* (Appendix C.1): the youngest complete run names the older ones that live (`recover`).
 //!
 //! # Where this departs from the paper
 //! - The erase flag is one per block, in part 0, instead of one per sub-entry (section 3.3 leaves it open).
@@ -42,7 +42,7 @@ use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
 use buffer::{Buffer, Full};
 use directory::Directory;
-use format::{HEADER_BYTES, PageName};
+use format::{HEADER_BYTES, PageName, WORD_BYTES};
 use merge::Merger;
 use nand::{BlockId, PageKind, Ppn, Spare};
 use shape::Shape;
@@ -114,9 +114,9 @@ impl Gecko {
     fn query_buffer(&self, block: BlockId, words: &mut [u64]) -> bool {
         let mut erased = false;
         for (part, id) in (self.shape.first_id(block)..=self.shape.last_id(block)).enumerate() {
-            if let Some((flag, bitmap)) = self.buffer.get(id) {
+            if let Some((flag, at)) = self.buffer.get(id) {
                 erased |= flag;
-                add_bits(words, part as u32 * self.shape.chunk, bitmap);
+                self.shape.add_bitmap(words, part as u32, self.buffer.bitmaps(), at);
             }
         }
         erased
@@ -126,42 +126,28 @@ impl Gecko {
     fn query_page(&mut self, block: BlockId, words: &mut [u64]) -> bool {
         let (first, last) = (self.shape.first_id(block), self.shape.last_id(block));
         let entry_bytes = self.shape.entry_bytes;
-        let page = self.merger.scratch();
+        let page = self.merger.scratch_page();
         let count = format::count(page) as usize;
-        let entries = &page[HEADER_BYTES..HEADER_BYTES + count * entry_bytes];
+        let at = |entry: usize| HEADER_BYTES + entry * entry_bytes;
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = low.midpoint(high);
-            if format::get_u32(entries, middle * entry_bytes) >> 1 < first {
+            if format::get_u32(page, at(middle)) >> 1 < first {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
         let mut erased = false;
-        for entry in entries[low * entry_bytes..].chunks_exact(entry_bytes) {
-            let key = format::get_u32(entry, 0);
+        for entry in low..count {
+            let key = format::get_u32(page, at(entry));
             if key >> 1 > last {
                 break;
             }
             erased |= key & 1 != 0;
-            add_bits(words, ((key >> 1) - first) * self.shape.chunk, &entry[4..]);
+            self.shape.add_bitmap(words, (key >> 1) - first, page, at(entry) + WORD_BYTES);
         }
         erased
-    }
-}
-
-/// ORs a bitmap into words of 64 pages, from page `start` on.
-#[inline]
-fn add_bits(words: &mut [u64], start: u32, bitmap: &[u8]) {
-    for (index, &byte) in bitmap.iter().enumerate().filter(|&(_, &byte)| byte != 0) {
-        let bit = start as usize + 8 * index;
-        let (word, shift) = (bit / 64, (bit % 64) as u32);
-        words[word] |= u64::from(byte) << shift;
-        let spill = u64::from(byte).unbounded_shr(64 - shift);
-        if spill != 0 {
-            words[word + 1] |= spill;
-        }
     }
 }
 
@@ -196,7 +182,7 @@ impl Validity for Gecko {
             let run = self.directory.runs()[at];
             let mut erased = false;
             for index in self.directory.pages_for(&run, first, last) {
-                self.directory.fetch(store, Purpose::ValidityQuery, &run, index, self.merger.scratch())?;
+                self.directory.fetch(store, Purpose::ValidityQuery, &run, index, self.merger.scratch_page())?;
                 erased |= self.query_page(block, words);
             }
             if erased {

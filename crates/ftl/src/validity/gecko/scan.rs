@@ -1,9 +1,9 @@
 //! Reading everything once: what recovery needs to count the dead pages of every block (Appendix C, step 5).
 
+use super::Gecko;
 use super::directory::Directory;
 use super::merge::{Merger, Sink, Sources};
-use super::shape::Shape;
-use super::{Gecko, add_bits};
+use super::shape::{Shape, add_word};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::validity::{MetaStore, PageSet};
@@ -29,13 +29,16 @@ impl<F: FnMut(BlockId, &PageSet)> Gather<'_, F> {
 }
 
 impl<S, F: FnMut(BlockId, &PageSet)> Sink<S> for Gather<'_, F> {
-    fn entry(&mut self, _: &mut S, _: &mut Directory, key: u32, bitmap: &[u8]) -> Result<(), FtlError> {
+    fn entry(&mut self, _: &mut S, _: &mut Directory, key: u32, bitmap: &[u64]) -> Result<(), FtlError> {
         let block = BlockId(key >> 1 >> self.shape.part_bits);
         if self.block != Some(block) {
             self.turn_to(Some(block));
         }
         let part = (key >> 1) - self.shape.first_id(block);
-        add_bits(self.dead.words_mut(), part * self.shape.chunk, bitmap);
+        let start = (part * self.shape.chunk) as usize;
+        for (index, &word) in bitmap.iter().enumerate() {
+            add_word(self.dead.words_mut(), start + 64 * index, word);
+        }
         Ok(())
     }
 }

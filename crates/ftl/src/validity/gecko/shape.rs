@@ -7,6 +7,9 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use nand::{BlockId, Ppn};
 
+/// Bytes that buffers have beyond what they use.
+pub(super) const SLACK_BYTES: usize = 8;
+
 /// What is fixed when the store is made.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
@@ -22,6 +25,10 @@ pub(super) struct Shape {
     /// Bits of a sub-entry number that name the part.
     pub part_bits: u32,
     pub bitmap_bytes: usize,
+    /// 64-bit words that hold a bitmap while it is worked on.
+    pub bitmap_words: usize,
+    /// The bits of the last of them that are bitmap.
+    pub last_word_mask: u64,
     pub entry_bytes: usize,
     /// Entries that fit a page.
     pub page_entries: u32,
@@ -77,6 +84,8 @@ impl Shape {
             partitions,
             part_bits,
             bitmap_bytes,
+            bitmap_words: bitmap_bytes.div_ceil(8),
+            last_word_mask: u64::MAX >> (bitmap_bytes.wrapping_neg() % 8 * 8),
             entry_bytes,
             page_entries,
             buffer_entries: 0,
@@ -110,6 +119,23 @@ impl Shape {
         }
         let (block, offset) = (ppn.0 / self.pages_per_block, ppn.0 % self.pages_per_block);
         ((block << self.part_bits) + offset / self.chunk, offset % self.chunk)
+    }
+
+    /// One word of the bitmap that begins at `at`. Buffers have `SLACK_BYTES` more than they use, so that the last word
+    /// can be read, and written, whole.
+    #[inline]
+    pub fn bitmap_word(&self, bytes: &[u8], at: usize, word: usize) -> u64 {
+        let at = at + 8 * word;
+        let (words, _) = bytes[at..at + SLACK_BYTES].as_chunks::<8>();
+        let value = u64::from_le_bytes(words[0]);
+        if word + 1 == self.bitmap_words { value & self.last_word_mask } else { value }
+    }
+
+    /// Adds the bitmap that begins at `at` to `dead`, whose words are 64 pages of the block of which it is this part.
+    pub fn add_bitmap(&self, dead: &mut [u64], part: u32, bytes: &[u8], at: usize) {
+        for word in 0..self.bitmap_words {
+            add_word(dead, (part * self.chunk) as usize + 64 * word, self.bitmap_word(bytes, at, word));
+        }
     }
 
     /// The sub-entry number of a block's part 0.
@@ -187,6 +213,19 @@ impl Shape {
         // Each run, and the output, rounds its tail up twice: for what every postamble has and for its directory.
         let runs = self.runs_max() as u32 + 1;
         entries_pages + runs * (self.tail_pages(1) + 1) + self.tail_pages(entries_pages)
+    }
+}
+
+/// ORs 64 pages into words of 64 pages, from page `start` on.
+#[inline]
+pub(super) fn add_word(dead: &mut [u64], start: usize, word: u64) {
+    let (index, shift) = (start / 64, (start % 64) as u32);
+    if word != 0 {
+        dead[index] |= word << shift;
+        let spill = word.unbounded_shr(64 - shift);
+        if spill != 0 {
+            dead[index + 1] |= spill;
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Writing a run, a page at a time.
 
 use super::directory::{DirEntry, Directory, Run};
-use super::format::{self, HEADER_BYTES, NO_ENTRY, PageName, RUN_NUMBER_BYTES, SUMMARY_BYTES, Summary};
+use super::format::{self, HEADER_BYTES, NO_ENTRY, PageName, RUN_NUMBER_BYTES, SUMMARY_BYTES, Summary, WORD_BYTES};
 use super::merge::Sink;
-use super::shape::Shape;
+use super::shape::{SLACK_BYTES, Shape};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::validity::MetaStore;
@@ -45,7 +45,7 @@ pub(super) struct Coverage {
 impl Writer {
     pub fn new(shape: &Shape) -> Self {
         Self {
-            page: vec![0; shape.page_bytes].into_boxed_slice(),
+            page: vec![0; shape.page_bytes + SLACK_BYTES].into_boxed_slice(),
             entry_bytes: shape.entry_bytes,
             page_entries: shape.page_entries,
             number: 0,
@@ -147,7 +147,7 @@ impl Writer {
         at: &mut usize,
         bytes: &[u8],
     ) -> Result<(), FtlError> {
-        if *at + bytes.len() > self.page.len() {
+        if *at + bytes.len() > self.page.len() - SLACK_BYTES {
             self.program(store, directory, *at, false)?;
             *at = HEADER_BYTES;
         }
@@ -158,8 +158,8 @@ impl Writer {
 }
 
 impl<S: MetaStore> Sink<S> for Writer {
-    #[inline]
-    fn entry(&mut self, store: &mut S, directory: &mut Directory, key: u32, bitmap: &[u8]) -> Result<(), FtlError> {
+    #[inline(always)]
+    fn entry(&mut self, store: &mut S, directory: &mut Directory, key: u32, bitmap: &[u64]) -> Result<(), FtlError> {
         if self.count == self.page_entries {
             self.program(store, directory, self.entries_end(), false)?;
         }
@@ -168,7 +168,11 @@ impl<S: MetaStore> Sink<S> for Writer {
         }
         let at = self.entries_end();
         format::put_u32(&mut self.page, at, key);
-        self.page[at + 4..at + self.entry_bytes].copy_from_slice(bitmap);
+        // The last word runs into the slack, or into the next entry, which is written later.
+        for (index, word) in bitmap.iter().enumerate() {
+            let at = at + WORD_BYTES + 8 * index;
+            self.page[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
         self.count += 1;
         self.entries += 1;
         self.last_id = key >> 1;

@@ -9,6 +9,7 @@ use crate::error::WorkloadError;
 use crate::request::Op;
 use crate::trace::builder::{Builder, Row};
 use crate::trace::input::Input;
+use crate::trace::names::Names;
 use crate::trace::options::TimeUnit;
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {
@@ -65,7 +66,7 @@ fn detect(head: &[u8]) -> u32 {
             Err(_) => bad += 1,
         }
     }
-    if good == 0 { 0 } else { good * 100 / (good + bad) }
+    fields::score(good, good + bad)
 }
 
 /// The first line of the summary is `CPU0 (sda):` or, for one CPU, `Total (sda):`.
@@ -84,8 +85,29 @@ struct Kept {
 }
 
 fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), WorkloadError> {
-    let mut kept: Vec<Kept> = Vec::new();
-    let mut devices: Vec<String> = Vec::new();
+    let (kept, devices) = read_events(input, builder)?;
+    let Some(best) = kept.iter().map(|k| k.rank).min() else {
+        return Ok(());
+    };
+    let action = ACTIONS[usize::from(best)];
+    builder.notes.push(format!("events of kind {action} are taken for the requests"));
+    for event in kept.iter().filter(|k| k.rank == best) {
+        if builder.full() {
+            break;
+        }
+        let Kept { op, at_ns: time_ns, offset, bytes, .. } = *event;
+        let device = devices.name(event.device);
+        if let Err(why) = builder.push(Row { time_ns, device: device.into(), op, offset, bytes }) {
+            let text = format!("{device} {action} {} {offset} B + {bytes} B", op.name());
+            let error = fields::line_error(input, builder.format, event.line, why, &text);
+            builder.fault(error)?;
+        }
+    }
+    Ok(())
+}
+
+fn read_events(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(Vec<Kept>, Names), WorkloadError> {
+    let (mut kept, mut devices) = (Vec::new(), Names::default());
     while let Some((line, text)) = input.line()? {
         if text.trim().is_empty() {
             continue;
@@ -96,12 +118,8 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
         match parse(&text) {
             Ok(None) => {}
             Ok(Some((rank, row))) => {
-                let device = devices.iter().position(|d| *d == row.device).unwrap_or_else(|| {
-                    devices.push(row.device.to_string());
-                    devices.len() - 1
-                });
-                let (rank, device) = (rank as u8, device as u32);
-                let Row { time_ns: at_ns, op, offset, bytes, .. } = row;
+                let Row { time_ns: at_ns, op, offset, bytes, device } = row;
+                let (rank, device) = (rank as u8, devices.number(&device));
                 kept.push(Kept { rank, device, op, at_ns, offset, bytes, line });
             }
             Err(why) => {
@@ -110,28 +128,5 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
             }
         }
     }
-    let Some(best) = kept.iter().map(|k| k.rank).min() else {
-        return Ok(());
-    };
-    let action = ACTIONS[usize::from(best)];
-    builder.notes.push(format!("events of kind {action} are taken for the requests"));
-    for event in kept.iter().filter(|k| k.rank == best) {
-        if builder.full() {
-            break;
-        }
-        let device = devices[event.device as usize].as_str().into();
-        let row = Row { time_ns: event.at_ns, device, op: event.op, offset: event.offset, bytes: event.bytes };
-        if let Err(why) = builder.push(row) {
-            let text = format!(
-                "{} {action} {} {} B + {} B",
-                devices[event.device as usize],
-                event.op.name(),
-                event.offset,
-                event.bytes
-            );
-            let error = fields::line_error(input, builder.format, event.line, why, &text);
-            builder.fault(error)?;
-        }
-    }
-    Ok(())
+    Ok((kept, devices))
 }

@@ -64,7 +64,12 @@ pub(super) fn score_lines(head: &[u8], parse: impl for<'l> Fn(&'l str) -> Line<'
             Err(_) => bad += 1,
         }
     }
-    if good == 0 { 0 } else { good * 100 / (good + bad) }
+    score(good, good + bad)
+}
+
+/// Percent of `all` that is `good`; 0 of nothing.
+pub(super) fn score(good: u32, all: u32) -> u32 {
+    (good * 100).checked_div(all).unwrap_or(0)
 }
 
 /// The first whole lines of a file that are not blank or comments.

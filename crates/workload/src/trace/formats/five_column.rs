@@ -16,6 +16,7 @@ use crate::error::WorkloadError;
 use crate::request::Op;
 use crate::trace::builder::{Builder, Row};
 use crate::trace::input::Input;
+use crate::trace::names::Names;
 use crate::trace::options::{FlagMeaning, SizeUnit, TimeUnit};
 
 pub(super) const ENTRY: FormatEntry = FormatEntry {
@@ -27,7 +28,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
         for line in fields::head_lines(head) {
             if parse(&line).is_ok() { good += 1 } else { bad += 1 }
         }
-        if good == 0 { 0 } else { good * 100 / (good + bad) }
+        fields::score(good, good + bad)
     },
     read,
 };
@@ -99,7 +100,7 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
         };
         let offset = raw.address.checked_mul(address.bytes());
         let bytes = raw.size.checked_mul(size.bytes());
-        let device = devices[raw.device as usize].as_str();
+        let device = devices.name(raw.device);
         let pushed = match (offset, bytes) {
             (Some(offset), Some(bytes)) => {
                 let time_ns = decimal_ns((raw.whole, raw.fraction), time);
@@ -120,22 +121,15 @@ fn stated<T>(unit: T) -> (T, String) {
     (unit, "stated".to_owned())
 }
 
-fn read_raw(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(Vec<Raw>, Vec<String>), WorkloadError> {
-    let (mut rows, mut devices): (Vec<Raw>, Vec<String>) = (Vec::new(), Vec::new());
+fn read_raw(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(Vec<Raw>, Names), WorkloadError> {
+    let (mut rows, mut devices): (Vec<Raw>, Names) = Default::default();
     while let Some((line, text)) = input.line()? {
         if text.trim().is_empty() || text.trim_start().starts_with('#') {
             continue;
         }
         match parse(&text) {
             Ok((mut raw, device)) => {
-                let same = rows.last().map(|r| r.device).filter(|&d| devices[d as usize] == device);
-                raw.device = same.unwrap_or_else(|| {
-                    let known = devices.iter().position(|d| d == device);
-                    known.unwrap_or_else(|| {
-                        devices.push(device.to_owned());
-                        devices.len() - 1
-                    }) as u32
-                });
+                raw.device = devices.number(device);
                 raw.line = u32::try_from(line).unwrap_or(u32::MAX);
                 rows.push(raw);
             }
@@ -143,10 +137,6 @@ fn read_raw(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(Vec<Raw
                 let error = fields::line_error(input, builder.format, line, why, &text);
                 builder.fault(error)?;
             }
-        }
-        if devices.len() > usize::from(u16::MAX) {
-            let why = "more than 65535 devices; is this column the device?".to_owned();
-            return Err(fields::line_error(input, builder.format, line, why, &text));
         }
     }
     Ok((rows, devices))

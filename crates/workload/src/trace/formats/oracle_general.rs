@@ -60,22 +60,52 @@ fn detect(head: &[u8]) -> u32 {
     if all > 0 && good * 10 >= all * 9 { good * 100 / all } else { 0 }
 }
 
+/// Where objects are laid out.
+enum Places {
+    /// Object numbers are addresses in this unit.
+    Addresses(SizeUnit),
+    /// Objects are laid out one after another: start and room of each, and where the next one goes.
+    Extents(HashMap<u64, (u64, u64)>, u64),
+}
+
+impl Places {
+    /// Offset and bytes of an access.
+    fn place(&mut self, access: &Access) -> Result<(u64, u64), String> {
+        let bytes = u64::from(access.bytes);
+        match self {
+            Places::Addresses(unit) => match access.object.checked_mul(unit.bytes()) {
+                Some(offset) => Ok((offset, bytes)),
+                None => Err(format!("object {} in {} is too large for an address", access.object, unit.name())),
+            },
+            Places::Extents(extents, end) => {
+                let (offset, room) = *extents.entry(access.object).or_insert_with(|| {
+                    let room = bytes.div_ceil(4096).max(1) * 4096;
+                    *end += room;
+                    (*end - room, room)
+                });
+                // An object that grows keeps its first extent, or it would overlap its neighbour.
+                Ok((offset, bytes.min(room)))
+            }
+        }
+    }
+}
+
 fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), WorkloadError> {
     let op = builder.options.unsaid_op.unwrap_or(Op::Write);
-    builder
-        .notes
-        .push(format!("the format does not tell reads from writes: all requests are taken for {}s", op.name()));
-    let unit = builder.options.address_unit.unwrap_or(SizeUnit::Sectors);
-    let hashed = builder.options.address_unit.is_none()
-        && input.head().chunks_exact(RECORD_BYTES).any(|record| access(record).object >= SECTOR_MAX);
-    builder.notes.push(match hashed {
-        true => {
-            "object numbers are hashes: objects are laid out in order of first appearance, in 4-KiB pages".to_owned()
+    let all = format!("the format does not tell reads from writes: all requests are taken for {}s", op.name());
+    builder.notes.push(all);
+    let hashed = input.head().chunks_exact(RECORD_BYTES).any(|record| access(record).object >= SECTOR_MAX);
+    let (mut places, note) = match (builder.options.address_unit, hashed) {
+        (None, true) => (
+            Places::Extents(HashMap::new(), 0),
+            "object numbers are hashes: objects are laid out in order of first appearance, in 4-KiB pages".to_owned(),
+        ),
+        (unit, _) => {
+            let unit = unit.unwrap_or(SizeUnit::Sectors);
+            (Places::Addresses(unit), format!("object numbers are taken for addresses in {}", unit.name()))
         }
-        false => format!("object numbers are taken for addresses in {}", unit.name()),
-    });
-    let mut places: HashMap<u64, (u64, u64)> = HashMap::new();
-    let mut next_free = 0u64;
+    };
+    builder.notes.push(note);
     let mut record = [0u8; RECORD_BYTES];
     while !builder.full() {
         let at = match input.record(&mut record, builder.format) {
@@ -88,25 +118,10 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
             Err(error) => return Err(error),
         };
         let access = access(&record);
-        let outcome = match hashed {
-            false => access.object.checked_mul(unit.bytes()).map(|offset| (offset, u64::from(access.bytes))),
-            true => {
-                let room = u64::from(access.bytes).div_ceil(4096) * 4096;
-                let (offset, held) = *places.entry(access.object).or_insert_with(|| {
-                    next_free += room;
-                    (next_free - room, room)
-                });
-                // An object that grows keeps its first extent, or it would overlap its neighbour.
-                Some((offset, u64::from(access.bytes).min(held)))
-            }
-        };
-        let pushed = match outcome {
-            None => Err(format!("object {} times {} bytes is too large for an address", access.object, unit.bytes())),
-            Some((offset, bytes)) => {
-                let time_ns = i128::from(access.time_s) * 1_000_000_000;
-                builder.push(Row { time_ns, device: "0".into(), op, offset, bytes })
-            }
-        };
+        let time_ns = i128::from(access.time_s) * 1_000_000_000;
+        let pushed = places
+            .place(&access)
+            .and_then(|(offset, bytes)| builder.push(Row { time_ns, device: "0".into(), op, offset, bytes }));
         if let Err(why) = pushed {
             let (file, format) = (input.file.clone(), builder.format);
             builder.fault(WorkloadError::Record { file, offset: at, format, why })?;

@@ -43,9 +43,9 @@ fn score(head: &[u8], layout: &Layout, version: u64) -> u32 {
     let (mut good, mut all) = (0, 0);
     for record in head.chunks_exact(layout.record_bytes).take(64) {
         all += 1;
-        good += u32::from(is_of(record, layout, version) && number(record, layout.bytes, 4) % 512 == 0);
+        good += u32::from(is_of(record, layout, version) && number(record, layout.bytes, 4).is_multiple_of(512));
     }
-    if all == 0 { 0 } else { good * 100 / all }
+    super::fields::score(good, all)
 }
 
 fn detect(head: &[u8]) -> u32 {

@@ -71,6 +71,12 @@ impl MemStore {
         Ppn(ppn)
     }
 
+    /// Puts a page on flash that no store wrote.
+    pub fn plant(&mut self, tag: u32, aux: u32, data: Vec<u8>) -> (Ppn, Spare) {
+        let ppn = self.place(tag, aux, data, false);
+        (ppn, self.spare(ppn))
+    }
+
     /// The spare areas of all pages, in an arbitrary but fixed order.
     pub fn scan(&self) -> Vec<(Ppn, Spare)> {
         let mut all: Vec<_> = self.pages.iter().map(|(&ppn, page)| (Ppn(ppn), page.spare)).collect();

@@ -1,0 +1,268 @@
+//! Every format: a legal sample with what must come out, and an illegal twin with the error that must name it.
+
+use openftl_workload::Op::{Flush, Read, Trim, Write};
+use openftl_workload::trace::{OpenOptions, Trace, read};
+use openftl_workload::{Op, WorkloadError, formats};
+use std::collections::BTreeSet;
+
+fn open(bytes: &[u8]) -> Result<Trace, WorkloadError> {
+    read(bytes, "sample", &OpenOptions::default())
+}
+
+type Expected = (u64, Op, u64, u64);
+
+fn check(format: &str, bytes: &[u8], expected: &[Expected]) -> Trace {
+    let trace = open(bytes).unwrap_or_else(|e| panic!("{format}: {e}"));
+    assert_eq!(trace.format(), format);
+    let got: Vec<Expected> = trace.records().iter().map(|r| (r.at_ns(), r.op(), r.offset(), r.bytes())).collect();
+    assert_eq!(got, expected, "{format}");
+    trace
+}
+
+/// A text format: name, legal sample, its requests, and a line that must not follow it.
+struct Sample {
+    format: &'static str,
+    legal: &'static str,
+    expected: &'static [Expected],
+    illegal: &'static str,
+}
+
+const SAMPLES: &[Sample] = &[
+    Sample {
+        format: "fivecolumn",
+        legal: "0.5 0 8 8 0\n1.5 0 17 16 1\n",
+        expected: &[(0, Write, 4096, 4096), (1_000_000, Read, 8704, 8192)],
+        illegal: "2.5 0 x 8 0",
+    },
+    Sample {
+        format: "fivecolumn",
+        legal: "0.5 3 8 8 W\n1.5 3 17 16 R\n",
+        expected: &[(0, Write, 4096, 4096), (1_000_000, Read, 8704, 8192)],
+        illegal: "2.5 0 9 8 2",
+    },
+    Sample {
+        format: "spc",
+        legal: "0,20941264,8192,W,0.551706\n1,8,512,r,0.551707\n",
+        expected: &[(0, Write, 20_941_264 * 512, 8192), (1000, Read, 4096, 512)],
+        illegal: "0,20941264,8192,Q,0.6",
+    },
+    Sample {
+        format: "msr",
+        legal: "128166372003061629,src1,0,Write,4096,8192,100\n128166372003061639,src1,1,Read,0,512,7\n",
+        expected: &[(0, Write, 4096, 8192), (1000, Read, 0, 512)],
+        illegal: "128166372003061629,src1,0,Erase,4096,8192,100",
+    },
+    Sample {
+        format: "alibaba",
+        legal: "device_id,opcode,offset,length,timestamp\n419,W,8792731648,16384,1577808000000046\n725,R,0,4096,1577808000000050\n",
+        expected: &[(0, Write, 8_792_731_648, 16384), (4000, Read, 0, 4096)],
+        illegal: "419,W,8792731648,-1,1577808000000046",
+    },
+    Sample {
+        format: "tencent",
+        legal: "1538323200,12910952,128,0,1063\n1538323201,6265536,8,1,1071\n",
+        expected: &[(0, Read, 12_910_952 * 512, 65536), (1_000_000_000, Write, 6_265_536 * 512, 4096)],
+        illegal: "1538323200,12910952,128,2,1063",
+    },
+    Sample {
+        format: "replaylog",
+        legal: "0.000,120,1,4096,4923392,0.091,4096\n1.250,90,0,8192,0,1.3,8192\n",
+        expected: &[(0, Read, 4_923_392, 4096), (1_250_000, Write, 0, 8192)],
+        illegal: "0.000,120,1,4096,4923392,zero,4096",
+    },
+    Sample {
+        format: "diskmon",
+        legal: "0\t1.5\t0.001\t0\tWrite\t64\t8\n1\t1.500001\t0.001\t0\tRead\t0\t16\n",
+        expected: &[(0, Write, 32768, 4096), (1000, Read, 0, 8192)],
+        illegal: "2\t1.6\t0.001\t0\tWrite\t64",
+    },
+    Sample {
+        format: "biotracer",
+        legal: "96\t\t8\t\t4096\t\t5\t\t1.5\t\t1.6\t\t1.7\t\t1.8\n8\t8\t4096\t4\t1.500000001\t2\t3\t4\n",
+        expected: &[(0, Write, 49152, 4096), (1, Read, 4096, 4096)],
+        illegal: "96 9 4096 5 1.5 1.6 1.7 1.8",
+    },
+    Sample {
+        format: "blkparse",
+        legal: "  8,0    3        1     0.000000000   697  Q   W 223490 + 8 [kjournald]\n  8,0    3        2     0.000000100   697  G   W 223490 + 8 [kjournald]\n  8,0    3        3     0.000000200   697  D   W 223490 + 8 [kjournald]\n  8,0    1        4     0.000001000   700  Q   R 8 + 16 [cat]\n  8,0    1        5     0.000002000   700  Q FWS [sync]\n  8,0    1        6     0.000003000   700  Q  DS 0 + 2048 [fstrim]\n",
+        expected: &[
+            (0, Write, 223_490 * 512, 4096),
+            (1000, Read, 4096, 8192),
+            (2000, Flush, 0, 0),
+            (3000, Trim, 0, 1 << 20),
+        ],
+        illegal: "  8,0    1        x     0.000003000   700  Q  W 0 + 8 [cat]",
+    },
+    Sample {
+        format: "fio",
+        legal: "fio version 2 iolog\n/dev/a add\n/dev/a open\n/dev/a write 0 4096\n/dev/a wait 10 0\n/dev/a read 4096 512\n/dev/a trim 0 8192\n/dev/a sync 0 0\n/dev/a close\n",
+        expected: &[(0, Write, 0, 4096), (10_000, Read, 4096, 512), (10_000, Trim, 0, 8192), (10_000, Flush, 0, 0)],
+        illegal: "/dev/a scribble 0 4096",
+    },
+    Sample {
+        format: "fio",
+        legal: "fio version 3 iolog\n0 f add\n5 f write 0 4096\n9 f datasync 0 0\n",
+        expected: &[(0, Write, 0, 4096), (4000, Flush, 0, 0)],
+        illegal: "9 f wait 5",
+    },
+    Sample {
+        format: "csv",
+        legal: "time_ns,device,op,offset,bytes\n7,a,write,1,2\n8,a,flush,0,0\n9,b,trim,0,4096\n",
+        expected: &[(0, Write, 1, 2), (1, Flush, 0, 0), (2, Trim, 0, 4096)],
+        illegal: "9,b,TRIM,0,4096",
+    },
+];
+
+#[test]
+fn legal_samples() {
+    for sample in SAMPLES {
+        check(sample.format, sample.legal.as_bytes(), sample.expected);
+    }
+}
+
+#[test]
+fn illegal_lines_are_named_or_skipped() {
+    for sample in SAMPLES {
+        let text = format!("{}{}\n", sample.legal, sample.illegal);
+        let line = sample.legal.lines().count() as u64 + 1;
+        let options = OpenOptions { format: Some(sample.format.to_owned()), ..OpenOptions::default() };
+        match read(text.as_bytes(), "sample", &options) {
+            Err(WorkloadError::Line { line: at, text, format, .. }) => {
+                assert_eq!((at, format), (line, sample.format));
+                assert_eq!(text.trim(), sample.illegal.trim());
+            }
+            other => panic!("{}: {other:?}", sample.format),
+        }
+        let options = OpenOptions { lenient: true, ..options };
+        let trace = read(text.as_bytes(), "sample", &options).unwrap();
+        assert_eq!((trace.skipped(), trace.records().len()), (1, sample.expected.len()));
+    }
+}
+
+#[test]
+fn every_row_is_sampled() {
+    let sampled: BTreeSet<&str> = SAMPLES.iter().map(|s| s.format).chain(["vscsi", "oraclegeneral"]).collect();
+    let table: BTreeSet<&str> = formats().iter().map(|f| f.name).collect();
+    assert_eq!(sampled, table);
+}
+
+#[test]
+fn every_file_has_its_row() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/trace/formats");
+    let table = std::fs::read_to_string(format!("{folder}/mod.rs")).unwrap();
+    let mut rows = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let stem = name.trim_end_matches(".rs");
+        if !["mod", "fields"].contains(&stem) {
+            assert!(table.contains(&format!("{stem}::ENTRY,")), "{stem} is in no row");
+            rows += 1;
+        }
+    }
+    assert_eq!(rows, formats().len());
+}
+
+fn vscsi(version: u16, command: u16, sector: u64, bytes: u32, time_us: u64) -> Vec<u8> {
+    let mut record = Vec::new();
+    let mark = [command.to_le_bytes(), (version << 8).to_le_bytes()].concat();
+    let numbers = [1u32.to_le_bytes(), bytes.to_le_bytes(), 1u32.to_le_bytes()].concat();
+    record.extend(if version == 1 { [numbers, mark].concat() } else { [mark, numbers].concat() });
+    record.extend([sector.to_le_bytes(), time_us.to_le_bytes()].concat());
+    record.extend(if version == 2 { vec![0; 8] } else { Vec::new() });
+    record
+}
+
+#[test]
+fn vscsi_both_versions() {
+    for version in [1, 2] {
+        let records =
+            [vscsi(version, 0x2a, 8, 4096, 100), vscsi(version, 0x12, 0, 512, 101), vscsi(version, 0x28, 0, 512, 103)];
+        let bytes = records.concat();
+        let trace = check("vscsi", &bytes, &[(0, Write, 4096, 4096), (3000, Read, 0, 512)]);
+        assert!(trace.notes().iter().any(|n| n.contains(&format!("version {version}"))));
+        let cut = &bytes[..bytes.len() - 1];
+        let expected = 2 * records[0].len() as u64;
+        match open(cut) {
+            Err(WorkloadError::Record { offset, .. }) => assert_eq!(offset, expected),
+            other => panic!("{other:?}"),
+        }
+        let mut broken = bytes.clone();
+        let last = broken.len() - records[2].len() + if version == 1 { 15 } else { 3 };
+        broken[last] = 9;
+        let options = OpenOptions { format: Some("vscsi".to_owned()), ..OpenOptions::default() };
+        match read(&broken[..], "sample", &options) {
+            Err(WorkloadError::Record { offset, why, .. }) => {
+                assert_eq!((offset, why.contains("version")), (expected, true))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn oracle(time_s: u32, object: u64, bytes: u32, next: i64) -> Vec<u8> {
+    [&time_s.to_le_bytes()[..], &object.to_le_bytes(), &bytes.to_le_bytes(), &next.to_le_bytes()].concat()
+}
+
+#[test]
+fn oracle_general_addresses_and_hashes() {
+    let bytes = [oracle(5, 8, 4096, 3), oracle(6, 0, 512, -1), oracle(6, 8, 4096, -1)].concat();
+    check(
+        "oraclegeneral",
+        &bytes,
+        &[(0, Write, 4096, 4096), (1_000_000_000, Write, 0, 512), (1_000_000_000, Write, 4096, 4096)],
+    );
+    let bytes = [oracle(5, u64::MAX, 5000, 3), oracle(6, 1 << 60, 512, -1), oracle(6, u64::MAX, 4096, -1)].concat();
+    check(
+        "oraclegeneral",
+        &bytes,
+        &[(0, Write, 0, 5000), (1_000_000_000, Write, 8192, 512), (1_000_000_000, Write, 0, 4096)],
+    );
+    match open(&bytes[..50]) {
+        Err(WorkloadError::Record { offset, .. }) => assert_eq!(offset, 48),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn devices_are_filtered_by_name() {
+    let text = "time_ns,device,op,offset,bytes\n1,a,write,0,8\n2,b,write,8,8\n3,a,read,16,8\n";
+    let only = |device: &str| OpenOptions { device: Some(device.to_owned()), ..OpenOptions::default() };
+    let trace = read(text.as_bytes(), "sample", &only("b")).unwrap();
+    assert_eq!((trace.records().len(), trace.devices()), (1, &["b".to_owned()][..]));
+    let error = read(text.as_bytes(), "sample", &only("c")).unwrap_err().to_string();
+    assert!(error.contains("no request is of device c") && error.contains("a, b"), "{error}");
+}
+
+#[test]
+fn emptiness_is_explained() {
+    for (text, why) in
+        [("", "the file is empty"), ("time_ns,device,op,offset,bytes\n", "trace format"), ("\n\n", "trace format")]
+    {
+        let error = open(text.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+    let error = open(b"time_ns,device,op,offset,bytes\n1,a,write,0,0\n").unwrap_err().to_string();
+    assert!(error.contains("all 1 requests have zero bytes"), "{error}");
+    let options = OpenOptions { format: Some("cvs".to_owned()), ..OpenOptions::default() };
+    let error = read(&b"x"[..], "sample", &options).unwrap_err().to_string();
+    assert!(error.contains("did you mean `csv`"), "{error}");
+}
+
+#[test]
+fn compressed_by_content() {
+    use std::io::Write as _;
+    let plain = SAMPLES[0].legal.as_bytes();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(plain).unwrap();
+    let mut bzip = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::default());
+    bzip.write_all(plain).unwrap();
+    let zstd = ruzstd::encoding::compress_to_vec(plain, ruzstd::encoding::CompressionLevel::Fastest);
+    let twice =
+        [zstd.clone(), ruzstd::encoding::compress_to_vec(plain, ruzstd::encoding::CompressionLevel::Fastest)].concat();
+    for packed in [gzip.finish().unwrap(), bzip.finish().unwrap(), zstd] {
+        check("fivecolumn", &packed, SAMPLES[0].expected);
+        let cut = &packed[..packed.len() - 6];
+        assert!(open(cut).is_err(), "a cut file must not pass");
+    }
+    assert_eq!(open(&twice).unwrap().records().len(), 4);
+}

@@ -1,0 +1,85 @@
+//! Fitted and published profiles reproduce what they were made from.
+
+use openftl_workload::trace::{Info, Trace, fit, info, record};
+use openftl_workload::{Profile, Spec, published_profiles};
+
+const REQUESTS: u64 = 200_000;
+const LOGICAL: u64 = 80 << 20;
+
+fn run(spec: &str, logical: u64, seed: u64) -> Trace {
+    let spec: Spec = spec.parse().unwrap_or_else(|e| panic!("{e}"));
+    spec.build(logical, 4096, seed)
+        .and_then(|mut source| record(&mut *source, REQUESTS))
+        .unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn alike(name: &str, a: &Info, b: &Info) {
+    let near = |what: &str, x: f64, y: f64, tolerance: f64| {
+        assert!((x - y).abs() <= tolerance, "{name}: {what} {x} became {y}");
+    };
+    near("write percent", a.write_percent, b.write_percent, 1.0);
+    near("write size", a.write_size.mean, b.write_size.mean, a.write_size.mean * 0.05);
+    near("read size", a.read_size.mean, b.read_size.mean, a.read_size.mean * 0.05);
+    near("hottest 10%", a.write_skew.hottest_10, b.write_skew.hottest_10, 6.0);
+    near("hottest 20%", a.write_skew.hottest_20, b.write_skew.hottest_20, 6.0);
+    near("sequential", a.sequential_writes_percent, b.sequential_writes_percent, 2.0);
+    near("rate", a.requests_per_second, b.requests_per_second, a.requests_per_second * 0.05);
+    near("cv", a.interarrival_cv, b.interarrival_cv, a.interarrival_cv * 0.1);
+}
+
+#[test]
+fn a_fitted_profile_reproduces_its_trace() {
+    for (i, spec) in [
+        "zipf:theta=0.9,reads=30,rate=1000",
+        "hotcold:writes=80,space=20,reads=60,size=4KiB*60+16KiB*40,rate=50",
+        "uniform:trims=5,size=8KiB,rate=7",
+        "sequential:reads=10,size=64KiB",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let original = run(spec, LOGICAL, 5);
+        let profile = fit(&original);
+        let toml = profile.to_toml().unwrap();
+        assert_eq!(Profile::parse("fitted", &toml).unwrap(), profile);
+        let file = std::env::temp_dir().join(format!("openftl-fit-{}-{i}.toml", std::process::id()));
+        std::fs::write(&file, toml).unwrap();
+        let again = run(&format!("profile:{}", file.display()), profile.footprint_bytes, 6);
+        std::fs::remove_file(&file).unwrap();
+        alike(spec, &info(&original), &info(&again));
+    }
+}
+
+#[test]
+fn published_profiles_have_the_published_numbers() {
+    for (name, writes, write_kib, read_kib) in [
+        ("msnfs", 15.0, 10.06, 14.38),
+        ("financial1", 54.0, 2.91, 2.48),
+        ("radius", 91.0, 7.20, 6.58),
+        ("ts0", 82.0, 8.01, 13.68),
+    ] {
+        let profile = Profile::load(name).unwrap();
+        assert_eq!((profile.name.as_str(), profile.write_percent), (name, writes));
+        assert!(!profile.assumptions.is_empty());
+        assert!((profile.writes.mean_bytes() / 1024.0 - write_kib).abs() < 0.005, "{name}");
+        assert!((profile.reads.mean_bytes() / 1024.0 - read_kib).abs() < 0.005, "{name}");
+        let seen = info(&run(&format!("profile:{name}"), 1 << 30, 1));
+        assert!((seen.write_percent - writes).abs() < 0.5, "{name}: {}", seen.write_percent);
+        assert!((seen.write_size.mean / 1024.0 / write_kib - 1.0).abs() < 0.02, "{name}");
+    }
+    assert_eq!(published_profiles().len(), 4);
+}
+
+#[test]
+fn wrong_profiles_say_why() {
+    let good = Profile::load("msnfs").unwrap().to_toml().unwrap();
+    for (from, to, why) in [
+        ("write_percent = 15.0", "write_percent = 115.0", "write_percent"),
+        ("theta = 0.9", "theta = 9.0", "theta"),
+        ("bytes = 8192", "bytes = 0", "size"),
+        ("name = ", "nome = ", "nome"),
+    ] {
+        let error = Profile::parse("bad", &good.replacen(from, to, 1)).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}
