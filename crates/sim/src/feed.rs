@@ -7,6 +7,8 @@ use crate::spec::{RunSpec, WorkloadContext};
 
 /// Requests fetched at once.
 const FETCH: usize = 1024;
+/// Requests announced together in timed runs.
+const AHEAD: usize = 32;
 /// A run that asks for W writes ends also after this many times W pages read or trimmed, so that a workload
 /// that hardly writes ends.
 const OTHER_PAGES_A_WRITE: u64 = 64;
@@ -78,6 +80,11 @@ impl Feed {
     pub(crate) fn consume(&mut self, count: usize) {
         self.from += count;
         debug_assert!(self.from <= self.len);
+    }
+
+    /// Requests that follow the one handed out last, every [`AHEAD`] requests; in between, none.
+    pub(crate) fn ahead(&self) -> &[Request] {
+        if self.from % AHEAD == 1 { &self.buffer[self.from..self.len.min(self.from + AHEAD)] } else { &[] }
     }
 
     /// The next request alone.

@@ -23,6 +23,14 @@ const BATCH: usize = 64;
 enum Access {
     Read,
     Write,
+    /// Write, but read first if it holds data.
+    WritePart,
+}
+
+/// The write after `version`; 0 is kept for pages without data.
+#[inline]
+const fn next_version(version: u16) -> u16 {
+    version.wrapping_add(1 + (version == u16::MAX) as u16)
 }
 
 /// Bytes to pages, by shifting if it can be.
@@ -101,8 +109,8 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
             name: name.to_owned(),
             page,
             versions,
-            lpns: Vec::with_capacity(BATCH + 1),
-            accesses: Vec::with_capacity(BATCH + 1),
+            lpns: Vec::with_capacity(BATCH),
+            accesses: Vec::with_capacity(BATCH),
             tally: HostResult::default(),
             during: "the first requests",
         }
@@ -193,13 +201,14 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
             match (request.op, span) {
                 (Op::Read, Some(span)) => {
                     for page in span.first..span.end {
-                        self.plan_read(page);
+                        self.plan(page, Access::Read);
                         self.run_full_batch()?;
                     }
                 }
                 (Op::Write, Some(span)) => {
+                    self.tally.writes += u64::from(span.end - span.first);
                     for page in span.first..span.end {
-                        self.plan_write(page, span.is_partial(page));
+                        self.plan(page, if span.is_partial(page) { Access::WritePart } else { Access::Write });
                         self.run_full_batch()?;
                     }
                 }
@@ -219,6 +228,21 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
         Ok(done)
     }
 
+    /// Says that these requests come soon and will be done page by page, so that what their first pages need is
+    /// brought near. Has no other effect.
+    pub fn announce(&mut self, requests: &[Request]) {
+        debug_assert!(self.lpns.is_empty(), "nothing is planned between requests");
+        for request in requests.iter().take(BATCH) {
+            let page = self.page.split(request.offset).0 as usize;
+            if let Some(version) = self.versions.get(page) {
+                std::hint::black_box(*version);
+                self.lpns.push(Lpn(page as u32));
+            }
+        }
+        self.ftl.hint(&self.lpns);
+        self.lpns.clear();
+    }
+
     /// Counts a request that is then done page by page.
     pub fn count_request(&mut self) {
         self.tally.requests += 1;
@@ -230,7 +254,7 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
     /// As [`Host::apply`].
     #[inline]
     pub fn read_page(&mut self, page: u32) -> Result<(), SimError> {
-        self.plan_read(page);
+        self.plan(page, Access::Read);
         self.run_planned()
     }
 
@@ -240,7 +264,8 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
     /// As [`Host::apply`].
     #[inline]
     pub fn write_page(&mut self, page: u32, partial: bool) -> Result<(), SimError> {
-        self.plan_write(page, partial);
+        self.tally.writes += 1;
+        self.plan(page, if partial { Access::WritePart } else { Access::Write });
         self.run_planned()
     }
 
@@ -296,7 +321,7 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
         let end = first.saturating_add(count).min(self.versions.len() as u32);
         let reads = self.tally.reads;
         for page in first..end {
-            self.plan_read(page);
+            self.plan(page, Access::Read);
             self.run_full_batch()?;
         }
         self.run_batch()?;
@@ -305,30 +330,14 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
     }
 
     #[inline]
-    fn plan_read(&mut self, page: u32) {
-        self.tally.reads += 1;
+    fn plan(&mut self, page: u32, access: Access) {
         self.lpns.push(Lpn(page));
-        self.accesses.push((Access::Read, self.versions[page as usize]));
-    }
-
-    #[inline]
-    fn plan_write(&mut self, page: u32, partial: bool) {
-        self.tally.writes += 1;
-        let version = &mut self.versions[page as usize];
-        if partial && *version != 0 {
-            self.tally.rmw_reads += 1;
-            self.lpns.push(Lpn(page));
-            self.accesses.push((Access::Read, *version));
-        }
-        *version = if *version == u16::MAX { 1 } else { *version + 1 };
-        self.lpns.push(Lpn(page));
-        self.accesses.push((Access::Write, *version));
+        self.accesses.push((access, 0));
     }
 
     #[inline]
     fn run_full_batch(&mut self) -> Result<(), SimError> {
-        // A partly written page plans two accesses.
-        if self.lpns.len() + 1 >= BATCH { self.run_batch() } else { Ok(()) }
+        if self.lpns.len() >= BATCH { self.run_batch() } else { Ok(()) }
     }
 
     fn run_batch(&mut self) -> Result<(), SimError> {
@@ -338,29 +347,50 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
 
     #[inline]
     fn run_planned(&mut self) -> Result<(), SimError> {
-        for (&lpn, &(access, version)) in self.lpns.iter().zip(&self.accesses) {
-            let stamp = Stamp { lpn, version };
+        // Apart from the FTL's work and with little else in the loop, so that cache misses overlap.
+        for (lpn, (access, version)) in self.lpns.iter().zip(&mut self.accesses) {
+            let last = &mut self.versions[lpn.index()];
+            *version = *last;
+            *last = if *access == Access::Read { *last } else { next_version(*last) };
+        }
+        for at in 0..self.lpns.len() {
+            let (lpn, (access, version)) = (self.lpns[at], self.accesses[at]);
             match access {
-                Access::Write => {
-                    if let Err(e) = self.ftl.write(lpn, &stamp) {
-                        return Err(self.failed("writing", lpn, e));
-                    }
-                }
+                Access::Write => self.write_one(lpn, version)?,
                 Access::Read => {
-                    let mut found = Stamp::UNWRITTEN;
-                    if let Err(e) = self.ftl.read(lpn, &mut found) {
-                        return Err(self.failed("reading", lpn, e));
+                    self.tally.reads += 1;
+                    self.read_one(lpn, version)?;
+                }
+                Access::WritePart => {
+                    if version != 0 {
+                        self.tally.rmw_reads += 1;
+                        self.read_one(lpn, version)?;
                     }
-                    let expected = if version == 0 { Stamp::UNWRITTEN } else { stamp };
-                    if found != expected {
-                        return Err(self.wrong(lpn, expected, found));
-                    }
+                    self.write_one(lpn, version)?;
                 }
             }
         }
         self.lpns.clear();
         self.accesses.clear();
         Ok(())
+    }
+
+    #[inline]
+    fn write_one(&mut self, lpn: Lpn, last_version: u16) -> Result<(), SimError> {
+        match self.ftl.write(lpn, &Stamp { lpn, version: next_version(last_version) }) {
+            Ok(()) => Ok(()),
+            Err(e) => Err(self.failed("writing", lpn, e)),
+        }
+    }
+
+    #[inline]
+    fn read_one(&mut self, lpn: Lpn, version: u16) -> Result<(), SimError> {
+        let mut found = Stamp::UNWRITTEN;
+        if let Err(e) = self.ftl.read(lpn, &mut found) {
+            return Err(self.failed("reading", lpn, e));
+        }
+        let expected = if version == 0 { Stamp::UNWRITTEN } else { Stamp { lpn, version } };
+        if found == expected { Ok(()) } else { Err(self.wrong(lpn, expected, found)) }
     }
 
     #[cold]

@@ -83,7 +83,7 @@ fn blocks_for(d: &Dimensions, bytes: u64) -> Result<u32, SimError> {
     let block_bytes = u64::from(d.pages_per_block) * u64::from(d.page_bytes);
     let units = u64::from(d.channels) * u64::from(d.dies_per_channel) * u64::from(d.planes_per_die);
     let row = block_bytes * units;
-    let rows = if row == 0 { 1 } else { ((bytes + row / 2) / row).max(1) };
+    let rows = (bytes + row / 2).checked_div(row).unwrap_or(1).max(1);
     u32::try_from(rows * units).map_err(|_| SimError::BadSpec {
         what: "capacity",
         reason: format!("{bytes} B are {} blocks, more than 32 bits name; use larger blocks", rows * units),

@@ -190,6 +190,10 @@ impl<N: Device> Player<'_, '_, N> {
     fn dispatch(&mut self, request: &Request, arrived_ns: u64) -> Result<bool, SimError> {
         self.first_ns.get_or_insert(arrived_ns);
         self.rested = false;
+        let ahead = self.feed.ahead();
+        if !ahead.is_empty() {
+            self.host.announce(ahead);
+        }
         self.host.count_request();
         let token = self.free.pop().unwrap_or_else(|| {
             self.outstanding.push(Outstanding { op: Op::Flush, arrived_ns: 0, strands: 0 });

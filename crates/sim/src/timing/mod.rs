@@ -11,9 +11,10 @@
 //!    plus program time without transfers. Commands and addresses take no time.
 //! 3. A **channel** makes one transfer at a time, in the order in which dies became ready for it.
 //! 4. Each page of a request is a **strand**: the flash operations that the FTL did for it, in their order, each
-//!    starting when the one before has ended. Only copies that follow each other without anything between
-//!    them, one pass of a collector, start together; the next operation (the erase of the victim) waits for all
-//!    of them. Strands of one request, and of different requests, are independent.
+//!    starting when the one before has ended. Copies and erases that follow each other without anything else between
+//!    them, one or more passes of a collector, are one step: all copies start together, and an erase waits only
+//!    for the copies out of its block. Whatever follows waits for all of them. Strands of one request, and of
+//!    different requests, are independent.
 //! 5. Across strands, one order is kept: a program into a block waits for every erase of that block that the FTL
 //!    did before it. Not kept is the order of programs within a block (a controller would reorder or stall), and
 //!    a read of a page whose program still waits is charged as an ordinary read.
@@ -35,6 +36,7 @@ use ftl::{Op, OpKind};
 use nand::{BlockId, Capabilities, Geometry, Timing};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 use unit::{Action, Channel, Die, Task};
 
 /// A request, or whatever else the caller waits for, by number.
@@ -111,8 +113,17 @@ struct Strand {
     steps: Vec<Step>,
     next: usize,
     running: u32,
+    /// Erases of this step that wait for copies out of their block.
+    erases: Vec<Waiting>,
     token: Token,
     background: bool,
+}
+
+/// An erase, and how many copies it waits for.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    block: BlockId,
+    copies: u32,
 }
 
 /// How many erases of a block the FTL has done, and how many of them have ended in virtual time.
@@ -250,15 +261,47 @@ impl Machine {
             self.free_strands.push(id);
             return;
         };
+        let collects = |step: &Step| matches!(step.op.kind, OpKind::Copy | OpKind::Erase);
         let mut end = first + 1;
-        if step.op.kind == OpKind::Copy {
-            end += strand.steps[end..].iter().take_while(|s| s.op.kind == OpKind::Copy).count();
+        if collects(step) {
+            end += strand.steps[end..].iter().take_while(|step| collects(step)).count();
         }
         strand.next = end;
         strand.running = (end - first) as u32;
+        let mut copies_from = first;
         for at in first..end {
             let task = self.task(id, at);
-            self.issue(task);
+            if task.action != Action::Erase || !self.erase_waits(id, copies_from..at, task.block) {
+                self.issue(task);
+            }
+            if task.action == Action::Erase {
+                copies_from = at + 1;
+            }
+        }
+    }
+
+    /// Whether an erase must wait for copies out of its block, which are among these steps; if so, it is remembered.
+    fn erase_waits(&mut self, id: u32, steps: Range<usize>, block: BlockId) -> bool {
+        let strand = &mut self.strands[id as usize];
+        let geometry = &self.geometry;
+        let copies = strand.steps[steps]
+            .iter()
+            .filter(|step| step.op.kind == OpKind::Copy && geometry.block_of(step.op.from) == block)
+            .count() as u32;
+        if copies > 0 {
+            strand.erases.push(Waiting { block, copies });
+        }
+        copies > 0
+    }
+
+    /// A copy out of a block has ended, which the block's erase may have waited for.
+    fn copy_ended(&mut self, id: u32, from: BlockId) {
+        let erases = &mut self.strands[id as usize].erases;
+        let Some(at) = erases.iter().position(|waiting| waiting.block == from) else { return };
+        erases[at].copies -= 1;
+        if erases[at].copies == 0 {
+            erases.remove(at);
+            self.issue(Task { action: Action::Erase, ..Task::new(id, from, 0) });
         }
     }
 
@@ -266,7 +309,7 @@ impl Machine {
         let strand = &self.strands[id as usize];
         let Step { op, epoch } = strand.steps[at];
         let block = self.geometry.block_of(op.page);
-        let task = Task { strand: id, block, epoch, action: Action::Read, copy_to: BlockId::NONE, urgent: false };
+        let task = Task::new(id, block, epoch);
         let urgent = self.read_priority && !strand.background;
         match op.kind {
             OpKind::Read => Task { urgent, ..task },
@@ -276,9 +319,9 @@ impl Machine {
             OpKind::Copy => {
                 let from = self.geometry.block_of(op.from);
                 if self.copy_back && self.same_plane(from, block) {
-                    Task { action: Action::CopyBack, ..task }
+                    Task { action: Action::CopyBack, copied_from: from, ..task }
                 } else {
-                    Task { block: from, copy_to: block, ..task }
+                    Task { block: from, copy_to: block, copied_from: from, ..task }
                 }
             }
         }
@@ -400,6 +443,9 @@ impl Machine {
         if task.copy_to.is_some() {
             self.issue(Task { action: Action::Program, block: task.copy_to, copy_to: BlockId::NONE, ..task });
             return;
+        }
+        if task.copied_from.is_some() {
+            self.copy_ended(task.strand, task.copied_from);
         }
         let strand = &mut self.strands[task.strand as usize];
         strand.running -= 1;

@@ -138,6 +138,24 @@ fn copies_of_one_pass_overlap_and_the_erase_waits_for_all() {
 }
 
 #[test]
+fn passes_over_different_blocks_overlap() {
+    // Victims on dies 0 and 1, destination die 2: reads end at 50, programs at 550 and 1050, each followed by its own
+    // erase; the program at the end waits for both.
+    let mut m = machine(3, 1, false, &options());
+    m.submit(1, false, [copy(0, 2), op(ERASE, 0), copy(1, 2), op(ERASE, 1), op(PROGRAM, 5)].into_iter());
+    assert_eq!(run(&mut m), [(1, 1050 + 3000 + 500)]);
+    assert_eq!(m.die_busy_ns().collect::<Vec<_>>(), [3050, 3050, 1500]);
+    // The second pass fills the block that the first has freed, and so waits for its erase.
+    let mut m = machine(3, 1, false, &options());
+    m.submit(1, false, [copy(0, 2), op(ERASE, 0), copy(1, 0), op(ERASE, 1)].into_iter());
+    assert_eq!(run(&mut m), [(1, 550 + 3000 + 500 + 3000)]);
+    // A block without live pages is erased at once.
+    let mut m = machine(3, 1, false, &options());
+    m.submit(1, false, [copy(0, 2), op(ERASE, 0), op(ERASE, 1)].into_iter());
+    assert_eq!(run(&mut m), [(1, 3550)]);
+}
+
+#[test]
 fn a_program_waits_for_the_erase_that_another_strand_did_before_it() {
     // The erase of block 1 starts when the read of block 0 has ended, although die 1 is idle before.
     let mut m = machine(2, 1, false, &options());

@@ -34,8 +34,25 @@ pub(super) struct Task {
     pub(super) action: Action,
     /// Of the reading half of a copy, the block to program next.
     pub(super) copy_to: BlockId,
+    /// Of either half of a copy, the block read.
+    pub(super) copied_from: BlockId,
     /// Goes before what waits.
     pub(super) urgent: bool,
+}
+
+impl Task {
+    /// A read of a block.
+    pub(super) const fn new(strand: u32, block: BlockId, epoch: u32) -> Self {
+        Self {
+            strand,
+            block,
+            epoch,
+            action: Action::Read,
+            copy_to: BlockId::NONE,
+            copied_from: BlockId::NONE,
+            urgent: false,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
