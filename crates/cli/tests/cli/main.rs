@@ -1,4 +1,8 @@
 //! The binary as its users run it.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop there; clippy knows only #[test] functions"
+)]
 
 mod commands;
 mod common;
