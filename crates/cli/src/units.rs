@@ -38,7 +38,7 @@ impl FromStr for Count {
         let digits = |c: char| c.is_ascii_digit() || c == '.';
         let value = number.parse::<f64>().map(|value| value * factor);
         match value {
-            Ok(value) if number.chars().all(digits) && value >= 1.0 && value < 1e18 && value.fract() == 0.0 => {
+            Ok(value) if number.chars().all(digits) && (1.0..1e18).contains(&value) && value.fract() == 0.0 => {
                 Ok(Self(value as u64))
             }
             _ => Err("give a whole number of at least 1, as in 500000, 500k or 2M".to_owned()),

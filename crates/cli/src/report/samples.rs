@@ -32,10 +32,12 @@ pub fn run(ftl: &str, gc: f64, map: f64, ram: u64, timed: bool) -> RunResult {
         |per_write: f64| FlashResult { programs: (per_write * host_writes as f64) as u64, ..FlashResult::default() };
     let mut flash = ByPurpose::<FlashResult> { host: programs(1.0), gc: programs(gc), ..ByPurpose::default() };
     flash.translation = programs(map);
-    let mut by_purpose = ByPurpose::<PurposeAmplification>::default();
-    by_purpose.host = PurposeAmplification { programs: 1.0, paper: 1.0 };
-    by_purpose.gc = PurposeAmplification { programs: gc, paper: gc * 1.1 };
-    by_purpose.translation = PurposeAmplification { programs: map, paper: map * 1.1 };
+    let by_purpose = ByPurpose {
+        host: PurposeAmplification { programs: 1.0, paper: 1.0 },
+        gc: PurposeAmplification { programs: gc, paper: gc * 1.1 },
+        translation: PurposeAmplification { programs: map, paper: map * 1.1 },
+        ..ByPurpose::default()
+    };
     let timeline = (1..=40)
         .map(|i| TimelinePoint {
             host_writes: i * 25_000,

@@ -7,7 +7,7 @@ use crate::report::{meaning, purposes_in_use, structures};
 use crate::units::{bytes, count, duration_us, trimmed};
 use ftl::Purpose;
 use sim::RunResult;
-use sim::result::LatencyResult;
+use sim::result::{LatencyByKind, LatencyResult};
 use std::collections::BTreeMap;
 
 /// Rows of a data table beyond which every n-th is shown.
@@ -22,13 +22,8 @@ pub fn all(results: &[RunResult]) -> Vec<String> {
     if results.iter().any(|result| result.host.writes > 0) {
         out.push(amplification(results));
     }
-    let kinds: [(&str, fn(&RunResult) -> Option<&LatencyResult>); 2] = [
-        ("read", |result| result.latency_us.as_ref().map(|latency| &latency.read)),
-        ("write", |result| result.latency_us.as_ref().map(|latency| &latency.write)),
-    ];
-    for (kind, pick) in kinds {
-        out.extend(latency(results, kind, pick));
-    }
+    out.extend(latency(results, "read", |latency| &latency.read));
+    out.extend(latency(results, "write", |latency| &latency.write));
     out.extend(timeline(results));
     out.push(memory(results));
     out.extend(wear(results));
@@ -102,10 +97,10 @@ fn amplification(results: &[RunResult]) -> String {
     )
 }
 
-fn latency(results: &[RunResult], kind: &str, pick: fn(&RunResult) -> Option<&LatencyResult>) -> Option<String> {
+fn latency(results: &[RunResult], kind: &str, pick: fn(&LatencyByKind) -> &LatencyResult) -> Option<String> {
     let timed: Vec<(&RunResult, &LatencyResult)> = results
         .iter()
-        .filter_map(|result| pick(result).map(|latency| (result, latency)))
+        .filter_map(|result| result.latency_us.as_ref().map(|latency| (result, pick(latency))))
         .filter(|(_, latency)| latency.count > 0)
         .collect();
     if timed.is_empty() {
