@@ -108,7 +108,7 @@ fn size_for(profile: &Profile, trace: &Trace, ratio: f64, timed: bool) -> (u64, 
 fn describe(plan: &DevicePlan, ratio: f64) -> String {
     let g = &plan.geometry;
     format!(
-        "{}: {} raw, {} visible ({}%); {} blocks of {} pages of {}; {} channels, {} dies",
+        "{}: {} raw, {} visible ({}%); {} blocks of {} pages of {}; {}, {}",
         plan.name,
         bytes(g.raw_bytes()),
         bytes(plan.logical_bytes()),
@@ -116,9 +116,13 @@ fn describe(plan: &DevicePlan, ratio: f64) -> String {
         count(u64::from(g.blocks())),
         g.pages_per_block(),
         bytes(u64::from(g.page_bytes())),
-        g.channels(),
-        g.dies(),
+        several(g.channels(), "channel"),
+        several(g.dies(), "die"),
     )
+}
+
+fn several(n: u32, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// Refuses what the machine cannot hold, rather than being killed half way.

@@ -146,6 +146,9 @@ fn percent(share: f64) -> String {
     if share < 0.1 { format!("{:.1}%", share * 100.0) } else { format!("{:.0}%", share * 100.0) }
 }
 
+/// More than this are not read.
+const SUGGESTIONS: usize = 4;
+
 /// Commands that show another side of the same question.
 pub fn next(report: &Report) -> Vec<String> {
     let has = |flag: &str| report.command.contains(flag);
@@ -159,17 +162,19 @@ pub fn next(report: &Report) -> Vec<String> {
     } else if !has("--workload") {
         out.push("skewed writes: openftl compare --workload zipf:theta=0.99 (openftl list workloads)");
     }
-    if !timed {
+    if !timed && trace {
+        out.push("latency: add --timing queued, with --open-loop to keep the trace's own times");
+    } else if !timed {
         out.push("latency: add --timing queued, and reads: --workload uniform:reads=50");
     }
     if !has("--html") {
         out.push("charts in one file: add --html report.html");
     }
-    if !has("--logical-ratio") && out.len() < 3 {
-        out.push("a fuller disk: add --logical-ratio 0.8, and watch gc grow");
-    }
-    if !has("--capacity") && out.len() < 3 {
+    if !has("--capacity") && out.len() < SUGGESTIONS {
         out.push("how RAM grows with the device: add --capacity 8GiB");
+    }
+    if !has("--logical-ratio") && out.len() < SUGGESTIONS {
+        out.push("a fuller disk: add --logical-ratio 0.8, and watch gc grow");
     }
     if out.is_empty() {
         out.push("another device: openftl list devices");

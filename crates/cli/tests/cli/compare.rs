@@ -29,6 +29,13 @@ fn without_arguments_it_compares_three_ftls_and_says_what_to_see() {
 }
 
 #[test]
+fn the_readme_shows_what_it_prints() {
+    let readme = include_str!("../../../../README.md");
+    let block = readme.split_once("<!-- openftl compare -->\n```\n").unwrap().1.split_once("\n```").unwrap().0;
+    assert!(output_of(&["compare"]).contains(block), "run `cargo xtask docs`");
+}
+
+#[test]
 fn the_json_has_every_field_of_its_schema() {
     let document = json_of(&quick(&["--json"]));
     let results = document["results"].as_array().unwrap();
