@@ -1,1 +1,45 @@
-fn main() {}
+//! `openftl`: compare flash translation layers on a workload or on a trace.
+//!
+//! Reading order: [`args`] (what can be asked), [`compare`] (the main command: [`device`] and [`load`] say what is
+//! run, [`report`] what came out), then the small commands [`list`], [`trace`], [`bench`], [`shell`].
+#![forbid(unsafe_code)]
+
+mod args;
+mod bench;
+mod compare;
+mod device;
+mod error;
+mod list;
+mod load;
+mod output;
+mod report;
+mod shell;
+mod trace;
+mod units;
+
+use args::{Cli, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(&cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&format!("error: {}", error::text(&error)));
+            ExitCode::from(error::exit_code(&error))
+        }
+    }
+}
+
+fn run(command: &Command) -> anyhow::Result<()> {
+    match command {
+        Command::Compare(args) => compare::run(args),
+        Command::List(args) => list::run(args),
+        Command::Trace(args) => trace::run(args),
+        Command::Bench(args) => bench::run(args),
+        Command::Completions { shell } => shell::completions(*shell),
+        Command::Man { dir } => shell::man(dir.as_deref()),
+    }
+}

@@ -1,1 +1,35 @@
-//! sim
+//! A laboratory for flash translation layers: drive any of them with any workload over a simulated
+//! device, and learn what it cost.
+//!
+//! Reading order: [`spec`] (what to run: [`RunSpec`]), [`result`] (what comes out: [`RunResult`]),
+//! [`run()`] (one run from formatting to results), [`host`] (requests to pages, every read checked),
+//! [`precondition`], [`timing`] (dies, channels and queues in virtual time), [`amplification`]
+//! (what write-amplification means here), [`mod@reference`] (what theory says), [`mod@bench`].
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod amplification;
+pub mod bench;
+pub mod device;
+pub mod error;
+mod feed;
+pub mod host;
+mod latency;
+pub mod memory;
+pub mod precondition;
+pub mod reference;
+pub mod result;
+pub mod run;
+pub mod source;
+pub mod spec;
+mod timed;
+mod timeline;
+pub mod timing;
+
+pub use error::SimError;
+pub use result::{ByPurpose, RunResult};
+pub use run::{Phase, Progress, run, run_ftl};
+pub use spec::{
+    DevicePlan, GcMode, HostMode, OwnWrites, PreconditionMode, QueueOptions, RunSpec, SteadyOptions, TimingMode,
+    WorkloadContext, WorkloadSpec,
+};

@@ -1,0 +1,356 @@
+//! What can be asked of `openftl`: the definition from which help, completions and man pages are made.
+
+use crate::units::{Count, Size};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+/// Compare flash translation layers on a workload or on your own trace.
+///
+/// `openftl compare` alone runs page mapping, DFTL and GeckoFTL on a small simulated device and shows what each costs.
+///
+/// Exit codes: 0 done; 1 failed (a file cannot be read, a trace is malformed, a run found wrong data); 2 the command
+/// line cannot be followed (unknown names, values out of range, options that contradict each other).
+#[derive(Parser)]
+#[command(name = "openftl", version, arg_required_else_help = true, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run FTLs on the same device and workload, and show what each costs
+    Compare(Box<CompareArgs>),
+    /// List what can be named: FTLs, workloads, trace formats, devices, policies
+    List(ListArgs),
+    /// Describe, convert or fit a recorded trace
+    Trace(TraceArgs),
+    /// Measure how fast the simulator is, against its targets
+    Bench(BenchArgs),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the man page, or write one for each command
+    Man {
+        /// Folder to write them to
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
+    },
+}
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  openftl compare
+  openftl compare --workload zipf:theta=0.99,reads=30 --timing queued
+  openftl compare --ftl page,gecko --device modern-tlc --capacity 8GiB --html report.html
+  openftl compare prxy_0.csv.gz --ftl dftl --cache 64KiB --json > result.json";
+
+/// Options of `openftl compare`.
+#[derive(Args)]
+#[command(after_help = COMPARE_EXAMPLES)]
+pub struct CompareArgs {
+    /// A recorded trace, plain or gz, zst, xz, bz2; its format is found by its contents
+    #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
+    pub trace: Option<PathBuf>,
+    /// A synthetic workload, as in `zipf:theta=0.99,reads=30` (openftl list workloads) [default: uniform]
+    #[arg(long, short, value_name = "SPEC", conflicts_with = "trace")]
+    pub workload: Option<String>,
+    /// FTLs, separated by commas (openftl list ftls)
+    #[arg(long, short, value_name = "NAMES", value_delimiter = ',', default_value = "page,dftl,gecko")]
+    pub ftl: Vec<String>,
+    /// Device profile, or a TOML file of one (openftl list devices)
+    #[arg(long, short, value_name = "PROFILE|FILE.toml", default_value = "demo")]
+    pub device: String,
+    /// Raw capacity: scales the number of blocks, keeps all else [default: the profile's; for a trace, what it touches]
+    #[arg(long, short, value_name = "SIZE")]
+    pub capacity: Option<Size>,
+    /// Share of the raw capacity that the host sees [default: the profile's]
+    #[arg(long, value_name = "RATIO")]
+    pub logical_ratio: Option<f64>,
+    /// RAM for cached mapping entries of 8 bytes, for FTLs that have such a cache [default: 1 entry per 716 pages]
+    #[arg(long, value_name = "SIZE")]
+    pub cache: Option<Size>,
+    /// End after so many pages written, as in 500k or 2M [default: twice the visible pages; for a trace, its end]
+    #[arg(long, value_name = "N")]
+    pub writes: Option<Count>,
+    /// State of the device before anything is measured
+    #[arg(long, value_enum, default_value_t)]
+    pub precondition: Precondition,
+    /// Victim policy: which block is collected next (openftl list victims)
+    #[arg(long, value_name = "NAME", default_value = "greedy")]
+    pub victim: String,
+    /// Placement policy: which stream a page is written to (openftl list placements)
+    #[arg(long, value_name = "NAME", default_value = "split")]
+    pub placement: String,
+    /// Blocks that each stream fills at once, on different dies [default: 1; all dies with --timing queued]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub lanes: Option<u32>,
+    /// How many reads take as long as one program, for the column that counts reads [default: the device's times]
+    #[arg(long, value_name = "RATIO")]
+    pub delta: Option<f64>,
+    /// Seed of all randomness: the same command with the same seed gives the same result
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Write a report with charts to this file as well
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+    /// Time.
+    #[command(flatten)]
+    pub time: TimeArgs,
+    /// GeckoFTL.
+    #[command(flatten)]
+    pub gecko: GeckoArgs,
+    /// Reading the trace.
+    #[command(flatten)]
+    pub read: ReadArgs,
+    /// Playing the trace.
+    #[command(flatten)]
+    pub replay: ReplayArgs,
+}
+
+/// Whether time passes, and how requests arrive.
+#[derive(Args)]
+#[command(next_help_heading = "Time")]
+pub struct TimeArgs {
+    /// Count operations only, or model queues, dies and channels in virtual time
+    #[arg(long, value_enum, default_value_t)]
+    pub timing: Timing,
+    /// Requests in the device at once: each of N clients sends its next when its last is done [default: 32]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub queue_depth: Option<u32>,
+    /// Requests arrive at the workload's own times, whether or not the device keeps up
+    #[arg(long)]
+    pub open_loop: bool,
+    /// Multiplies arrival times of an open loop: 0.5 plays twice as fast [default: 1]
+    #[arg(long, value_name = "FACTOR")]
+    pub time_scale: Option<f64>,
+    /// Collect garbage when a write needs space, or also whenever the device is idle [default: foreground]
+    #[arg(long, value_enum)]
+    pub gc: Option<Gc>,
+}
+
+/// How Logarithmic Gecko is tuned.
+#[derive(Args)]
+#[command(next_help_heading = "GeckoFTL")]
+pub struct GeckoArgs {
+    /// Size ratio T between levels
+    #[arg(long = "gecko-t", value_name = "T", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=64))]
+    pub t: u32,
+    /// Partitions S of a block's bitmap; 0 takes pages per block / 32
+    #[arg(long = "gecko-s", value_name = "S", default_value_t = 0)]
+    pub s: u32,
+    /// Merge runs two at a time instead of all at once
+    #[arg(long = "gecko-two-way")]
+    pub two_way: bool,
+}
+
+/// What the trace file does not say.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Reading a trace")]
+pub struct ReadArgs {
+    /// Format (openftl list traces) [default: found by the file's contents]
+    #[arg(long, value_name = "NAME")]
+    pub trace_format: Option<String>,
+    /// Unit of times in the five-column form: ns, us, ms or s [default: guessed, and said]
+    #[arg(long, value_name = "UNIT")]
+    pub time_unit: Option<String>,
+    /// Unit of addresses in the five-column form: bytes, sectors or pages [default: guessed, and said]
+    #[arg(long, value_name = "UNIT")]
+    pub lba_unit: Option<String>,
+    /// Unit of sizes in the five-column form: bytes, sectors or pages [default: guessed, and said]
+    #[arg(long, value_name = "UNIT")]
+    pub size_unit: Option<String>,
+    /// Meaning of the flag in the five-column form: 1=read or 1=write [default: 1=read]
+    #[arg(long, value_name = "MEANING")]
+    pub flag: Option<String>,
+    /// Keep the requests of this device or volume only
+    #[arg(long, value_name = "NAME")]
+    pub device_filter: Option<String>,
+    /// Skip and count malformed lines instead of failing on the first
+    #[arg(long)]
+    pub lenient: bool,
+    /// Read so many requests and no more
+    #[arg(long, value_name = "N")]
+    pub limit: Option<Count>,
+}
+
+/// How a trace is played.
+#[derive(Args)]
+#[command(next_help_heading = "Playing a trace")]
+pub struct ReplayArgs {
+    /// How often it is played in the measured part [default: once; with --writes, until they are done]
+    #[arg(long, value_name = "TIMES", requires = "trace", value_parser = clap::value_parser!(u64).range(1..))]
+    pub repeat: Option<u64>,
+    /// How its addresses become addresses of the device
+    #[arg(long, value_enum, default_value_t)]
+    pub map: Map,
+}
+
+/// How a trace is mapped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Map {
+    /// Touched pages are packed side by side: gaps vanish, overwrites and neighbours stay
+    #[default]
+    Dense,
+    /// Addresses modulo the visible space
+    Fold,
+    /// Addresses scaled to the visible space
+    Scale,
+}
+
+/// Whether time passes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Timing {
+    /// Operations are counted, nothing more
+    #[default]
+    None,
+    /// Virtual time with queues, dies and channels; gives latencies
+    Queued,
+}
+
+/// When garbage is collected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Gc {
+    /// When a write finds space short
+    Foreground,
+    /// Also when no request is in the device
+    Idle,
+}
+
+/// State before the measured part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Precondition {
+    /// A new, empty device
+    None,
+    /// Every visible page written once, in order
+    Fill,
+    /// Filled, then overwritten until write-amplification is steady
+    #[default]
+    Steady,
+}
+
+/// Options of `openftl list`.
+#[derive(Args)]
+pub struct ListArgs {
+    /// What to list
+    #[arg(value_enum)]
+    pub what: Listing,
+    /// Print one JSON array
+    #[arg(long)]
+    pub json: bool,
+    /// Print one device as TOML, to copy and change
+    #[arg(long, value_name = "PROFILE", conflicts_with = "json")]
+    pub toml: Option<String>,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Listing {
+    /// Flash translation layers
+    Ftls,
+    /// Synthetic workloads and their options
+    Workloads,
+    /// Trace formats
+    Traces,
+    /// Device profiles
+    Devices,
+    /// Victim policies
+    Victims,
+    /// Placement policies
+    Placements,
+}
+
+/// Options of `openftl trace`.
+#[derive(Args)]
+pub struct TraceArgs {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub command: TraceCommand,
+}
+
+/// What can be done with a trace.
+#[derive(Subcommand)]
+pub enum TraceCommand {
+    /// Counts, sizes, mix, footprint, skew, reuse, arrivals
+    Info {
+        /// The trace
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+        /// Reading it.
+        #[command(flatten)]
+        read: ReadArgs,
+    },
+    /// Write it in another format
+    Convert {
+        /// The trace
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// The format to write
+        #[arg(long, value_enum)]
+        to: Target,
+        /// File to write [default: standard output]
+        #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        out: Option<PathBuf>,
+        /// Reading it.
+        #[command(flatten)]
+        read: ReadArgs,
+    },
+    /// Reduce it to a profile that generates as many requests like it as wanted
+    Fit {
+        /// The trace
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// File to write; run it with --workload profile:FILE [default: standard output]
+        #[arg(long, short, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
+        out: Option<PathBuf>,
+        /// Reading it.
+        #[command(flatten)]
+        read: ReadArgs,
+    },
+}
+
+/// Formats that can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Target {
+    /// fio I/O log, version 2: requests and waits
+    #[value(name = "fio-v2", alias = "fio2")]
+    FioV2,
+    /// fio I/O log, version 3: requests with times
+    #[value(name = "fio-v3", alias = "fio3")]
+    FioV3,
+    /// CSV with everything
+    Csv,
+}
+
+/// Options of `openftl bench`.
+#[derive(Args)]
+pub struct BenchArgs {
+    /// Small devices and short runs: tells whether it works, not how fast it is
+    #[arg(long)]
+    pub quick: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

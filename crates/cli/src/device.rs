@@ -1,0 +1,176 @@
+//! Which device: a built-in profile or a file, and how large.
+
+use crate::args::{CompareArgs, Map, Timing};
+use crate::error::{unknown, usage};
+use crate::units::{bytes, count};
+use anyhow::{Context, Result, bail};
+use nand::profiles::{self, Profile};
+use sim::DevicePlan;
+use std::path::Path;
+use workload::trace::{Trace, footprint};
+
+/// A device made for a trace has at least so many blocks: fewer leave an FTL no room to work.
+const BLOCKS_MIN: u64 = 128;
+/// So many on every plane while streams fill one block at a time, and so many while they fill one on each die.
+const BLOCKS_A_PLANE_MIN: [u64; 2] = [4, 16];
+/// Bytes of memory that a simulation takes for each physical page, roughly.
+const MEMORY_A_PAGE: u64 = 16;
+
+/// The device with what was decided about it, in sentences.
+pub struct Chosen {
+    /// The device.
+    pub plan: DevicePlan,
+    /// In words.
+    pub description: String,
+    /// What was chosen on the user's behalf.
+    pub notes: Vec<String>,
+}
+
+/// The profile of that name, or from that TOML file.
+pub fn profile(name: &str) -> Result<Profile> {
+    if let Some(profile) = profiles::find(name) {
+        return Ok(profile.clone());
+    }
+    let path = Path::new(name);
+    let is_file = path.extension().is_some_and(|e| e == "toml") || name.contains('/') || path.is_file();
+    if !is_file {
+        let known = profiles::profiles().iter().map(|profile| profile.name.as_ref());
+        return Err(unknown("device profile", name, known, "devices").context("give a profile or a TOML file"));
+    }
+    let text = std::fs::read_to_string(path).with_context(|| {
+        format!("cannot read the device file {name} (openftl list devices --toml demo prints one to start from)")
+    })?;
+    let profile: Profile = toml::from_str(&text).with_context(|| format!("{name} is not a device profile"))?;
+    profile.geometry().with_context(|| format!("{name} describes a device that cannot be"))?;
+    Ok(profile)
+}
+
+/// The device that the options ask for; `trace` sizes it if they do not.
+pub fn choose(args: &CompareArgs, trace: Option<&Trace>) -> Result<Chosen> {
+    let profile = profile(&args.device)?;
+    let ratio = args.logical_ratio.unwrap_or(profile.default_logical_ratio);
+    if !(ratio > 0.0 && ratio < 1.0) {
+        return Err(usage(format!(
+            "--logical-ratio {ratio} is not between 0 and 1: the host sees a part of the flash, 0.7 is usual"
+        )));
+    }
+    let mut notes = Vec::new();
+    let capacity = match (args.capacity, trace) {
+        (Some(size), _) => Some(size.0),
+        (None, Some(trace)) if args.replay.map == Map::Dense => {
+            let (size, note) = size_for(&profile, trace, ratio, args.time.timing == Timing::Queued);
+            notes.push(note);
+            Some(size)
+        }
+        (None, _) => None,
+    };
+    let geometry = match capacity {
+        Some(size) => {
+            profile.scaled(size).map_err(|e| usage(format!("--capacity with device {}: {e}", profile.name)))?
+        }
+        None => profile.geometry().map_err(|e| usage(e.to_string()))?,
+    };
+    let plan =
+        DevicePlan::new(&profile.name, geometry.dimensions(), profile.capabilities, profile.timing, None, ratio)?;
+    check_memory(u64::from(geometry.pages()) * MEMORY_A_PAGE)?;
+    let description = describe(&plan, ratio);
+    Ok(Chosen { plan, description, notes })
+}
+
+/// The least capacity on which the trace's pages fit side by side in the visible part.
+fn size_for(profile: &Profile, trace: &Trace, ratio: f64, timed: bool) -> (u64, String) {
+    let d = profile.geometry;
+    let touched = footprint(trace, d.page_bytes).touched_pages;
+    let planes = u64::from(d.channels) * u64::from(d.dies_per_channel) * u64::from(d.planes_per_die);
+    let row_pages = planes * u64::from(d.pages_per_block);
+    let needed = (touched as f64 / ratio / row_pages as f64).ceil() as u64;
+    let least = BLOCKS_MIN.div_ceil(planes).max(BLOCKS_A_PLANE_MIN[usize::from(timed)]);
+    let mut rows = needed.max(least);
+    while ((rows * row_pages) as f64 * ratio) < touched as f64 {
+        rows += 1;
+    }
+    let size = rows * row_pages * u64::from(d.page_bytes);
+    let why = if needed < least {
+        format!("the least that FTLs can work in ({} blocks), though the trace needs less", count(least * planes))
+    } else {
+        format!("so that they fill the visible {:.0}%", ratio * 100.0)
+    };
+    let note = format!(
+        "the trace touches {} pages of {}; device {} is given {} raw, {why} (--capacity sets it)",
+        count(touched),
+        bytes(u64::from(d.page_bytes)),
+        profile.name,
+        bytes(size)
+    );
+    (size, note)
+}
+
+fn describe(plan: &DevicePlan, ratio: f64) -> String {
+    let g = &plan.geometry;
+    format!(
+        "{}: {} raw, {} visible ({}%); {} blocks of {} pages of {}; {}, {}",
+        plan.name,
+        bytes(g.raw_bytes()),
+        bytes(plan.logical_bytes()),
+        (ratio * 1000.0).round() / 10.0,
+        count(u64::from(g.blocks())),
+        g.pages_per_block(),
+        bytes(u64::from(g.page_bytes())),
+        several(g.channels(), "channel"),
+        several(g.dies(), "die"),
+    )
+}
+
+fn several(n: u32, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// Refuses what the machine cannot hold, rather than being killed half way.
+fn check_memory(needed: u64) -> Result<()> {
+    let Some(available) = available_memory() else { return Ok(()) };
+    if needed > available {
+        bail!(
+            "simulating this device takes about {} of memory and {} are available; make it smaller with --capacity",
+            bytes(needed),
+            bytes(available)
+        );
+    }
+    Ok(())
+}
+
+/// What Linux says is available.
+fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_profile_survives_its_file_form() {
+        for profile in profiles::profiles() {
+            let text = toml::to_string_pretty(profile).unwrap();
+            assert_eq!(&toml::from_str::<Profile>(&text).unwrap(), profile, "{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_fields_are_refused_by_name() {
+        let text = toml::to_string_pretty(profiles::find("demo").unwrap()).unwrap();
+        let text = text.replace("endurance_erases", "endurance_eraeses");
+        let error = toml::from_str::<Profile>(&text).unwrap_err().to_string();
+        assert!(error.contains("endurance_eraeses"), "{error}");
+    }
+
+    #[test]
+    fn more_memory_than_there_is_is_refused() {
+        assert!(check_memory(1 << 20).is_ok());
+        if available_memory().is_some() {
+            assert!(check_memory(1 << 60).unwrap_err().to_string().contains("--capacity"));
+        }
+    }
+}

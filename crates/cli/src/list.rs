@@ -1,0 +1,172 @@
+//! `openftl list`: the tables of the code as tables to read.
+
+use crate::args::{ListArgs, Listing};
+use crate::device;
+use crate::error::usage;
+use crate::output;
+use crate::report::table::{Align, Table};
+use crate::units::bytes;
+use anyhow::{Context, Result};
+use nand::profiles;
+use nand::sim::SimNand;
+use serde_json::{Value, json};
+use workload::Parameter;
+
+/// Prints what was asked for.
+pub fn run(args: &ListArgs) -> Result<()> {
+    if let Some(name) = &args.toml {
+        if args.what != Listing::Devices {
+            return Err(usage("--toml prints a device: openftl list devices --toml demo"));
+        }
+        let profile = device::profile(name)?;
+        return output::print(&toml::to_string_pretty(&profile).context("the profile cannot be written as TOML")?);
+    }
+    if args.json {
+        let mut text =
+            serde_json::to_string_pretty(&as_json(args.what)).context("the list cannot be written as JSON")?;
+        text.push('\n');
+        return output::print(&text);
+    }
+    output::print(&as_text(args.what))
+}
+
+fn as_text(what: Listing) -> String {
+    match what {
+        Listing::Ftls => sourced(ftls()),
+        Listing::Victims => sourced(victims()),
+        Listing::Placements => sourced(placements()),
+        Listing::Devices => devices(),
+        Listing::Traces => traces(),
+        Listing::Workloads => workloads(),
+    }
+}
+
+/// Name, summary, source.
+type Row = (&'static str, &'static str, &'static str);
+
+fn ftls() -> Vec<Row> {
+    let table = ftl::ftls::table::<SimNand>();
+    table.iter().map(|entry| (entry.info.name, entry.info.summary, entry.info.source)).collect()
+}
+
+fn victims() -> Vec<Row> {
+    ftl::victim::table().iter().map(|entry| (entry.name, entry.summary, entry.source)).collect()
+}
+
+fn placements() -> Vec<Row> {
+    ftl::placement::table().iter().map(|entry| (entry.name, entry.summary, entry.source)).collect()
+}
+
+fn sourced(rows: Vec<Row>) -> String {
+    let mut table = Table::new(&[("name", Align::Left), ("what it is", Align::Left)]);
+    for (name, summary, source) in rows {
+        table.row(vec![name.to_owned(), summary.to_owned()]);
+        table.row(vec![String::new(), format!("[{source}]")]);
+    }
+    table.render()
+}
+
+fn devices() -> String {
+    let mut table = Table::new(&[
+        ("name", Align::Left),
+        ("raw", Align::Right),
+        ("visible", Align::Right),
+        ("dies", Align::Right),
+        ("read", Align::Right),
+        ("program", Align::Right),
+        ("what it is", Align::Left),
+    ]);
+    for profile in profiles::profiles() {
+        let d = &profile.geometry;
+        let raw = u64::from(d.blocks) * u64::from(d.pages_per_block) * u64::from(d.page_bytes);
+        table.row(vec![
+            profile.name.to_string(),
+            bytes(raw),
+            format!("{:.0}%", profile.default_logical_ratio * 100.0),
+            (d.channels * d.dies_per_channel).to_string(),
+            format!("{} µs", profile.timing.read_ns / 1000),
+            format!("{} µs", profile.timing.program_ns / 1000),
+            profile.summary.to_string(),
+        ]);
+    }
+    format!(
+        "{}\n--capacity scales the number of blocks. openftl list devices --toml NAME prints one to change.\n",
+        table.render()
+    )
+}
+
+fn traces() -> String {
+    let mut table = Table::new(&[("format", Align::Left), ("what it is; its columns", Align::Left)]);
+    for format in workload::formats() {
+        table.row(vec![format.name.to_owned(), format.summary.to_owned()]);
+        table.row(vec![String::new(), format.layout.to_owned()]);
+    }
+    format!(
+        "{}\nFormats are found by the file's contents, plain or packed with gzip, zstd, xz or bzip2.\n",
+        table.render()
+    )
+}
+
+fn workloads() -> String {
+    let mut out = String::new();
+    let columns = [("workload", Align::Left), ("option", Align::Left), ("meaning", Align::Left)];
+    let mut table = Table::new(&columns);
+    for entry in workload::workloads() {
+        table.row(vec![entry.name.to_owned(), String::new(), format!("{}, as in {}", entry.summary, entry.example)]);
+        for parameter in entry.parameters {
+            table.row(vec![String::new(), parameter.name.to_owned(), meaning(parameter)]);
+        }
+    }
+    out.push_str(&table.render());
+    out.push_str("\nOptions of every workload, unless it says otherwise:\n");
+    let mut table = Table::new(&[("option", Align::Left), ("meaning", Align::Left)]);
+    for parameter in workload::common_parameters() {
+        table.row(vec![parameter.name.to_owned(), meaning(parameter)]);
+    }
+    out.push_str(&table.render());
+    let names: Vec<&str> = workload::published_profiles().iter().map(|(name, _)| *name).collect();
+    out.push_str(&format!("\nPublished profiles, as in profile:msnfs: {}.\n", names.join(", ")));
+    out
+}
+
+fn meaning(parameter: &Parameter) -> String {
+    let default = parameter.default.map_or_else(|| "off unless given".to_owned(), |value| format!("default {value}"));
+    let unit = if parameter.unit.is_empty() { String::new() } else { format!(" [{}]", parameter.unit) };
+    format!("{}{unit}; {default}", parameter.meaning)
+}
+
+fn as_json(what: Listing) -> Value {
+    let rows = |rows: Vec<Row>| -> Value {
+        rows.into_iter()
+            .map(|(name, summary, source)| json!({"name": name, "summary": summary, "source": source}))
+            .collect()
+    };
+    let parameters = |list: &[Parameter]| -> Value {
+        list.iter()
+            .map(|p| json!({"name": p.name, "unit": p.unit, "default": p.default, "meaning": p.meaning}))
+            .collect()
+    };
+    match what {
+        Listing::Ftls => rows(ftls()),
+        Listing::Victims => rows(victims()),
+        Listing::Placements => rows(placements()),
+        Listing::Devices => profiles::profiles().iter().map(|profile| json!(profile)).collect(),
+        Listing::Traces => workload::formats()
+            .iter()
+            .map(|f| json!({"name": f.name, "summary": f.summary, "layout": f.layout}))
+            .collect(),
+        Listing::Workloads => workload::workloads()
+            .iter()
+            .map(|entry| {
+                let common = workload::common_parameters().iter().filter(|p| entry.takes_common(p.name));
+                json!({
+                    "name": entry.name,
+                    "summary": entry.summary,
+                    "example": entry.example,
+                    "options": parameters(entry.parameters),
+                    "common_options": common.map(|p| p.name).collect::<Vec<_>>(),
+                })
+            })
+            .collect(),
+    }
+}

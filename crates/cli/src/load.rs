@@ -1,0 +1,105 @@
+//! Which requests: a synthetic workload or a trace.
+
+use crate::args::{CompareArgs, Map, ReadArgs, Timing};
+use crate::error::usage;
+use anyhow::Result;
+use sim::{DevicePlan, WorkloadContext, WorkloadSpec};
+use std::path::Path;
+use std::sync::Arc;
+use workload::Source;
+use workload::trace::{self, OpenOptions, Replay, ReplayOptions, Trace};
+
+/// The workload when none is named.
+pub const DEFAULT: &str = "uniform";
+
+/// Requests, ready to be run.
+pub struct Load {
+    /// How to start them.
+    pub spec: WorkloadSpec,
+    /// With every default spelled out.
+    pub description: String,
+    /// Pages to write in the measured part; 0 until the requests end.
+    pub writes: u64,
+}
+
+/// Reads a trace as the options say.
+pub fn open(path: &Path, args: &ReadArgs) -> Result<Trace> {
+    let mut options = OpenOptions {
+        format: args.trace_format.clone(),
+        lenient: args.lenient,
+        device: args.device_filter.clone(),
+        limit: args.limit.map(|count| count.0),
+        ..OpenOptions::default()
+    };
+    options.time_unit = args.time_unit.as_deref().map(str::parse).transpose()?;
+    options.address_unit = args.lba_unit.as_deref().map(str::parse).transpose()?;
+    options.size_unit = args.size_unit.as_deref().map(str::parse).transpose()?;
+    options.flag = args.flag.as_deref().map(str::parse).transpose()?;
+    Ok(trace::open(path, &options)?)
+}
+
+/// Whether any option about reading traces was given.
+pub fn reads_a_trace(args: &ReadArgs) -> bool {
+    let named = [&args.trace_format, &args.time_unit, &args.lba_unit, &args.size_unit, &args.flag, &args.device_filter];
+    args.lenient || args.limit.is_some() || named.iter().any(|option| option.is_some())
+}
+
+/// The requests that the options ask for, for this device.
+pub fn choose(args: &CompareArgs, trace: Option<Trace>, plan: &DevicePlan) -> Result<Load> {
+    let (spec, writes, described) = match trace {
+        Some(trace) => replay(args, trace),
+        None => synthetic(args, plan)?,
+    };
+    let context = WorkloadContext {
+        capacity_bytes: plan.logical_bytes(),
+        page_bytes: plan.geometry.page_bytes(),
+        seed: args.seed,
+        measured: true,
+    };
+    let source = (spec.make)(&context)?;
+    if args.time.open_loop && args.time.timing == Timing::Queued && !source.timed() {
+        return Err(usage(format!(
+            "--open-loop needs arrival times and `{}` has none; give it a rate, as in uniform:rate=5000, or leave \
+             --open-loop out",
+            spec.name
+        )));
+    }
+    Ok(Load { description: described.unwrap_or_else(|| source.describe()), spec, writes })
+}
+
+/// The workload, the pages it is to write, and its description if its source's own says too much.
+type Chosen = (WorkloadSpec, u64, Option<String>);
+
+fn synthetic(args: &CompareArgs, plan: &DevicePlan) -> Result<Chosen> {
+    let text = args.workload.as_deref().unwrap_or(DEFAULT);
+    // Parsed here as well, so that a wrong name is a usage error with its suggestion.
+    let spec: workload::Spec = text.parse()?;
+    spec.build(plan.logical_bytes(), plan.geometry.page_bytes(), args.seed)?;
+    let writes = args.writes.map_or(u64::from(plan.logical_pages) * 2, |count| count.0);
+    Ok((WorkloadSpec::synthetic(text)?, writes, Some(spec.full())))
+}
+
+fn replay(args: &CompareArgs, trace: Trace) -> Chosen {
+    let map = match args.replay.map {
+        Map::Dense => trace::Map::Dense,
+        Map::Fold => trace::Map::Fold,
+        Map::Scale => trace::Map::Scale,
+    };
+    let laps = match (args.replay.repeat, args.writes) {
+        (Some(times), _) => Some(times),
+        (None, Some(_)) => None,
+        (None, None) => Some(1),
+    };
+    let name = trace.name().rsplit('/').next().unwrap_or_default().to_owned();
+    let failed = name.clone();
+    let trace = Arc::new(trace);
+    let spec = WorkloadSpec::new(name, move |context: &WorkloadContext| {
+        // Ageing plays it for as long as it takes.
+        let repeat = if context.measured { laps } else { None };
+        let options = ReplayOptions { map, repeat, ..ReplayOptions::default() };
+        Replay::new(&trace, options, context.capacity_bytes, context.page_bytes)
+            .map(|replay| Box::new(replay) as Box<dyn Source>)
+            .map_err(|error| sim::SimError::Workload { workload: failed.clone(), reason: error.to_string() })
+    });
+    (spec, args.writes.map_or(0, |count| count.0), None)
+}

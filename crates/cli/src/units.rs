@@ -1,0 +1,146 @@
+//! Numbers with their units, read and written.
+
+use parse_size::Config;
+use std::str::FromStr;
+
+/// A number of bytes as the user gives it: `8GiB`, `4MiB`, `512k`, `65536`. All units are powers of 1024.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parsed = Config::new().with_binary().parse_size(text.trim());
+        match parsed {
+            Ok(0) => Err("a size is at least 1 byte".to_owned()),
+            Ok(bytes) => Ok(Self(bytes)),
+            Err(error) => Err(format!("{error}; give a number and a unit, as in 512KiB, 4MiB or 8GiB")),
+        }
+    }
+}
+
+/// A number of things as the user gives it: `500000`, `500_000`, `500k`, `2M`, `1.5G`. Prefixes are powers of 1000.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count(pub u64);
+
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let plain: String = text.trim().chars().filter(|c| *c != '_').collect();
+        let (number, factor) = match plain.char_indices().next_back() {
+            Some((at, 'k' | 'K')) => (&plain[..at], 1e3),
+            Some((at, 'm' | 'M')) => (&plain[..at], 1e6),
+            Some((at, 'g' | 'G')) => (&plain[..at], 1e9),
+            _ => (plain.as_str(), 1.0),
+        };
+        let digits = |c: char| c.is_ascii_digit() || c == '.';
+        let value = number.parse::<f64>().map(|value| value * factor);
+        match value {
+            Ok(value) if number.chars().all(digits) && (1.0..1e18).contains(&value) && value.fract() == 0.0 => {
+                Ok(Self(value as u64))
+            }
+            _ => Err("give a whole number of at least 1, as in 500000, 500k or 2M".to_owned()),
+        }
+    }
+}
+
+/// Bytes with a binary unit and three digits or so.
+pub fn bytes(n: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut unit = 0;
+    let mut value = n as f64;
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let digits = usize::from(unit > 0 && value < 99.95);
+    let text = format!("{value:.digits$}");
+    format!("{} {}", text.trim_end_matches(".0"), UNITS[unit])
+}
+
+/// A count with its thousands apart: `1 234 567`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A number with up to three decimals, none of them idle.
+pub fn trimmed(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A large number with a decimal prefix: `1.25 M`.
+pub fn scaled(value: f64) -> String {
+    let (divisor, prefix) = match value.abs() {
+        v if v >= 1e9 => (1e9, " G"),
+        v if v >= 1e6 => (1e6, " M"),
+        v if v >= 1e3 => (1e3, " k"),
+        _ => (1.0, ""),
+    };
+    let value = value / divisor;
+    let digits = if value.abs() >= 100.0 || (prefix.is_empty() && value.fract() == 0.0) { 0 } else { 2 };
+    format!("{value:.digits$}{prefix}")
+}
+
+/// Microseconds as µs, ms or s.
+pub fn duration_us(us: f64) -> String {
+    let (value, unit) = match us {
+        us if us >= 1e6 => (us / 1e6, "s"),
+        us if us >= 1e3 => (us / 1e3, "ms"),
+        us => (us, "µs"),
+    };
+    let digits = if value >= 100.0 { 0 } else { 1 };
+    format!("{value:.digits$} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_in_powers_of_1024() {
+        for (text, wanted) in [("8GiB", 8 << 30), ("4MiB", 4 << 20), ("512k", 512 << 10), ("1 MB", 1 << 20), ("77", 77)]
+        {
+            assert_eq!(text.parse::<Size>().unwrap().0, wanted, "{text}");
+        }
+        for text in ["", "GiB", "-4k", "4 lots", "0", "1e300"] {
+            assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_are_read_in_powers_of_1000() {
+        for (text, wanted) in [("500_000", 500_000), ("500k", 500_000), ("1.5M", 1_500_000), ("7", 7)] {
+            assert_eq!(text.parse::<Count>().unwrap().0, wanted, "{text}");
+        }
+        for text in ["", "0", "k", "-3", "1.5", "1e5", "inf", "2Q"] {
+            assert!(text.parse::<Count>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_carry_their_units() {
+        assert_eq!(bytes(0), "0 B");
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(1536), "1.5 KiB");
+        assert_eq!(bytes(8 << 30), "8 GiB");
+        assert_eq!(bytes((1 << 20) - 1), "1 MiB");
+        assert_eq!(count(1_234_567), "1 234 567");
+        assert_eq!(count(12), "12");
+        assert_eq!(scaled(1_250_000.0), "1.25 M");
+        assert_eq!(scaled(12.0), "12");
+        assert_eq!((trimmed(10.0).as_str(), trimmed(3.25).as_str()), ("10", "3.25"));
+        assert_eq!(duration_us(12.34), "12.3 µs");
+        assert_eq!(duration_us(1_500.0), "1.5 ms");
+    }
+}

@@ -1,0 +1,134 @@
+//! The commands beside `compare`.
+
+use super::common::{folder, json_of, openftl, output_of, small_trace};
+use std::process::{Command, Stdio};
+
+const LISTS: [&str; 6] = ["ftls", "workloads", "traces", "devices", "victims", "placements"];
+
+#[test]
+fn lists_fit_100_columns_and_have_a_json_form() {
+    for what in LISTS {
+        let text = output_of(&["list", what]);
+        assert!(text.lines().count() > 2, "{what}");
+        for line in text.lines() {
+            assert!(line.chars().count() <= 100 && !line.contains('\u{1b}'), "{what}: {line}");
+        }
+        let list = json_of(&["list", what, "--json"]);
+        for row in list.as_array().unwrap() {
+            let name = row["name"].as_str().unwrap();
+            assert!(text.contains(name), "{what}: {name}");
+        }
+    }
+}
+
+#[test]
+fn every_listed_device_prints_as_toml_that_is_read_back() {
+    let folder = folder();
+    for device in json_of(&["list", "devices", "--json"]).as_array().unwrap() {
+        let name = device["name"].as_str().unwrap();
+        let path = folder.path().join(format!("{name}.toml"));
+        std::fs::write(&path, output_of(&["list", "devices", "--toml", name])).unwrap();
+        let again = output_of(&["list", "devices", "--toml", path.to_str().unwrap()]);
+        assert_eq!(again, std::fs::read_to_string(&path).unwrap());
+    }
+}
+
+#[test]
+fn a_trace_is_described() {
+    let folder = folder();
+    let path = small_trace(folder.path());
+    let text = output_of(&["trace", "info", path.to_str().unwrap()]);
+    for part in ["2 000: 1 714 writes", "64 pages of 4 KiB touched", "guessed"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let info = json_of(&["trace", "info", path.to_str().unwrap(), "--json"]);
+    assert_eq!(info["requests"], 2000);
+    assert_eq!(info["footprint"]["touched_pages"], 64);
+}
+
+#[test]
+fn a_converted_trace_is_the_same_trace() {
+    let folder = folder();
+    let path = small_trace(folder.path());
+    let before = json_of(&["trace", "info", path.to_str().unwrap(), "--json"]);
+    for to in ["csv", "fio-v2", "fio-v3"] {
+        let out = folder.path().join(to);
+        output_of(&["trace", "convert", path.to_str().unwrap(), "--to", to, "-o", out.to_str().unwrap()]);
+        let after = json_of(&["trace", "info", out.to_str().unwrap(), "--json"]);
+        for field in ["requests", "writes", "read_bytes", "written_bytes", "footprint"] {
+            assert_eq!(before[field], after[field], "{to}: {field}");
+        }
+        let printed = output_of(&["trace", "convert", path.to_str().unwrap(), "--to", to]);
+        assert_eq!(printed, std::fs::read_to_string(&out).unwrap(), "{to}");
+    }
+}
+
+#[test]
+fn a_fitted_profile_runs() {
+    let folder = folder();
+    let path = small_trace(folder.path());
+    let out = folder.path().join("fit.toml");
+    output_of(&["trace", "fit", path.to_str().unwrap(), "-o", out.to_str().unwrap()]);
+    let workload = format!("profile:{}", out.display());
+    let quick = ["compare", "--ftl", "page", "--capacity", "64MiB", "--writes", "5k", "--json"];
+    let document = json_of(&[&quick[..], &["--workload", &workload]].concat());
+    assert_eq!(document["results"][0]["host"]["writes"], 5_000);
+}
+
+#[test]
+fn every_example_workload_runs() {
+    for workload in json_of(&["list", "workloads", "--json"]).as_array().unwrap() {
+        let example = workload["example"].as_str().unwrap();
+        let quick = ["compare", "--ftl", "page", "--capacity", "256MiB", "--writes", "5k", "--precondition", "fill"];
+        output_of(&[&quick[..], &["--workload", example]].concat());
+    }
+}
+
+#[test]
+fn bench_runs_small_and_gives_rates() {
+    let document = json_of(&["bench", "--quick", "--json"]);
+    for case in document["cases"].as_array().unwrap() {
+        assert!(case["host_writes_per_s"].as_f64().unwrap() > 0.0, "{case}");
+        assert!(case["of_goal"].is_number() && case["digest"].is_string());
+    }
+    assert!(output_of(&["bench", "--quick"]).contains("of target"));
+}
+
+#[test]
+fn completions_and_man_pages_name_the_options() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        assert!(output_of(&["completions", shell]).contains("logical-ratio"), "{shell}");
+    }
+    assert!(output_of(&["man"]).contains(".TH openftl 1"));
+    let folder = folder();
+    output_of(&["man", "--dir", folder.path().join("man").to_str().unwrap()]);
+    for page in ["openftl.1", "openftl-compare.1", "openftl-trace-info.1"] {
+        assert!(folder.path().join("man").join(page).is_file(), "{page}");
+    }
+}
+
+#[test]
+fn help_fits_100_columns() {
+    for command in [&["--help"][..], &["compare", "--help"], &["compare", "-h"], &["trace", "info", "--help"]] {
+        for line in output_of(command).lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
+    assert_eq!(openftl(&["--version"]).out, format!("openftl {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    for arguments in [&["list", "workloads"][..], &["completions", "bash"], &["list", "devices", "--json"]] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_openftl"))
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments:?}");
+    }
+}

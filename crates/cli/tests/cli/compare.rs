@@ -1,0 +1,208 @@
+//! `openftl compare` as a user runs it.
+
+use super::common::{folder, json_of, openftl, output_of, small_trace};
+use serde_json::Value;
+
+/// Small and quick.
+const QUICK: [&str; 5] = ["compare", "--capacity", "64MiB", "--writes", "20k"];
+
+fn quick<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    QUICK.iter().copied().chain(more.iter().copied()).collect()
+}
+
+fn assert_plain(text: &str) {
+    for line in text.lines() {
+        assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
+    }
+    assert!(!text.contains('\u{1b}') && !text.contains('\r'), "escape sequences in a pipe");
+}
+
+#[test]
+fn without_arguments_it_compares_three_ftls_and_says_what_to_see() {
+    let ran = openftl(&["compare"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_plain(&ran.out);
+    assert_plain(&ran.err);
+    for part in ["\n  page ", "\n  dftl ", "\n  gecko ", "total", "RAM", "erases", "What to see", "What to try next"] {
+        assert!(ran.out.contains(part), "{part} in {}", ran.out);
+    }
+}
+
+#[test]
+fn the_readme_shows_what_it_prints() {
+    let readme = include_str!("../../../../README.md");
+    let block = readme.split_once("<!-- openftl compare -->\n```\n").unwrap().1.split_once("\n```").unwrap().0;
+    assert!(output_of(&["compare"]).contains(block), "run `cargo xtask docs`");
+}
+
+#[test]
+fn the_json_has_every_field_of_its_schema() {
+    let document = json_of(&quick(&["--json"]));
+    let results = document["results"].as_array().unwrap();
+    assert_eq!(results.len(), 3);
+    for (result, ftl) in results.iter().zip(["page", "dftl", "gecko"]) {
+        assert_eq!(result["ftl"], ftl);
+        assert_eq!(result["device"], "demo");
+        assert_eq!(result["workload"], "uniform");
+        assert_eq!(result["seed"], 1);
+        for field in ["writes", "reads", "trims"] {
+            assert!(result["host"][field].is_u64(), "host.{field}");
+        }
+        assert_eq!(result["host"]["writes"], 20_000);
+        check_purposes(result);
+        assert!(result["ram_bytes"]["total"].as_u64().unwrap() > 0);
+        for field in ["erases_total", "max", "mean", "stddev"] {
+            assert!(result["wear"][field].is_number(), "wear.{field}");
+        }
+        for field in ["wall_s", "host_writes_per_s", "peak_memory_bytes"] {
+            assert!(result["simulation"][field].is_number(), "simulation.{field}");
+        }
+        assert!(result.get("latency_us").is_none());
+    }
+}
+
+fn check_purposes(result: &Value) {
+    const PURPOSES: [&str; 10] = [
+        "host",
+        "gc",
+        "translation",
+        "translation_gc",
+        "validity",
+        "validity_query",
+        "validity_gc",
+        "checkpoint",
+        "recovery",
+        "wear",
+    ];
+    let wa = &result["write_amplification"];
+    let mut sum = 0.0;
+    for purpose in PURPOSES {
+        for field in ["reads", "spare_reads", "programs", "erases"] {
+            assert!(result["flash"][purpose][field].is_u64(), "flash.{purpose}.{field}");
+        }
+        sum += wa["by_purpose"][purpose]["programs"].as_f64().unwrap();
+    }
+    assert!((sum - wa["programs_per_write"].as_f64().unwrap()).abs() < 1e-9);
+    assert!(wa["paper"].as_f64().unwrap() >= wa["programs_per_write"].as_f64().unwrap());
+    assert!(wa["delta"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn timed_runs_have_latencies() {
+    let workload = ["--workload", "uniform:reads=50", "--timing", "queued", "--queue-depth", "8"];
+    let arguments: Vec<&str> =
+        ["compare", "--ftl", "page", "--capacity", "256MiB", "--writes", "5k"].into_iter().chain(workload).collect();
+    let document = json_of(&[&arguments[..], &["--json"]].concat());
+    for kind in ["read", "write"] {
+        let latency = &document["results"][0]["latency_us"][kind];
+        let at = |field: &str| latency[field].as_f64().unwrap();
+        assert!(at("mean") > 0.0 && at("p50") <= at("p99") && at("p99") <= at("p999") && at("p999") <= at("max"));
+    }
+    let text = output_of(&arguments);
+    assert_plain(&text);
+    assert!(text.contains("p99.9") && text.contains(" ms"), "{text}");
+}
+
+#[test]
+fn open_loops_and_idle_collection_run() {
+    let document = json_of(&[
+        "compare",
+        "--ftl",
+        "page",
+        "--capacity",
+        "256MiB",
+        "--writes",
+        "5k",
+        "--workload",
+        "uniform:rate=2000",
+        "--timing",
+        "queued",
+        "--open-loop",
+        "--time-scale",
+        "2",
+        "--gc",
+        "idle",
+        "--json",
+    ]);
+    assert!(document["results"][0]["latency_us"]["write"]["count"].as_u64().unwrap() > 0);
+}
+
+fn without_clock(mut document: Value) -> Value {
+    for result in document["results"].as_array_mut().unwrap() {
+        result["simulation"] = Value::Null;
+    }
+    document
+}
+
+#[test]
+fn the_same_seed_gives_the_same_result_and_another_does_not() {
+    let run = |seed| without_clock(json_of(&quick(&["--workload", "zipf:reads=20,trims=2", "--json", "--seed", seed])));
+    assert_eq!(run("7")["results"], run("7")["results"]);
+    assert_ne!(run("7")["results"], run("8")["results"]);
+}
+
+#[test]
+fn delta_changes_only_the_form_that_counts_reads() {
+    let of = |delta| json_of(&quick(&["--json", "--delta", delta]))["results"][0]["write_amplification"].clone();
+    let (ten, five) = (of("10"), of("5"));
+    assert_eq!(ten["programs_per_write"], five["programs_per_write"]);
+    assert_eq!(five["delta"], 5.0);
+    assert!(five["paper"].as_f64() > ten["paper"].as_f64());
+}
+
+#[test]
+fn options_of_ftls_and_policies_reach_them() {
+    let ram = |more: &[&str]| {
+        json_of(&[&quick(&["--ftl", "dftl", "--json"]), more].concat())["results"][0]["ram_bytes"]["total"].as_u64()
+    };
+    assert!(ram(&["--cache", "256KiB"]) > ram(&["--cache", "4KiB"]));
+    let gc = |victim| {
+        let document = json_of(&quick(&["--ftl", "page", "--victim", victim, "--json"]));
+        document["results"][0]["write_amplification"]["by_purpose"]["gc"]["programs"].as_f64().unwrap()
+    };
+    assert!(gc("fifo") > gc("greedy"));
+    output_of(&quick(&["--placement", "single", "--gecko-t", "4", "--gecko-s", "2", "--gecko-two-way"]));
+    output_of(&quick(&["--precondition", "none"]));
+    output_of(&quick(&["--precondition", "fill"]));
+}
+
+#[test]
+fn a_trace_sizes_its_device_and_guesses_aloud() {
+    let folder = folder();
+    let path = small_trace(folder.path());
+    let ran = openftl(&["compare", path.to_str().unwrap(), "--repeat", "3"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("note: ") && ran.err.contains("guessed"), "{}", ran.err);
+    assert!(ran.err.contains("touches 64 pages"), "{}", ran.err);
+    assert_plain(&ran.out);
+    let document = json_of(&["compare", path.to_str().unwrap(), "--ftl", "page", "--writes", "5k", "--json"]);
+    assert_eq!(document["results"][0]["host"]["writes"], 5_000);
+    assert!(!document["notes"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_workload_without_writes_says_so() {
+    let ran = openftl(&quick(&["--workload", "uniform:reads=100", "--ftl", "page", "--precondition", "fill"]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("wrote nothing"), "{}", ran.err);
+}
+
+#[test]
+fn the_html_report_is_one_whole_file() {
+    let folder = folder();
+    let path = folder.path().join("report.html");
+    output_of(&quick(&["--html", path.to_str().unwrap()]));
+    let page = std::fs::read_to_string(path).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
+    assert!(page.matches("<svg").count() >= 5 && !page.contains("<script") && !page.contains("http"));
+}
+
+#[test]
+fn a_device_can_come_from_a_file() {
+    let folder = folder();
+    let path = folder.path().join("mine.toml");
+    let text = output_of(&["list", "devices", "--toml", "small"]).replace("name = \"small\"", "name = \"mine\"");
+    std::fs::write(&path, &text).unwrap();
+    let document = json_of(&["compare", "--device", path.to_str().unwrap(), "--ftl", "page", "--json"]);
+    assert_eq!(document["results"][0]["device"], "mine");
+}

@@ -1,0 +1,11 @@
+//! The binary as its users run it.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop there; clippy knows only #[test] functions"
+)]
+
+mod commands;
+mod common;
+mod compare;
+mod traces;
+mod wrong_inputs;

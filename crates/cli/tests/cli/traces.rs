@@ -1,0 +1,41 @@
+//! Real traces, where they are present: `OPENFTL_TRACES` names their folder, or they lie beside the clone.
+
+use super::common::{json_of, openftl};
+use std::path::{Path, PathBuf};
+
+fn traces() -> Vec<PathBuf> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
+    let folder = std::env::var_os("OPENFTL_TRACES").map_or(beside, PathBuf::from);
+    let Ok(entries) = std::fs::read_dir(&folder) else { return Vec::new() };
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|e| e != "md"));
+    files.sort();
+    files
+}
+
+#[test]
+fn every_trace_is_compared_under_every_ftl() {
+    let files = traces();
+    if files.is_empty() {
+        println!("skipped: no traces here; set OPENFTL_TRACES to a folder of them");
+        return;
+    }
+    let names: Vec<String> = json_of(&["list", "ftls", "--json"])
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|ftl| ftl["name"].as_str().unwrap().to_owned())
+        .collect();
+    let mut failed = Vec::new();
+    for file in &files {
+        let ran = openftl(&["compare", file.to_str().unwrap(), "--ftl", &names.join(","), "--json"]);
+        if ran.code != 0 {
+            failed.push(format!("{}: {}", file.display(), ran.err));
+            continue;
+        }
+        let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(document["results"].as_array().unwrap().len(), names.len(), "{}", file.display());
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    println!("{} traces under {}", files.len(), names.join(", "));
+}

@@ -1,0 +1,96 @@
+//! Wrong inputs: the exit code says whose turn it is, the message what was wrong and what to do.
+
+use super::common::{folder, openftl, openftl_in, output_of};
+
+/// Arguments, exit code, and what the message has to say.
+type Case = (&'static [&'static str], i32, &'static [&'static str]);
+
+const CASES: [Case; 27] = [
+    (&["compare", "--ftl", "gekco"], 2, &["no FTL `gekco`", "did you mean `gecko`", "page, dftl"]),
+    (&["compare", "--ftl", "page,page"], 2, &["page twice"]),
+    (&["compare", "--ftl", ""], 2, &["no FTL ``"]),
+    (&["compare", "--workload", "unifrom"], 2, &["no workload `unifrom`", "did you mean `uniform`"]),
+    (&["compare", "--workload", "zipf:theta=-1"], 2, &["theta", "-1"]),
+    (&["compare", "--workload", "zipf:tehta=1"], 2, &["tehta", "theta"]),
+    (&["compare", "--workload", "uniform:size=1TiB"], 2, &["does not fit", "size"]),
+    (&["compare", "--device", "modern-tcl"], 2, &["no device profile `modern-tcl`", "did you mean `modern-tlc`"]),
+    (&["compare", "--device", "absent.toml"], 1, &["absent.toml", "list devices --toml"]),
+    (&["compare", "--device", "wrong.toml"], 1, &["wrong.toml", "endurance", "unknown field"]),
+    (&["compare", "--capacity", "12 parsecs"], 2, &["--capacity", "12 parsecs", "8GiB"]),
+    (&["compare", "--capacity", "1KiB"], 2, &["--capacity", "at least"]),
+    (&["compare", "--capacity", "900PiB"], 2, &["--capacity", "32-bit"]),
+    (&["compare", "--logical-ratio", "1.5"], 2, &["--logical-ratio 1.5", "between 0 and 1"]),
+    (&["compare", "--logical-ratio", "0.999"], 2, &["cannot be built on this device"]),
+    (&["compare", "--cache", "4"], 2, &["--cache", "8 B"]),
+    (&["compare", "--writes", "-5"], 2, &["-5"]),
+    (&["compare", "--writes", "many"], 2, &["--writes", "500k"]),
+    (&["compare", "--queue-depth", "8"], 2, &["--queue-depth", "--timing queued"]),
+    (&["compare", "--timing", "queued", "--open-loop"], 2, &["arrival times", "rate"]),
+    (&["compare", "--timing", "queued", "--time-scale", "2"], 2, &["--open-loop"]),
+    (&["compare", "--victim", "greedily"], 2, &["no victim policy", "did you mean `greedy`"]),
+    (&["compare", "--html", "no/such/folder/r.html"], 1, &["no folder no/such/folder"]),
+    (&["compare", "absent.trace"], 1, &["absent.trace"]),
+    (&["compare", "--lenient"], 2, &["need a trace"]),
+    (&["compare", "small.trace", "--workload", "uniform"], 2, &["cannot be used with"]),
+    (&["compare", "--delta", "0"], 2, &["--delta"]),
+];
+
+const TRACE_CASES: [Case; 9] = [
+    (&["trace", "info", "absent.trace"], 1, &["absent.trace"]),
+    (&["trace", "info", "empty.trace"], 1, &["empty.trace", "empty"]),
+    (&["trace", "info", "noise.trace"], 1, &["noise.trace", "no known trace format"]),
+    (&["trace", "info", "torn.trace"], 1, &["torn.trace:3", "not a line"]),
+    (&["trace", "info", "small.trace", "--trace-format", "msrr"], 2, &["msrr", "did you mean `msr`"]),
+    (&["trace", "info", "small.trace", "--time-unit", "fortnight"], 2, &["fortnight", "ms"]),
+    (&["trace", "info", "small.trace", "--device-filter", "9"], 1, &["small.trace", "9"]),
+    (&["trace", "convert", "small.trace", "--to", "xml"], 2, &["xml", "fio-v3"]),
+    (&["trace", "convert", "small.trace", "--to", "csv", "-o", "no/such/folder/x"], 1, &["no/such/folder/x"]),
+];
+
+fn check(cases: &[Case]) {
+    let folder = folder();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    super::common::small_trace(folder.path());
+    write("empty.trace", "");
+    write("noise.trace", "the quick brown fox\njumps over\nthe lazy dog\n");
+    write("torn.trace", "0.5 0 8 8 0\n1.5 0 16 8 0\n2.5 0 24\n3.5 0 32 8 0\n");
+    let profile = output_of(&["list", "devices", "--toml", "demo"]);
+    write("wrong.toml", &profile.replace("endurance_erases", "endurance"));
+    for (arguments, code, parts) in cases {
+        let ran = openftl_in(folder.path(), arguments);
+        assert_eq!(ran.code, *code, "{arguments:?}: {}", ran.err);
+        assert_eq!(ran.out, "", "{arguments:?}: an error prints nothing to standard output");
+        assert!(ran.err.lines().any(|line| line.starts_with("error: ")), "{arguments:?}: {}", ran.err);
+        for part in *parts {
+            assert!(ran.err.contains(part), "{arguments:?}: no `{part}` in: {}", ran.err);
+        }
+        assert!(!ran.err.contains("panicked"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn compare_explains_what_is_wrong() {
+    check(&CASES);
+}
+
+#[test]
+fn trace_explains_what_is_wrong() {
+    check(&TRACE_CASES);
+}
+
+#[test]
+fn malformed_lines_are_counted_when_asked_to() {
+    let folder = folder();
+    std::fs::write(folder.path().join("torn.trace"), "0.5 0 8 8 0\n1.5 0 16 8 0\n2.5 0 24\n3.5 0 32 8 0\n").unwrap();
+    let ran = openftl_in(folder.path(), &["trace", "info", "torn.trace", "--lenient"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("1 malformed"), "{}", ran.out);
+}
+
+#[test]
+fn without_a_command_help_is_shown() {
+    let ran = openftl(&[]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("compare") && ran.err.contains("Usage"), "{}", ran.err);
+    assert_eq!(openftl(&["comapre"]).code, 2);
+}

@@ -1,0 +1,156 @@
+//! How fast the simulator is: host page writes per second of the computer's time, on one core, in steady
+//! state, every read checked. Each case also runs tiny, for tests, and gives a digest of its result.
+
+use crate::error::SimError;
+use crate::result::RunResult;
+use crate::run::{Progress, run};
+use crate::spec::{DevicePlan, HostMode, QueueOptions, RunSpec, TimingMode, WorkloadSpec};
+use ftl::ftls;
+use nand::geometry::Dimensions;
+use nand::sim::SimNand;
+use nand::{Capabilities, Timing};
+
+/// One thing to measure: uniform random page writes at 70% full.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Case {
+    /// Its name.
+    pub name: &'static str,
+    /// The FTL.
+    pub ftl: &'static str,
+    /// Raw capacity.
+    pub gibibytes: u64,
+    /// Whether time passes: 8 channels of 4 dies, 32 requests at a time.
+    pub timed: bool,
+    /// Host page writes per second to reach.
+    pub goal_writes_per_s: f64,
+    /// Page writes measured.
+    pub writes: u64,
+}
+
+/// Every case, in the order of reports. Some need an FTL that may not be in the table; [`available`] leaves those out.
+pub const CASES: [Case; 5] = [
+    Case { name: "page-8g", ftl: "page", gibibytes: 8, timed: false, goal_writes_per_s: 20e6, writes: 20_000_000 },
+    Case { name: "page-64g", ftl: "page", gibibytes: 64, timed: false, goal_writes_per_s: 8e6, writes: 20_000_000 },
+    Case { name: "dftl-8g", ftl: "dftl", gibibytes: 8, timed: false, goal_writes_per_s: 1.5e6, writes: 3_000_000 },
+    Case { name: "gecko-8g", ftl: "gecko", gibibytes: 8, timed: false, goal_writes_per_s: 1.5e6, writes: 3_000_000 },
+    Case { name: "page-timed-8g", ftl: "page", gibibytes: 8, timed: true, goal_writes_per_s: 1.5e6, writes: 3_000_000 },
+];
+
+/// The cases whose FTL is in the table.
+#[must_use]
+pub fn available() -> Vec<Case> {
+    CASES.into_iter().filter(|case| ftls::find::<SimNand>(case.ftl).is_some()).collect()
+}
+
+/// How large to run a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// As it says.
+    Full,
+    /// 64 MiB and a few thousand writes.
+    Tiny,
+}
+
+/// What a case gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// The case.
+    pub case: Case,
+    /// Host page writes per second of the computer's time.
+    pub host_writes_per_s: f64,
+    /// The same over the goal.
+    pub of_goal: f64,
+    /// Programs per host write: shows that the work was done.
+    pub programs_per_write: f64,
+    /// Memory of device, FTL and check model, in bytes for each physical page.
+    pub bytes_per_page: f64,
+    /// [`RunResult::digest`].
+    pub digest: u64,
+    /// Everything else.
+    pub result: RunResult,
+}
+
+/// GeckoFTL's blocks of 128 pages of 4 KiB.
+const PAGES_PER_BLOCK: u32 = 128;
+const PAGE_BYTES: u32 = 4096;
+
+/// A modern SLC-cached die: 50 µs reads, 500 µs programs, 800 MB/s buses.
+const TIMING: Timing = Timing {
+    read_ns: 50_000,
+    spare_read_ns: 20_000,
+    program_ns: 500_000,
+    erase_ns: 3_000_000,
+    channel_bytes_per_us: 800,
+};
+
+/// What a case runs.
+///
+/// # Errors
+/// [`SimError`] if the case cannot be built, which the constants of this module exclude.
+pub fn spec(case: &Case, scale: Scale) -> Result<RunSpec, SimError> {
+    let (channels, dies_per_channel) = if case.timed { (8, 4) } else { (1, 1) };
+    let (capacity, writes) = match scale {
+        Scale::Full => (case.gibibytes << 30, case.writes),
+        Scale::Tiny => (if case.timed { 256 << 20 } else { 64 << 20 }, 20_000),
+    };
+    let dimensions = Dimensions {
+        channels,
+        dies_per_channel,
+        planes_per_die: 1,
+        blocks: channels * dies_per_channel,
+        pages_per_block: PAGES_PER_BLOCK,
+        page_bytes: PAGE_BYTES,
+        spare_bytes: 64,
+    };
+    let device = DevicePlan::new("bench", dimensions, Capabilities::MODERN, TIMING, Some(capacity), 0.7)?;
+    let mut spec = RunSpec::new(case.ftl, device, WorkloadSpec::synthetic("uniform")?);
+    spec.writes = writes;
+    if case.timed {
+        spec.config.lanes = channels * dies_per_channel;
+        let host = HostMode::Closed { queue_depth: 32, think_ns: 0 };
+        spec.timing = TimingMode::Queued(QueueOptions { host, ..QueueOptions::default() });
+    }
+    Ok(spec)
+}
+
+/// Runs a case.
+///
+/// # Errors
+/// As [`run`].
+pub fn measure(case: &Case, scale: Scale, progress: &mut dyn FnMut(Progress)) -> Result<Measured, SimError> {
+    let result = run(&spec(case, scale)?, progress)?;
+    let host_writes_per_s = result.simulation.host_writes_per_s;
+    Ok(Measured {
+        case: *case,
+        host_writes_per_s,
+        of_goal: host_writes_per_s / case.goal_writes_per_s,
+        programs_per_write: result.write_amplification.programs_per_write,
+        bytes_per_page: result.simulation.run_memory_bytes as f64 / f64::from(result.geometry.physical_pages),
+        digest: result.digest(),
+        result,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_runs_tiny_and_always_the_same() {
+        for case in available() {
+            let first = measure(&case, Scale::Tiny, &mut |_| {}).unwrap();
+            let second = measure(&case, Scale::Tiny, &mut |_| {}).unwrap();
+            assert_eq!(first.digest, second.digest, "{}", case.name);
+            assert!(first.programs_per_write > 1.0, "{} collected nothing", case.name);
+            println!("{}: {:016x}", case.name, first.digest);
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<_> = CASES.iter().map(|case| case.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), CASES.len());
+    }
+}

@@ -1,0 +1,282 @@
+//! Bringing a device into a state worth measuring.
+//!
+//! A new device has no garbage, and a full one does not collect as it will later: write-amplification
+//! rises, overshoots and settles. So the device is filled in order, then overwritten in windows until
+//! their write-amplification agrees. Agreement counts only once every page has been programmed twice
+//! on average: before there is garbage to collect all windows agree on 1.
+
+use crate::error::SimError;
+use crate::host::Host;
+use crate::result::PreconditionResult;
+use crate::run::{Phase, Reporter};
+use crate::source::{Op, Request, Source};
+use crate::spec::{OwnWrites, PreconditionMode, SteadyOptions, WorkloadContext, WorkloadSpec};
+use nand::{Nand, Stamp};
+
+/// Requests fetched at once.
+const FETCH: usize = 1024;
+/// A window has at least so many writes, so that chance does not make windows differ.
+const WINDOW_WRITES_MIN: u64 = 16_384;
+/// A workload that writes nothing in so many requests is taken to write nothing.
+const REQUESTS_WITHOUT_WRITE_MAX: u64 = 1 << 20;
+
+/// Ages the device behind `host` and says how.
+///
+/// # Errors
+/// [`SimError`] of the host, the FTL or the workload; [`SimError::BadSpec`] if an option makes no sense.
+pub fn precondition<N: Nand<Payload = Stamp>>(
+    host: &mut Host<N>,
+    mode: &PreconditionMode,
+    workload: &WorkloadSpec,
+    context: &WorkloadContext,
+    report: &mut Reporter<'_>,
+) -> Result<PreconditionResult, SimError> {
+    match mode {
+        PreconditionMode::Off => Ok(PreconditionResult {
+            kind: "off".to_owned(),
+            reason: "asked for a new device".to_owned(),
+            ..PreconditionResult::default()
+        }),
+        PreconditionMode::Fill(share) => {
+            let host_writes = fill(host, *share, context, report)?;
+            Ok(PreconditionResult {
+                kind: "fill".to_owned(),
+                host_writes,
+                reason: format!("every page of the first {:.1}% was written once", share * 100.0),
+                ..PreconditionResult::default()
+            })
+        }
+        PreconditionMode::Steady(options) => {
+            check(options)?;
+            let filled = fill(host, options.fill, context, report)?;
+            let mut result = steady(host, options, workload, context, report)?;
+            result.host_writes += filled;
+            Ok(result)
+        }
+    }
+}
+
+fn check(options: &SteadyOptions) -> Result<(), SimError> {
+    let bad = |what: &'static str, reason: &str| Err(SimError::BadSpec { what, reason: reason.to_owned() });
+    if options.window.is_nan() || options.window <= 0.0 {
+        return bad("precondition window", "must be more than 0 of the logical pages; 0.5 is usual");
+    }
+    if options.agree < 2 {
+        return bad("precondition windows that agree", "at least 2 are needed to compare; 3 is usual");
+    }
+    if options.tolerance.is_nan() || options.tolerance <= 0.0 {
+        return bad("precondition tolerance", "must be more than 0; 0.01 is usual");
+    }
+    Ok(())
+}
+
+fn fill<N: Nand<Payload = Stamp>>(
+    host: &mut Host<N>,
+    share: f64,
+    context: &WorkloadContext,
+    report: &mut Reporter<'_>,
+) -> Result<u64, SimError> {
+    if !(0.0..=1.0).contains(&share) {
+        return Err(SimError::BadSpec {
+            what: "fill",
+            reason: format!("{share} is not a share between 0 and 1 of the logical pages"),
+        });
+    }
+    host.begin("the fill");
+    let page_bytes = u64::from(context.page_bytes);
+    let pages = ((context.capacity_bytes / page_bytes) as f64 * share).round() as u64;
+    let mut requests = Vec::with_capacity(FETCH);
+    let mut next = 0;
+    while next < pages {
+        let end = (next + FETCH as u64).min(pages);
+        requests.clear();
+        requests.extend((next..end).map(|page| Request {
+            at_ns: 0,
+            op: Op::Write,
+            offset: page * page_bytes,
+            bytes: page_bytes,
+        }));
+        host.apply(&requests, u64::MAX)?;
+        next = end;
+        report.at(Phase::Fill, next, pages);
+    }
+    Ok(pages)
+}
+
+/// Why overwriting stopped.
+enum End {
+    Steady,
+    NotSteady,
+    NoWrites,
+}
+
+fn steady<N: Nand<Payload = Stamp>>(
+    host: &mut Host<N>,
+    options: &SteadyOptions,
+    workload: &WorkloadSpec,
+    context: &WorkloadContext,
+    report: &mut Reporter<'_>,
+) -> Result<PreconditionResult, SimError> {
+    host.begin("preconditioning");
+    let logical = u64::from(host.ftl().logical_pages());
+    let physical = u64::from(host.ftl().flash().nand().geometry().pages());
+    let window = ((logical as f64 * options.window) as u64).max(WINDOW_WRITES_MIN);
+    let mut ager = Ager::new(options.writes, workload, context)?;
+    let mut windows: Vec<f64> = Vec::new();
+    let mut start = host.counts();
+    let most = window * u64::from(options.max_windows);
+    let end = loop {
+        if windows.len() as u64 >= u64::from(options.max_windows) {
+            break End::NotSteady;
+        }
+        let (begun, goal) = (host.tally().writes, window * (windows.len() as u64 + 1));
+        if !ager.write_until(host, goal, &mut |writes| report.at(Phase::Precondition, writes, most))? {
+            break End::NoWrites;
+        }
+        let now = host.counts();
+        let written = host.tally().writes - begun;
+        if written > 0 {
+            windows.push(now.since(&start).total().programs as f64 / written as f64);
+        }
+        start = now;
+        if now.total().programs >= 2 * physical && agree(&windows, options) {
+            break End::Steady;
+        }
+    };
+    Ok(PreconditionResult {
+        kind: "steady".to_owned(),
+        host_writes: host.tally().writes,
+        wa_last: windows.last().copied().unwrap_or(0.0),
+        steady: matches!(end, End::Steady),
+        reason: reason(&end, options, window),
+        windows,
+    })
+}
+
+fn agree(windows: &[f64], options: &SteadyOptions) -> bool {
+    let Some(last) = windows.len().checked_sub(options.agree as usize).map(|from| &windows[from..]) else {
+        return false;
+    };
+    let (low, high) = last.iter().fold((f64::MAX, 0.0_f64), |(low, high), &wa| (low.min(wa), high.max(wa)));
+    high - low <= options.tolerance * high
+}
+
+fn reason(end: &End, options: &SteadyOptions, window: u64) -> String {
+    let SteadyOptions { agree, tolerance, max_windows, .. } = options;
+    match end {
+        End::Steady => format!(
+            "write-amplification of the last {agree} windows of {window} writes differs by at most {}%",
+            tolerance * 100.0
+        ),
+        End::NotSteady => format!(
+            "stopped after {max_windows} windows of {window} writes although the last {agree} still differ by more than {}%",
+            tolerance * 100.0
+        ),
+        End::NoWrites => "the workload writes nothing, so there is nothing to wait for".to_owned(),
+    }
+}
+
+/// Produces the writes that age a device.
+struct Ager<'a> {
+    /// Restarted when it ends; none for uniform random writes.
+    workload: Option<(&'a WorkloadSpec, Box<dyn Source>)>,
+    context: &'a WorkloadContext,
+    random: SplitMix,
+    requests: Vec<Request>,
+    /// The part of `requests` not yet done.
+    from: usize,
+    len: usize,
+}
+
+impl<'a> Ager<'a> {
+    fn new(writes: OwnWrites, workload: &'a WorkloadSpec, context: &'a WorkloadContext) -> Result<Self, SimError> {
+        let workload = match writes {
+            OwnWrites::Workload => Some((workload, (workload.make)(context)?)),
+            OwnWrites::Uniform => None,
+        };
+        Ok(Self {
+            workload,
+            context,
+            random: SplitMix(context.seed),
+            requests: vec![Request::default(); FETCH],
+            from: 0,
+            len: 0,
+        })
+    }
+
+    /// Writes until the host has written `goal` pages; `false` if the workload has no writes to offer.
+    fn write_until<N: Nand<Payload = Stamp>>(
+        &mut self,
+        host: &mut Host<N>,
+        goal: u64,
+        report: &mut dyn FnMut(u64),
+    ) -> Result<bool, SimError> {
+        let mut last_write = (host.tally().writes, host.tally().requests);
+        while host.tally().writes < goal {
+            if host.tally().writes != last_write.0 {
+                last_write = (host.tally().writes, host.tally().requests);
+            } else if host.tally().requests - last_write.1 > REQUESTS_WITHOUT_WRITE_MAX {
+                return Ok(false);
+            }
+            if self.from == self.len && !self.fetch()? {
+                return Ok(false);
+            }
+            self.from += host.apply(&self.requests[self.from..self.len], goal)?;
+            report(host.tally().writes);
+        }
+        Ok(true)
+    }
+
+    /// Fetches requests that write or trim; `false` if none come.
+    fn fetch(&mut self) -> Result<bool, SimError> {
+        self.from = 0;
+        self.len = 0;
+        let Some((spec, source)) = &mut self.workload else {
+            let page_bytes = u64::from(self.context.page_bytes);
+            let pages = self.context.capacity_bytes / page_bytes;
+            for request in &mut self.requests {
+                let page = self.random.below(pages);
+                *request = Request { at_ns: 0, op: Op::Write, offset: page * page_bytes, bytes: page_bytes };
+            }
+            self.len = self.requests.len();
+            return Ok(true);
+        };
+        let (mut seen, mut restarted) = (0, false);
+        while self.len == 0 && seen < REQUESTS_WITHOUT_WRITE_MAX {
+            let got = source
+                .fill(&mut self.requests)
+                .map_err(|e| SimError::Workload { workload: spec.name.clone(), reason: e.to_string() })?;
+            if got == 0 {
+                // The second end means that a whole pass had nothing.
+                if restarted {
+                    break;
+                }
+                *source = (spec.make)(self.context)?;
+                restarted = true;
+                continue;
+            }
+            seen += got as u64;
+            for at in 0..got {
+                if matches!(self.requests[at].op, Op::Write | Op::Trim) {
+                    self.requests[self.len] = self.requests[at];
+                    self.len += 1;
+                }
+            }
+        }
+        Ok(self.len > 0)
+    }
+}
+
+/// A small generator (Steele, Lea and Flood, 2014); good enough to choose pages, and the same everywhere.
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^= z >> 31;
+        ((u128::from(z) * u128::from(end)) >> 64) as u64
+    }
+}

@@ -1,0 +1,280 @@
+//! One run, from formatting the device to its results.
+
+use crate::amplification::amplification;
+use crate::device::Device;
+use crate::error::SimError;
+use crate::feed::Feed;
+use crate::host::Host;
+use crate::memory;
+use crate::precondition::precondition;
+use crate::result::{
+    ByPurpose, FlashResult, GeometryResult, PreconditionResult, RunResult, SimulationResult, TimelinePoint, WearBin,
+    WearResult,
+};
+use crate::spec::{RunSpec, TimingMode, WorkloadContext};
+use crate::timed::{self, TimedResult};
+use crate::timeline::Timeline;
+use ftl::ftls::{self, Format};
+use ftl::{Config, Counts, Flash};
+use nand::sim::SimNand;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Which part of a run is going on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Writing every page once.
+    Fill,
+    /// Overwriting until write-amplification is steady.
+    Precondition,
+    /// What is measured.
+    Measure,
+    /// Reading every page back.
+    Verify,
+}
+
+/// How far a run has come. Given at most every 2^16 pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The part of the run.
+    pub phase: Phase,
+    /// Pages done in it.
+    pub done: u64,
+    /// Pages in it; 0 if not known.
+    pub total: u64,
+}
+
+/// Passes progress on, but not too often.
+pub struct Reporter<'a> {
+    progress: &'a mut dyn FnMut(Progress),
+    last: Option<(Phase, u64)>,
+}
+
+/// Pages between two reports.
+const REPORT_EVERY: u64 = 1 << 16;
+
+impl<'a> Reporter<'a> {
+    /// Reports to `progress`.
+    pub fn new(progress: &'a mut dyn FnMut(Progress)) -> Self {
+        Self { progress, last: None }
+    }
+
+    /// Says how far a phase is; passed on at its first call, then every 2^16 pages.
+    #[inline]
+    pub fn at(&mut self, phase: Phase, done: u64, total: u64) {
+        let due = match self.last {
+            Some((last_phase, last_done)) => phase != last_phase || done >= last_done + REPORT_EVERY,
+            None => true,
+        };
+        if due {
+            self.last = Some((phase, done));
+            (self.progress)(Progress { phase, done, total });
+        }
+    }
+}
+
+/// Runs one simulation of an FTL in the table on the simulated device.
+///
+/// # Errors
+/// [`SimError`]; above all [`SimError::WrongData`] if the FTL returned anything but what was last written.
+pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(Progress)) -> Result<RunResult, SimError> {
+    let entry = ftls::find::<SimNand>(&spec.ftl).ok_or_else(|| SimError::UnknownFtl {
+        name: spec.ftl.clone(),
+        known: ftls::table::<SimNand>().iter().map(|entry| entry.info.name).collect::<Vec<_>>().join(", "),
+    })?;
+    run_ftl(spec, entry.format, progress)
+}
+
+/// Runs one simulation of any FTL on any device.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_ftl<N: Device>(
+    spec: &RunSpec,
+    format: Format<N>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<RunResult, SimError> {
+    let begun = Instant::now();
+    let mut report = Reporter::new(progress);
+    let config = Config { logical_pages: spec.device.logical_pages, ..spec.config };
+    let ftl = format(Flash::new(N::create(&spec.device)), &config).map_err(|source| SimError::Ftl {
+        ftl: spec.ftl.clone(),
+        doing: "formatting the device".to_owned(),
+        source,
+    })?;
+    let mut host = Host::new(&spec.ftl, ftl);
+    let context = WorkloadContext {
+        capacity_bytes: spec.device.logical_bytes(),
+        page_bytes: spec.device.geometry.page_bytes(),
+        seed: spec.seed,
+        measured: true,
+    };
+    let ageing = WorkloadContext { seed: ageing_seed(spec.seed), measured: false, ..context };
+    let aged = precondition(&mut host, &spec.precondition, &spec.workload, &ageing, &mut report)?;
+    let precondition_wall_s = begun.elapsed().as_secs_f64();
+
+    let mut feed = Feed::new(spec, &context)?;
+    host.begin("the measured part");
+    let start = host.counts();
+    let begun = Instant::now();
+    let mut timeline = Timeline::new(spec.writes, start);
+    let timed = match &spec.timing {
+        TimingMode::None => {
+            count(&mut host, &mut feed, &mut timeline, &mut report)?;
+            None
+        }
+        TimingMode::Queued(options) => {
+            Some(timed::play(&mut host, &mut feed, spec, options, &mut timeline, &mut report)?)
+        }
+    };
+    let wall_s = begun.elapsed().as_secs_f64();
+    let counts = host.counts();
+    let end_ns = timed.as_ref().map_or(0, |t| t.end_ns);
+    let measured = Measured {
+        counts: counts.since(&start),
+        timeline: timeline.finish(host.tally().writes, end_ns, counts),
+        timed,
+        aged,
+        simulation: SimulationResult {
+            wall_s,
+            precondition_wall_s,
+            host_writes_per_s: if wall_s > 0.0 { host.tally().writes as f64 / wall_s } else { 0.0 },
+            ..SimulationResult::default()
+        },
+    };
+    let mut result = assemble(spec, &host, measured);
+    if spec.verify {
+        result.verified_pages = verify_all(&mut host, &mut report)?;
+    }
+    result.simulation.peak_memory_bytes = memory::peak_bytes();
+    Ok(result)
+}
+
+/// Ageing must not write what is measured: another sequence of the same kind.
+const fn ageing_seed(seed: u64) -> u64 {
+    seed ^ 0xA6E1_A6E1_A6E1_A6E1
+}
+
+fn count<N: Device>(
+    host: &mut Host<N>,
+    feed: &mut Feed,
+    timeline: &mut Timeline,
+    report: &mut Reporter<'_>,
+) -> Result<(), SimError> {
+    while feed.fetch(host.tally())? {
+        let goal = feed.writes_goal().min(timeline.next());
+        let done = host.apply(feed.ready(), goal)?;
+        feed.consume(done);
+        let writes = host.tally().writes;
+        if writes >= timeline.next() {
+            timeline.mark(writes, 0, host.counts());
+        }
+        report.at(Phase::Measure, writes, feed.writes_wanted());
+    }
+    Ok(())
+}
+
+/// Reads every page back; the counts of the run have been taken before.
+fn verify_all<N: Device>(host: &mut Host<N>, report: &mut Reporter<'_>) -> Result<u64, SimError> {
+    const CHUNK: u32 = 1 << 14;
+    host.begin("the final check");
+    host.ftl_mut().flash_mut().set_logging(false);
+    let pages = host.ftl().logical_pages();
+    let mut first = 0;
+    while first < pages {
+        host.verify(first, CHUNK)?;
+        first = first.saturating_add(CHUNK).min(pages);
+        report.at(Phase::Verify, u64::from(first), u64::from(pages));
+    }
+    Ok(u64::from(pages))
+}
+
+struct Measured {
+    counts: Counts,
+    timeline: Vec<TimelinePoint>,
+    timed: Option<TimedResult>,
+    aged: PreconditionResult,
+    simulation: SimulationResult,
+}
+
+fn assemble<N: Device>(spec: &RunSpec, host: &Host<N>, measured: Measured) -> RunResult {
+    let tally = *host.tally();
+    let mut ram_bytes = BTreeMap::new();
+    for item in host.ftl().ram() {
+        *ram_bytes.entry(item.name.to_owned()).or_insert(0) += item.bytes;
+    }
+    let ram_total: u64 = ram_bytes.values().sum();
+    ram_bytes.insert("total".to_owned(), ram_total);
+    let device = host.ftl().flash().nand();
+    let geometry = device.geometry();
+    let (latency_us, throughput) = measured.timed.map(|t| (t.latency_us, t.throughput)).unzip();
+    RunResult {
+        ftl: spec.ftl.clone(),
+        device: spec.device.name.clone(),
+        workload: spec.workload.name.clone(),
+        seed: spec.seed,
+        host: tally,
+        flash: ByPurpose::from_fn(|purpose| {
+            let c = measured.counts.of(purpose);
+            FlashResult { reads: c.reads, spare_reads: c.spare_reads, programs: c.programs, erases: c.erases }
+        }),
+        write_amplification: amplification(&measured.counts, tally.writes, tally.rmw_reads, spec.device.delta()),
+        ram_bytes,
+        latency_us,
+        throughput,
+        wear: wear(device.erase_counts()),
+        simulation: SimulationResult {
+            run_memory_bytes: device.memory_bytes() + ram_total + host.model_bytes(),
+            ..measured.simulation
+        },
+        precondition: measured.aged,
+        timeline: measured.timeline,
+        geometry: GeometryResult {
+            channels: geometry.channels(),
+            dies: geometry.dies(),
+            blocks: geometry.blocks(),
+            pages_per_block: geometry.pages_per_block(),
+            page_bytes: geometry.page_bytes(),
+            physical_pages: geometry.pages(),
+            logical_pages: host.ftl().logical_pages(),
+        },
+        notes: spec.workload.notes.clone(),
+        verified_pages: 0,
+    }
+}
+
+/// Bars of an erase histogram, at most.
+const WEAR_BINS: u32 = 64;
+
+fn wear(erases: &[u32]) -> WearResult {
+    let (Some(&min), Some(&max)) = (erases.iter().min(), erases.iter().max()) else { return WearResult::default() };
+    let blocks = erases.len() as f64;
+    let erases_total: u64 = erases.iter().copied().map(u64::from).sum();
+    let mean = erases_total as f64 / blocks;
+    let variance = erases.iter().map(|&e| (f64::from(e) - mean).powi(2)).sum::<f64>() / blocks;
+    let width = (max - min) / WEAR_BINS + 1;
+    let mut histogram: Vec<WearBin> = (0..=(max - min) / width)
+        .map(|bin| WearBin { from: min + bin * width, to: min + (bin + 1) * width - 1, blocks: 0 })
+        .collect();
+    for &e in erases {
+        histogram[((e - min) / width) as usize].blocks += 1;
+    }
+    WearResult { erases_total, max, min, mean, stddev: variance.sqrt(), histogram }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wear_by_hand() {
+        let w = wear(&[2, 4, 4, 4, 5, 5, 7, 9]);
+        assert_eq!((w.erases_total, w.max, w.min, w.mean, w.stddev), (40, 9, 2, 5.0, 2.0));
+        assert_eq!(w.histogram.iter().map(|b| b.blocks).sum::<u32>(), 8);
+        assert_eq!(w.histogram[2], WearBin { from: 4, to: 4, blocks: 3 });
+        let wide = wear(&[0, 1000]);
+        assert!(wide.histogram.len() <= WEAR_BINS as usize);
+        assert!(wide.histogram.last().is_some_and(|b| b.from <= 1000 && 1000 <= b.to));
+        assert_eq!(wear(&[]), WearResult::default());
+    }
+}

@@ -1,0 +1,3 @@
+//! Where requests come from: the contract of the workload crate, under the names used here.
+
+pub use workload::{Op, Request, Source, WorkloadError};

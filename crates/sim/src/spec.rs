@@ -1,0 +1,319 @@
+//! What to run.
+
+use crate::error::SimError;
+use crate::source::{Source, WorkloadError};
+use ftl::Config;
+use nand::geometry::Dimensions;
+use nand::{Capabilities, Geometry, Timing};
+use std::fmt;
+use std::sync::Arc;
+
+/// A device, named and sized.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DevicePlan {
+    /// The profile's name, for reports.
+    pub name: String,
+    /// Its shape.
+    pub geometry: Geometry,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// How long its operations take.
+    pub timing: Timing,
+    /// Pages that the host sees.
+    pub logical_pages: u32,
+}
+
+impl DevicePlan {
+    /// A device of the profile's shape, its number of blocks scaled to `capacity_bytes` raw (rounded to whole blocks on
+    /// every plane, at least one; `None` keeps the profile's own) of which the host sees `logical_ratio`.
+    ///
+    /// # Errors
+    /// [`SimError::BadSpec`] if the ratio is not within (0, 1), [`SimError::Geometry`] if the shape is refused.
+    pub fn new(
+        name: &str,
+        dimensions: Dimensions,
+        capabilities: Capabilities,
+        timing: Timing,
+        capacity_bytes: Option<u64>,
+        logical_ratio: f64,
+    ) -> Result<Self, SimError> {
+        if !(logical_ratio > 0.0 && logical_ratio < 1.0) {
+            return Err(SimError::BadSpec {
+                what: "logical ratio",
+                reason: format!("{logical_ratio} is not between 0 and 1; 0.7 is usual"),
+            });
+        }
+        let blocks = match capacity_bytes {
+            Some(bytes) => blocks_for(&dimensions, bytes)?,
+            None => dimensions.blocks,
+        };
+        let geometry = Geometry::new(Dimensions { blocks, ..dimensions })
+            .map_err(|source| SimError::Geometry { device: name.to_owned(), source })?;
+        let logical_pages = (f64::from(geometry.pages()) * logical_ratio) as u32;
+        Ok(Self { name: name.to_owned(), geometry, capabilities, timing, logical_pages: logical_pages.max(1) })
+    }
+
+    /// Bytes that the host sees.
+    #[must_use]
+    pub fn logical_bytes(&self) -> u64 {
+        u64::from(self.logical_pages) * u64::from(self.geometry.page_bytes())
+    }
+
+    /// The default configuration of an FTL on this device: [`Config::new`].
+    #[must_use]
+    pub fn config(&self) -> Config {
+        Config::new(self.logical_pages)
+    }
+
+    /// δ, how many reads one program takes as long as, array times alone; 10 if the profile has no read time.
+    #[must_use]
+    pub fn delta(&self) -> f64 {
+        if self.timing.read_ns == 0 || self.timing.program_ns == 0 {
+            return DEFAULT_DELTA;
+        }
+        self.timing.program_ns as f64 / self.timing.read_ns as f64
+    }
+}
+
+/// GeckoFTL's 1 ms write over its 100 µs read.
+const DEFAULT_DELTA: f64 = 10.0;
+
+/// The number of blocks nearest to `bytes` that divides evenly over all planes.
+fn blocks_for(d: &Dimensions, bytes: u64) -> Result<u32, SimError> {
+    let block_bytes = u64::from(d.pages_per_block) * u64::from(d.page_bytes);
+    let units = u64::from(d.channels) * u64::from(d.dies_per_channel) * u64::from(d.planes_per_die);
+    let row = block_bytes * units;
+    let rows = (bytes + row / 2).checked_div(row).unwrap_or(1).max(1);
+    u32::try_from(rows * units).map_err(|_| SimError::BadSpec {
+        what: "capacity",
+        reason: format!("{bytes} B are {} blocks, more than 32 bits name; use larger blocks", rows * units),
+    })
+}
+
+/// Which part of a run a source is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkloadContext {
+    /// Bytes of the disk that requests may address.
+    pub capacity_bytes: u64,
+    /// Bytes in a page, the natural size of a request.
+    pub page_bytes: u32,
+    /// Seed; differs between preconditioning and measurement.
+    pub seed: u64,
+    /// Whether its requests will be measured, or only age the device.
+    pub measured: bool,
+}
+
+/// Makes a source of requests.
+pub type MakeSource = dyn Fn(&WorkloadContext) -> Result<Box<dyn Source>, SimError> + Send + Sync;
+
+/// A workload: a name for reports and a way to start it, as often as needed.
+#[derive(Clone)]
+pub struct WorkloadSpec {
+    /// For reports, as the user wrote it.
+    pub name: String,
+    /// Starts it from its beginning.
+    pub make: Arc<MakeSource>,
+    /// What was done to a trace to fit it here, in words; for reports.
+    pub notes: Vec<String>,
+}
+
+impl WorkloadSpec {
+    /// A workload by name and constructor.
+    pub fn new(
+        name: impl Into<String>,
+        make: impl Fn(&WorkloadContext) -> Result<Box<dyn Source>, SimError> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name: name.into(), make: Arc::new(make), notes: Vec::new() }
+    }
+
+    /// A synthetic workload from its text, such as `zipf:theta=0.99,reads=30`.
+    ///
+    /// # Errors
+    /// [`SimError::Workload`] if the text names no workload or an option that it does not have.
+    pub fn synthetic(text: &str) -> Result<Self, SimError> {
+        let name = text.to_owned();
+        let failed = move |e: WorkloadError| SimError::Workload { workload: name.clone(), reason: e.to_string() };
+        let spec: workload::Spec = text.parse().map_err(&failed)?;
+        Ok(Self::new(text, move |c: &WorkloadContext| {
+            spec.build(c.capacity_bytes, c.page_bytes, c.seed).map_err(&failed)
+        }))
+    }
+}
+
+impl fmt::Debug for WorkloadSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkloadSpec").field("name", &self.name).field("notes", &self.notes).finish_non_exhaustive()
+    }
+}
+
+/// With which writes a device is aged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnWrites {
+    /// The writes and trims of the workload itself, restarted whenever it ends; reads are skipped.
+    Workload,
+    /// Whole pages, uniformly at random.
+    Uniform,
+}
+
+/// When ageing stops.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SteadyOptions {
+    /// Which writes.
+    pub writes: OwnWrites,
+    /// Share of the logical pages written in order before.
+    pub fill: f64,
+    /// Host page writes in a window, in multiples of the logical pages.
+    pub window: f64,
+    /// How many windows in a row must agree.
+    pub agree: u32,
+    /// They agree if the largest and smallest of their write-amplifications differ by no more than this share.
+    pub tolerance: f64,
+    /// Windows after which it stops anyway, and says so.
+    pub max_windows: u32,
+}
+
+impl Default for SteadyOptions {
+    fn default() -> Self {
+        Self { writes: OwnWrites::Workload, fill: 1.0, window: 0.5, agree: 3, tolerance: 0.01, max_windows: 32 }
+    }
+}
+
+/// How a device is brought into a representative state before anything is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PreconditionMode {
+    /// Not at all: an empty device.
+    Off,
+    /// This share of the logical pages written once, in order.
+    Fill(f64),
+    /// Filled, then overwritten until write-amplification is steady.
+    Steady(SteadyOptions),
+}
+
+impl Default for PreconditionMode {
+    fn default() -> Self {
+        Self::Steady(SteadyOptions::default())
+    }
+}
+
+/// How requests arrive in timed mode.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum HostMode {
+    /// At the time each request carries, multiplied by `time_scale`. No more than `outstanding` are in the device; the
+    /// others wait in the host, and their latency counts from their arrival.
+    Open {
+        /// 1 replays as recorded, 0.5 twice as fast.
+        time_scale: f64,
+        /// Requests in the device at once.
+        outstanding: u32,
+    },
+    /// A fixed number of clients, each with one request at a time.
+    Closed {
+        /// Clients.
+        queue_depth: u32,
+        /// Nanoseconds between the end of a client's request and the start of its next.
+        think_ns: u64,
+    },
+}
+
+impl Default for HostMode {
+    fn default() -> Self {
+        Self::Closed { queue_depth: 32, think_ns: 0 }
+    }
+}
+
+/// When garbage is collected in timed mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum GcMode {
+    /// When a write finds space short; that write waits for it.
+    #[default]
+    Foreground,
+    /// Also whenever nothing else is to be done and no request is in the device.
+    Idle,
+}
+
+/// The timed device. See [`crate::timing`] for exactly what is modelled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QueueOptions {
+    /// How requests arrive.
+    pub host: HostMode,
+    /// When garbage is collected.
+    pub gc: GcMode,
+    /// Reads made for a request overtake programs, erases and copies that wait for the same die.
+    pub read_priority: bool,
+    /// How many reads may overtake the same waiting operation before it gets its turn.
+    pub max_overtakes: u32,
+    /// If given, such reads also suspend a running program or erase, which costs it this many nanoseconds each time.
+    pub suspend_ns: Option<u64>,
+    /// Nanoseconds that the controller adds to every request, however many it works on.
+    pub controller_ns: u64,
+}
+
+impl Default for QueueOptions {
+    fn default() -> Self {
+        Self {
+            host: HostMode::default(),
+            gc: GcMode::default(),
+            read_priority: true,
+            max_overtakes: 64,
+            suspend_ns: None,
+            controller_ns: 0,
+        }
+    }
+}
+
+/// Whether time passes.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub enum TimingMode {
+    /// Operations are counted, nothing more. The fast one.
+    #[default]
+    None,
+    /// Virtual time with queues.
+    Queued(QueueOptions),
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct RunSpec {
+    /// Name in the table of FTLs.
+    pub ftl: String,
+    /// The device.
+    pub device: DevicePlan,
+    /// What the FTL is told; its `logical_pages` is overridden by the device plan's.
+    pub config: Config,
+    /// The requests.
+    pub workload: WorkloadSpec,
+    /// Stop once so many pages have been written in the measured part, or 64 times as many read and trimmed; 0 means
+    /// when the source ends, which synthetic ones never do.
+    pub writes: u64,
+    /// Stop also after so many requests; 0 means no such limit.
+    pub requests: u64,
+    /// What comes before.
+    pub precondition: PreconditionMode,
+    /// Whether time passes.
+    pub timing: TimingMode,
+    /// All randomness follows from it.
+    pub seed: u64,
+    /// Read back and check every page at the end (every read in between is always checked).
+    pub verify: bool,
+}
+
+impl RunSpec {
+    /// A counted run, preconditioned to a steady state, of two writes for each logical page.
+    #[must_use]
+    pub fn new(ftl: &str, device: DevicePlan, workload: WorkloadSpec) -> Self {
+        let config = device.config();
+        let writes = u64::from(device.logical_pages) * 2;
+        Self {
+            ftl: ftl.to_owned(),
+            device,
+            config,
+            workload,
+            writes,
+            requests: 0,
+            precondition: PreconditionMode::default(),
+            timing: TimingMode::None,
+            seed: 1,
+            verify: true,
+        }
+    }
+}

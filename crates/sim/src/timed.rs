@@ -1,0 +1,325 @@
+//! Hosts in virtual time: they send requests to the FTL at the right moment and let the [`Machine`] say
+//! when each is done.
+
+use crate::device::Device;
+use crate::error::SimError;
+use crate::feed::Feed;
+use crate::host::Host;
+use crate::latency::Latencies;
+use crate::result::{LatencyByKind, ThroughputResult};
+use crate::run::{Phase, Reporter};
+use crate::source::{Op, Request};
+use crate::spec::{GcMode, HostMode, QueueOptions, RunSpec};
+use crate::timeline::Timeline;
+use crate::timing::{Machine, Token};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What the timed part of a run gives.
+pub(crate) struct TimedResult {
+    pub(crate) latency_us: LatencyByKind,
+    pub(crate) throughput: ThroughputResult,
+    pub(crate) end_ns: u64,
+}
+
+/// The token of background work.
+const BACKGROUND: Token = Token::MAX;
+
+/// A request in the device.
+#[derive(Clone, Copy, Debug)]
+struct Outstanding {
+    op: Op,
+    arrived_ns: u64,
+    strands: u32,
+}
+
+/// Plays the feed to its end.
+///
+/// # Errors
+/// [`SimError`] of the host; [`SimError::BadSpec`] if an option makes no sense.
+pub(crate) fn play<N: Device>(
+    host: &mut Host<N>,
+    feed: &mut Feed,
+    spec: &RunSpec,
+    options: &QueueOptions,
+    timeline: &mut Timeline,
+    report: &mut Reporter<'_>,
+) -> Result<TimedResult, SimError> {
+    let device = &spec.device;
+    host.ftl_mut().flash_mut().set_logging(true);
+    host.ftl_mut().flash_mut().drain_log();
+    let mut player = Player {
+        machine: Machine::new(&device.geometry, device.capabilities, &device.timing, options),
+        host,
+        feed,
+        timeline,
+        report,
+        controller_ns: options.controller_ns,
+        collects_idle: options.gc == GcMode::Idle,
+        outstanding: Vec::new(),
+        free: Vec::new(),
+        in_device: 0,
+        background: false,
+        rested: false,
+        ended: Vec::new(),
+        read: Latencies::new()?,
+        write: Latencies::new()?,
+        bytes_read: 0,
+        bytes_written: 0,
+        first_ns: None,
+        last_ns: 0,
+        idle_collections: 0,
+    };
+    match options.host {
+        HostMode::Open { time_scale, outstanding } => player.open(time_scale, outstanding)?,
+        HostMode::Closed { queue_depth, think_ns } => player.closed(queue_depth, think_ns)?,
+    }
+    Ok(player.result())
+}
+
+struct Player<'a, 'b, N: Device> {
+    machine: Machine,
+    host: &'a mut Host<N>,
+    feed: &'a mut Feed,
+    timeline: &'a mut Timeline,
+    report: &'a mut Reporter<'b>,
+    controller_ns: u64,
+    collects_idle: bool,
+    outstanding: Vec<Outstanding>,
+    free: Vec<Token>,
+    in_device: u32,
+    /// Background work is in the device.
+    background: bool,
+    /// The FTL said that there is no background work, and no request has come since.
+    rested: bool,
+    /// Requests that ended with the last event.
+    ended: Vec<Token>,
+    read: Latencies,
+    write: Latencies,
+    bytes_read: u64,
+    bytes_written: u64,
+    first_ns: Option<u64>,
+    last_ns: u64,
+    idle_collections: u64,
+}
+
+impl<N: Device> Player<'_, '_, N> {
+    /// Requests arrive when the trace says; beyond `limit` in the device they wait outside.
+    fn open(&mut self, time_scale: f64, limit: u32) -> Result<(), SimError> {
+        if !(time_scale.is_finite() && time_scale > 0.0) || limit == 0 {
+            return Err(SimError::BadSpec {
+                what: "open loop",
+                reason: format!("time scale {time_scale} and limit {limit} must both be more than 0"),
+            });
+        }
+        if !self.feed.timed() {
+            return Err(SimError::BadSpec {
+                what: "open loop",
+                reason: "this workload has no arrival times; give it a rate, or use a closed loop".to_owned(),
+            });
+        }
+        while let Some(request) = self.feed.next(self.host.tally())? {
+            let arrival_ns = (request.at_ns as f64 * time_scale) as u64;
+            loop {
+                if self.machine.next_ns().is_some_and(|ns| ns <= arrival_ns) || self.in_device >= limit {
+                    self.run_event();
+                } else if self.machine.now_ns() >= arrival_ns || !self.collect_if_idle()? {
+                    break;
+                }
+            }
+            self.machine.wait_until(arrival_ns);
+            self.dispatch(&request, arrival_ns)?;
+        }
+        while self.in_device > 0 {
+            self.run_event();
+        }
+        Ok(())
+    }
+
+    /// Each of `queue_depth` clients sends its next request `think_ns` after its last has ended.
+    fn closed(&mut self, queue_depth: u32, think_ns: u64) -> Result<(), SimError> {
+        if queue_depth == 0 {
+            return Err(SimError::BadSpec { what: "queue depth", reason: "0 clients send nothing".to_owned() });
+        }
+        let pause_ns = self.controller_ns + think_ns;
+        let mut ready = queue_depth;
+        let mut pausing: BinaryHeap<Reverse<u64>> = BinaryHeap::new();
+        loop {
+            while ready > 0 {
+                let Some(request) = self.feed.next(self.host.tally())? else { break };
+                let now_ns = self.machine.now_ns();
+                if self.dispatch(&request, now_ns)? {
+                    ready -= 1;
+                } else if pause_ns > 0 {
+                    ready -= 1;
+                    pausing.push(Reverse(now_ns + pause_ns));
+                }
+            }
+            if ready > 0 {
+                // The feed has ended.
+                if self.in_device == 0 {
+                    return Ok(());
+                }
+                self.run_event();
+                continue;
+            }
+            let event_ns = self.machine.next_ns().unwrap_or(u64::MAX);
+            match pausing.peek() {
+                Some(&Reverse(at_ns)) if at_ns < event_ns => {
+                    if self.machine.now_ns() >= at_ns || !self.collect_if_idle()? {
+                        self.machine.wait_until(at_ns);
+                        pausing.pop();
+                        ready += 1;
+                    }
+                }
+                _ => {
+                    let ended = self.run_event();
+                    if pause_ns == 0 {
+                        ready += ended;
+                    } else {
+                        let at_ns = self.machine.now_ns() + pause_ns;
+                        pausing.extend((0..ended).map(|_| Reverse(at_ns)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Executes a request now and puts its flash operations into the machine. `false` if it needed none
+    /// and has ended.
+    fn dispatch(&mut self, request: &Request, arrived_ns: u64) -> Result<bool, SimError> {
+        self.first_ns.get_or_insert(arrived_ns);
+        self.rested = false;
+        let ahead = self.feed.ahead();
+        if !ahead.is_empty() {
+            self.host.announce(ahead);
+        }
+        self.host.count_request();
+        let token = self.free.pop().unwrap_or_else(|| {
+            self.outstanding.push(Outstanding { op: Op::Flush, arrived_ns: 0, strands: 0 });
+            self.outstanding.len() as Token - 1
+        });
+        let mut strands = 0;
+        let span = self.host.span(request)?;
+        match (request.op, span) {
+            (Op::Read, Some(span)) => {
+                self.bytes_read += request.bytes;
+                for page in span.first..span.end {
+                    self.host.read_page(page)?;
+                    strands += self.submit(token, false);
+                }
+            }
+            (Op::Write, Some(span)) => {
+                self.bytes_written += request.bytes;
+                for page in span.first..span.end {
+                    self.host.write_page(page, span.is_partial(page))?;
+                    strands += self.submit(token, false);
+                }
+            }
+            (Op::Trim, Some(span)) => {
+                self.host.trim(span)?;
+                strands += self.submit(token, false);
+            }
+            (Op::Flush, _) => {
+                self.host.flush()?;
+                strands += self.submit(token, false);
+            }
+            (_, None) => {}
+        }
+        self.outstanding[token as usize] = Outstanding { op: request.op, arrived_ns, strands };
+        self.in_device += 1;
+        let writes = self.host.tally().writes;
+        if writes >= self.timeline.next() {
+            self.timeline.mark(writes, self.machine.now_ns(), self.host.counts());
+        }
+        self.report.at(Phase::Measure, writes, self.feed.writes_wanted());
+        if strands == 0 {
+            self.end(token);
+        }
+        Ok(strands > 0)
+    }
+
+    /// Moves what the FTL did last into the machine; 1 if that was anything.
+    fn submit(&mut self, token: Token, background: bool) -> u32 {
+        u32::from(self.machine.submit(token, background, self.host.ftl_mut().flash_mut().drain_log()))
+    }
+
+    /// Lets the next thing happen; returns how many requests ended with it.
+    fn run_event(&mut self) -> u32 {
+        let Self { machine, ended, outstanding, background, .. } = self;
+        ended.clear();
+        for &token in machine.run_event() {
+            if token == BACKGROUND {
+                *background = false;
+                continue;
+            }
+            let request = &mut outstanding[token as usize];
+            request.strands -= 1;
+            if request.strands == 0 {
+                ended.push(token);
+            }
+        }
+        for at in 0..self.ended.len() {
+            self.end(self.ended[at]);
+        }
+        self.ended.len() as u32
+    }
+
+    fn end(&mut self, token: Token) {
+        let request = self.outstanding[token as usize];
+        let end_ns = self.machine.now_ns() + self.controller_ns;
+        self.last_ns = end_ns;
+        self.in_device -= 1;
+        self.free.push(token);
+        match request.op {
+            Op::Read => self.read.record(end_ns - request.arrived_ns),
+            Op::Write => self.write.record(end_ns - request.arrived_ns),
+            Op::Trim | Op::Flush => {}
+        }
+    }
+
+    /// Starts a unit of background work if the device has nothing to do and is to use such time; whether it did.
+    fn collect_if_idle(&mut self) -> Result<bool, SimError> {
+        if !self.collects_idle || self.rested || self.background || self.in_device > 0 {
+            return Ok(false);
+        }
+        if !self.host.idle()? {
+            self.rested = true;
+            return Ok(false);
+        }
+        self.idle_collections += 1;
+        self.background = self.submit(BACKGROUND, true) > 0;
+        Ok(true)
+    }
+
+    fn result(self) -> TimedResult {
+        let simulated_ns = self.last_ns.saturating_sub(self.first_ns.unwrap_or(0));
+        let simulated_s = simulated_ns as f64 / 1e9;
+        let rate = |amount: f64| if simulated_ns > 0 { amount / simulated_s } else { 0.0 };
+        let clock_ns = self.machine.now_ns().max(1) as f64;
+        let share = |busy: &mut dyn Iterator<Item = u64>| {
+            let (mut sum, mut max, mut count) = (0.0, 0.0_f64, 0_u32);
+            for ns in busy {
+                let share = ns as f64 / clock_ns;
+                sum += share;
+                max = max.max(share);
+                count += 1;
+            }
+            (sum / f64::from(count.max(1)), max)
+        };
+        let (die_utilisation, die_utilisation_max) = share(&mut self.machine.die_busy_ns());
+        let (channel_utilisation, _) = share(&mut self.machine.channel_busy_ns());
+        let latency_us = LatencyByKind { read: self.read.summary(), write: self.write.summary() };
+        let throughput = ThroughputResult {
+            simulated_s,
+            iops: rate((latency_us.read.count + latency_us.write.count) as f64),
+            write_mb_s: rate(self.bytes_written as f64 / 1e6),
+            read_mb_s: rate(self.bytes_read as f64 / 1e6),
+            die_utilisation,
+            die_utilisation_max,
+            channel_utilisation,
+            idle_collections: self.idle_collections,
+        };
+        TimedResult { latency_us, throughput, end_ns: self.machine.now_ns() }
+    }
+}

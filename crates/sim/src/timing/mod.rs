@@ -1,0 +1,507 @@
+//! Virtual time: which flash operation runs when.
+//!
+//! An event-driven model with one queue a die and one queue a channel. Exactly this is modelled:
+//!
+//! 1. A **die** does one operation at a time and is held from its start to its end, transfer and waiting for
+//!    the channel included (no cache programming, no pipelining inside a die; planes do not work in parallel).
+//! 2. A page **read** is the array time, then the transfer of page and spare area over the channel. A **spare
+//!    read** transfers a thirty-second of that. A **program** is the transfer, then the array time. An **erase**
+//!    does not use the channel. A **copy** is a read and, once that has ended, a program, on the dies they
+//!    concern, through the controller; within one plane of a device with copy-back it is one operation of read
+//!    plus program time without transfers. Commands and addresses take no time.
+//! 3. A **channel** makes one transfer at a time, in the order in which dies became ready for it.
+//! 4. Each page of a request is a **strand**: the flash operations that the FTL did for it, in their order, each
+//!    starting when the one before has ended. Copies and erases that follow each other without anything else between
+//!    them, one or more passes of a collector, are one step: all copies start together, and an erase waits only
+//!    for the copies out of its block. Whatever follows waits for all of them. Strands of one request, and of
+//!    different requests, are independent.
+//! 5. Across strands, one order is kept: a program into a block waits for every erase of that block that the FTL
+//!    did before it. Not kept is the order of programs within a block (a controller would reorder or stall), and
+//!    a read of a page whose program still waits is charged as an ordinary read.
+//! 6. A die serves its queue first come, first served, except that with `read_priority` the page and spare reads
+//!    of requests (not those inside copies) go first, at most `max_overtakes` between two other operations
+//!    while one of those waits. With `suspend_ns` they also interrupt the array time of a running program, erase or
+//!    copy-back under the same bound; the interrupted operation then takes that much longer.
+//! 7. Background operations go last on every die. They are not interrupted unless `suspend_ns` says so.
+//!
+//! The FTL itself takes no time, and executes a request the moment it enters the device.
+
+mod unit;
+
+#[cfg(test)]
+mod tests;
+
+use crate::spec::QueueOptions;
+use ftl::{Op, OpKind};
+use nand::{BlockId, Capabilities, Geometry, Timing};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+use unit::{Action, Channel, Die, Task};
+
+/// A request, or whatever else the caller waits for, by number.
+pub type Token = u32;
+
+/// Durations, nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    read: u64,
+    spare_read: u64,
+    program: u64,
+    erase: u64,
+    page_transfer: u64,
+    spare_transfer: u64,
+}
+
+impl Times {
+    fn new(geometry: &Geometry, timing: &Timing) -> Self {
+        let bytes = u64::from(geometry.page_bytes()) + u64::from(geometry.spare_bytes());
+        let transfer = |bytes: u64| match timing.channel_bytes_per_us {
+            0 => 0,
+            rate => (bytes * 1000).div_ceil(rate),
+        };
+        Self {
+            read: timing.read_ns,
+            spare_read: timing.spare_read_ns,
+            program: timing.program_ns,
+            erase: timing.erase_ns,
+            page_transfer: transfer(bytes),
+            spare_transfer: transfer(bytes.div_ceil(SPARE_SHARE)),
+        }
+    }
+
+    const fn array(&self, action: Action) -> u64 {
+        match action {
+            Action::Read => self.read,
+            Action::SpareRead => self.spare_read,
+            Action::Program => self.program,
+            Action::Erase => self.erase,
+            Action::CopyBack => self.read + self.program,
+        }
+    }
+
+    const fn transfer(&self, action: Action) -> u64 {
+        match action {
+            Action::Read | Action::Program => self.page_transfer,
+            Action::SpareRead => self.spare_transfer,
+            Action::Erase | Action::CopyBack => 0,
+        }
+    }
+}
+
+/// A spare read transfers one part in so many of a page with its spare area.
+const SPARE_SHARE: u64 = 32;
+
+/// Something that will happen. The sequence number keeps simultaneous events in the order they were made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Event {
+    at_ns: u64,
+    seq: u64,
+    /// A die, or the number of dies plus a channel.
+    unit: u32,
+}
+
+/// A flash operation of a strand, and how many erases of its block came before it.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    op: Op,
+    epoch: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Strand {
+    steps: Vec<Step>,
+    next: usize,
+    running: u32,
+    /// Erases of this step that wait for copies out of their block.
+    erases: Vec<Waiting>,
+    token: Token,
+    background: bool,
+}
+
+/// An erase, and how many copies it waits for.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    block: BlockId,
+    copies: u32,
+}
+
+/// How many erases of a block the FTL has done, and how many of them have ended in virtual time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Erases {
+    done: u32,
+    ended: u32,
+}
+
+/// The dies and channels of a device in virtual time.
+#[derive(Debug)]
+pub struct Machine {
+    geometry: Geometry,
+    copy_back: bool,
+    times: Times,
+    read_priority: bool,
+    max_overtakes: u32,
+    suspend_ns: Option<u64>,
+    now_ns: u64,
+    events: BinaryHeap<Reverse<Event>>,
+    event_seq: u64,
+    dies: Vec<Die>,
+    channels: Vec<Channel>,
+    strands: Vec<Strand>,
+    free_strands: Vec<u32>,
+    erases: Vec<Erases>,
+    /// Programs whose block has yet to be erased.
+    parked: Vec<Task>,
+    ended: Vec<Token>,
+}
+
+impl Machine {
+    /// An idle device at time 0.
+    #[must_use]
+    pub fn new(geometry: &Geometry, capabilities: Capabilities, timing: &Timing, options: &QueueOptions) -> Self {
+        Self {
+            geometry: *geometry,
+            copy_back: capabilities.copy_back,
+            times: Times::new(geometry, timing),
+            read_priority: options.read_priority,
+            max_overtakes: options.max_overtakes,
+            suspend_ns: options.suspend_ns,
+            now_ns: 0,
+            events: BinaryHeap::with_capacity(geometry.dies() as usize * 2),
+            event_seq: 0,
+            dies: (0..geometry.dies()).map(|die| Die::new(geometry.channel_of(die))).collect(),
+            channels: (0..geometry.channels()).map(|_| Channel::default()).collect(),
+            strands: Vec::new(),
+            free_strands: Vec::new(),
+            erases: vec![Erases::default(); geometry.blocks() as usize],
+            parked: Vec::new(),
+            ended: Vec::new(),
+        }
+    }
+
+    /// The time, nanoseconds.
+    #[must_use]
+    pub const fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// When the next thing happens, if anything is going on. May be early by an operation that was suspended.
+    #[must_use]
+    pub fn next_ns(&self) -> Option<u64> {
+        self.events.peek().map(|Reverse(event)| event.at_ns)
+    }
+
+    /// Lets time pass until `at_ns` without anything happening; the caller has seen to it that nothing does.
+    pub fn wait_until(&mut self, at_ns: u64) {
+        debug_assert!(self.next_ns().is_none_or(|next| next >= at_ns), "an event before {at_ns} ns was skipped");
+        self.now_ns = self.now_ns.max(at_ns);
+    }
+
+    /// Starts a strand of operations now; `token` comes back when the last has ended. `false`, and no token, if there is none.
+    pub fn submit(&mut self, token: Token, background: bool, ops: impl Iterator<Item = Op>) -> bool {
+        let id = self.free_strands.pop().unwrap_or_else(|| {
+            self.strands.push(Strand::default());
+            self.strands.len() as u32 - 1
+        });
+        let strand = &mut self.strands[id as usize];
+        strand.steps.clear();
+        for op in ops {
+            let erases = &mut self.erases[self.geometry.block_of(op.page).index()];
+            if op.kind == OpKind::Erase {
+                erases.done = erases.done.wrapping_add(1);
+            }
+            strand.steps.push(Step { op, epoch: erases.done });
+        }
+        if strand.steps.is_empty() {
+            self.free_strands.push(id);
+            return false;
+        }
+        strand.next = 0;
+        strand.running = 0;
+        strand.token = token;
+        strand.background = background;
+        self.advance(id);
+        true
+    }
+
+    /// Lets the next thing happen and returns the tokens of the strands that ended with it, if any.
+    /// Nothing happens on an idle device.
+    pub fn run_event(&mut self) -> &[Token] {
+        self.ended.clear();
+        if let Some(Reverse(event)) = self.events.pop() {
+            debug_assert!(event.at_ns >= self.now_ns);
+            let dies = self.dies.len() as u32;
+            if event.unit >= dies {
+                self.now_ns = event.at_ns;
+                self.transfer_ended(event.unit - dies);
+            } else if self.dies[event.unit as usize].event_seq == event.seq {
+                self.now_ns = event.at_ns;
+                self.array_ended(event.unit);
+            }
+        }
+        &self.ended
+    }
+
+    /// Nanoseconds that each die was held.
+    pub fn die_busy_ns(&self) -> impl Iterator<Item = u64> {
+        self.dies.iter().map(|die| die.busy_ns)
+    }
+
+    /// Nanoseconds that each channel was held.
+    pub fn channel_busy_ns(&self) -> impl Iterator<Item = u64> {
+        self.channels.iter().map(|channel| channel.busy_ns)
+    }
+
+    /// Starts the next operations of a strand, or ends it.
+    fn advance(&mut self, id: u32) {
+        let strand = &mut self.strands[id as usize];
+        let first = strand.next;
+        let Some(step) = strand.steps.get(first) else {
+            self.ended.push(strand.token);
+            self.free_strands.push(id);
+            return;
+        };
+        let collects = |step: &Step| matches!(step.op.kind, OpKind::Copy | OpKind::Erase);
+        let mut end = first + 1;
+        if collects(step) {
+            end += strand.steps[end..].iter().take_while(|step| collects(step)).count();
+        }
+        strand.next = end;
+        strand.running = (end - first) as u32;
+        let mut copies_from = first;
+        for at in first..end {
+            let task = self.task(id, at);
+            if task.action != Action::Erase || !self.erase_waits(id, copies_from..at, task.block) {
+                self.issue(task);
+            }
+            if task.action == Action::Erase {
+                copies_from = at + 1;
+            }
+        }
+    }
+
+    /// Whether an erase must wait for copies out of its block, which are among these steps; if so, it is remembered.
+    fn erase_waits(&mut self, id: u32, steps: Range<usize>, block: BlockId) -> bool {
+        let strand = &mut self.strands[id as usize];
+        let geometry = &self.geometry;
+        let copies = strand.steps[steps]
+            .iter()
+            .filter(|step| step.op.kind == OpKind::Copy && geometry.block_of(step.op.from) == block)
+            .count() as u32;
+        if copies > 0 {
+            strand.erases.push(Waiting { block, copies });
+        }
+        copies > 0
+    }
+
+    /// A copy out of a block has ended, which the block's erase may have waited for.
+    fn copy_ended(&mut self, id: u32, from: BlockId) {
+        let erases = &mut self.strands[id as usize].erases;
+        let Some(at) = erases.iter().position(|waiting| waiting.block == from) else { return };
+        erases[at].copies -= 1;
+        if erases[at].copies == 0 {
+            erases.remove(at);
+            self.issue(Task { action: Action::Erase, ..Task::new(id, from, 0) });
+        }
+    }
+
+    fn task(&self, id: u32, at: usize) -> Task {
+        let strand = &self.strands[id as usize];
+        let Step { op, epoch } = strand.steps[at];
+        let block = self.geometry.block_of(op.page);
+        let task = Task::new(id, block, epoch);
+        let urgent = self.read_priority && !strand.background;
+        match op.kind {
+            OpKind::Read => Task { urgent, ..task },
+            OpKind::SpareRead => Task { action: Action::SpareRead, urgent, ..task },
+            OpKind::Program => Task { action: Action::Program, ..task },
+            OpKind::Erase => Task { action: Action::Erase, ..task },
+            OpKind::Copy => {
+                let from = self.geometry.block_of(op.from);
+                if self.copy_back && self.same_plane(from, block) {
+                    Task { action: Action::CopyBack, copied_from: from, ..task }
+                } else {
+                    Task { block: from, copy_to: block, copied_from: from, ..task }
+                }
+            }
+        }
+    }
+
+    fn same_plane(&self, a: BlockId, b: BlockId) -> bool {
+        let g = &self.geometry;
+        g.die_of(a) == g.die_of(b) && g.plane_of(a) == g.plane_of(b)
+    }
+
+    /// Hands a task to its die: to run at once, or to wait there.
+    fn issue(&mut self, task: Task) {
+        if task.action.programs() && !self.erased_for(&task) {
+            self.parked.push(task);
+            return;
+        }
+        let index = self.geometry.die_of(task.block);
+        let die = &mut self.dies[index as usize];
+        if die.current.is_none() {
+            die.busy_since_ns = self.now_ns;
+            self.start(index, task);
+        } else if task.urgent && self.may_suspend(index) {
+            self.suspend(index);
+            self.start(index, task);
+        } else {
+            let background = self.strands[task.strand as usize].background;
+            self.dies[index as usize].enqueue(task, background);
+        }
+    }
+
+    /// Whether every erase that precedes a program into the block has ended.
+    fn erased_for(&self, task: &Task) -> bool {
+        let ended = self.erases[task.block.index()].ended;
+        (ended.wrapping_sub(task.epoch) as i32) >= 0
+    }
+
+    fn start(&mut self, index: u32, task: Task) {
+        let die = &mut self.dies[index as usize];
+        die.current = Some(task);
+        if task.urgent {
+            if die.others_wait() {
+                die.overtakes += 1;
+            }
+        } else {
+            die.overtakes = 0;
+        }
+        if task.action == Action::Program && self.times.page_transfer > 0 {
+            self.request_channel(index);
+        } else {
+            self.start_array(index, self.times.array(task.action));
+        }
+    }
+
+    fn start_array(&mut self, index: u32, ns: u64) {
+        let at_ns = self.now_ns + ns;
+        let seq = self.schedule(at_ns, index);
+        let die = &mut self.dies[index as usize];
+        die.event_seq = seq;
+        die.array_end_ns = Some(at_ns);
+    }
+
+    fn schedule(&mut self, at_ns: u64, unit: u32) -> u64 {
+        self.event_seq += 1;
+        self.events.push(Reverse(Event { at_ns, seq: self.event_seq, unit }));
+        self.event_seq
+    }
+
+    fn request_channel(&mut self, die: u32) {
+        let index = self.dies[die as usize].channel;
+        let channel = &mut self.channels[index as usize];
+        if channel.user.is_some() {
+            channel.waiting.push_back(die);
+        } else {
+            self.start_transfer(index, die);
+        }
+    }
+
+    fn start_transfer(&mut self, index: u32, die: u32) {
+        let Some(task) = &self.dies[die as usize].current else { return };
+        let ns = self.times.transfer(task.action);
+        let channel = &mut self.channels[index as usize];
+        channel.user = Some(die);
+        channel.busy_ns += ns;
+        self.schedule(self.now_ns + ns, self.dies.len() as u32 + index);
+    }
+
+    fn transfer_ended(&mut self, index: u32) {
+        let channel = &mut self.channels[index as usize];
+        let user = channel.user.take();
+        if let Some(next) = channel.waiting.pop_front() {
+            self.start_transfer(index, next);
+        }
+        let Some(die) = user else { return };
+        let Some(task) = self.dies[die as usize].current else { return };
+        if task.action == Action::Program {
+            self.start_array(die, self.times.program);
+        } else {
+            self.task_ended(die, task);
+        }
+    }
+
+    fn array_ended(&mut self, index: u32) {
+        let die = &mut self.dies[index as usize];
+        die.array_end_ns = None;
+        let Some(task) = die.current else { return };
+        if task.action.reads() && self.times.transfer(task.action) > 0 {
+            self.request_channel(index);
+        } else {
+            self.task_ended(index, task);
+        }
+    }
+
+    /// Frees the die for whatever waits there, then lets the task's strand go on.
+    fn task_ended(&mut self, index: u32, task: Task) {
+        self.start_next(index);
+        if task.action == Action::Erase {
+            self.erase_ended(task.block);
+        }
+        if task.copy_to.is_some() {
+            self.issue(Task { action: Action::Program, block: task.copy_to, copy_to: BlockId::NONE, ..task });
+            return;
+        }
+        if task.copied_from.is_some() {
+            self.copy_ended(task.strand, task.copied_from);
+        }
+        let strand = &mut self.strands[task.strand as usize];
+        strand.running -= 1;
+        if strand.running == 0 {
+            self.advance(task.strand);
+        }
+    }
+
+    fn start_next(&mut self, index: u32) {
+        let max_overtakes = self.max_overtakes;
+        let die = &mut self.dies[index as usize];
+        die.current = None;
+        let reads_first = !die.others_wait() || die.overtakes < max_overtakes;
+        if reads_first && let Some(task) = die.urgent.pop_front() {
+            self.start(index, task);
+        } else if let Some((task, remaining_ns)) = die.suspended.take() {
+            die.current = Some(task);
+            self.start_array(index, remaining_ns);
+        } else if let Some(task) = die.take_other() {
+            self.start(index, task);
+        } else {
+            die.busy_ns += self.now_ns - die.busy_since_ns;
+        }
+    }
+
+    fn erase_ended(&mut self, block: BlockId) {
+        let erases = &mut self.erases[block.index()];
+        erases.ended = erases.ended.wrapping_add(1);
+        if self.parked.is_empty() {
+            return;
+        }
+        let mut at = 0;
+        while at < self.parked.len() {
+            if self.parked[at].block == block && self.erased_for(&self.parked[at]) {
+                let task = self.parked.remove(at);
+                self.issue(task);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    fn may_suspend(&self, index: u32) -> bool {
+        let die = &self.dies[index as usize];
+        self.suspend_ns.is_some()
+            && die.suspended.is_none()
+            && die.array_end_ns.is_some()
+            && die.overtakes < self.max_overtakes
+            && die.current.is_some_and(|task| !task.action.reads())
+    }
+
+    fn suspend(&mut self, index: u32) {
+        let die = &mut self.dies[index as usize];
+        if let (Some(task), Some(end_ns)) = (die.current.take(), die.array_end_ns.take()) {
+            die.suspended = Some((task, end_ns - self.now_ns + self.suspend_ns.unwrap_or(0)));
+            die.event_seq = 0;
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What a die and a channel remember.
+
+use nand::BlockId;
+use std::collections::VecDeque;
+
+/// What a die does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Read,
+    SpareRead,
+    Program,
+    Erase,
+    /// Read and program inside one plane.
+    CopyBack,
+}
+
+impl Action {
+    pub(super) const fn reads(self) -> bool {
+        matches!(self, Self::Read | Self::SpareRead)
+    }
+
+    pub(super) const fn programs(self) -> bool {
+        matches!(self, Self::Program | Self::CopyBack)
+    }
+}
+
+/// One operation on one die.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Task {
+    pub(super) strand: u32,
+    pub(super) block: BlockId,
+    /// Erases that the block to be programmed must have behind it.
+    pub(super) epoch: u32,
+    pub(super) action: Action,
+    /// Of the reading half of a copy, the block to program next.
+    pub(super) copy_to: BlockId,
+    /// Of either half of a copy, the block read.
+    pub(super) copied_from: BlockId,
+    /// Goes before what waits.
+    pub(super) urgent: bool,
+}
+
+impl Task {
+    /// A read of a block.
+    pub(super) const fn new(strand: u32, block: BlockId, epoch: u32) -> Self {
+        Self {
+            strand,
+            block,
+            epoch,
+            action: Action::Read,
+            copy_to: BlockId::NONE,
+            copied_from: BlockId::NONE,
+            urgent: false,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Die {
+    pub(super) channel: u32,
+    pub(super) current: Option<Task>,
+    /// When the array phase of the current task ends, while in it.
+    pub(super) array_end_ns: Option<u64>,
+    /// The one event that is meant for this die; others were overtaken by a suspension.
+    pub(super) event_seq: u64,
+    /// An interrupted task and the nanoseconds it has left.
+    pub(super) suspended: Option<(Task, u64)>,
+    pub(super) urgent: VecDeque<Task>,
+    ordinary: VecDeque<Task>,
+    background: VecDeque<Task>,
+    /// Urgent tasks since another was started.
+    pub(super) overtakes: u32,
+    pub(super) busy_since_ns: u64,
+    pub(super) busy_ns: u64,
+}
+
+impl Die {
+    pub(super) fn new(channel: u32) -> Self {
+        Self {
+            channel,
+            current: None,
+            array_end_ns: None,
+            event_seq: 0,
+            suspended: None,
+            urgent: VecDeque::new(),
+            ordinary: VecDeque::new(),
+            background: VecDeque::new(),
+            overtakes: 0,
+            busy_since_ns: 0,
+            busy_ns: 0,
+        }
+    }
+
+    pub(super) fn enqueue(&mut self, task: Task, background: bool) {
+        let queue = if task.urgent {
+            &mut self.urgent
+        } else if background {
+            &mut self.background
+        } else {
+            &mut self.ordinary
+        };
+        queue.push_back(task);
+    }
+
+    pub(super) fn take_other(&mut self) -> Option<Task> {
+        self.ordinary.pop_front().or_else(|| self.background.pop_front())
+    }
+
+    /// Whether something that reads may overtake is waiting, or interrupted.
+    pub(super) fn others_wait(&self) -> bool {
+        self.suspended.is_some() || !self.ordinary.is_empty() || !self.background.is_empty()
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Channel {
+    /// The die that holds it.
+    pub(super) user: Option<u32>,
+    pub(super) waiting: VecDeque<u32>,
+    pub(super) busy_ns: u64,
+}
