@@ -18,8 +18,8 @@
 use super::{Core, LOST, Lpn, Mapping, Nand, NandError, Origin, PageFtl, Purpose, Validity};
 use crate::contract::FtlError;
 use crate::engine::core::Context;
-use crate::victim::Choice;
 use crate::mapping::is_page;
+use crate::victim::Choice;
 use nand::{BlockId, PageKind, Spare};
 
 /// What a collection is for: the purpose of moving pages of a kind, and of erasing their blocks.
