@@ -17,9 +17,9 @@
 
 use super::{Core, LOST, Lpn, Mapping, Nand, NandError, Origin, PageFtl, Purpose, Validity};
 use crate::contract::FtlError;
+use crate::mapping::is_page;
 use crate::space::core::Context;
 use crate::victim::Choice;
-use crate::mapping::is_page;
 use nand::{BlockId, PageKind, Spare};
 
 /// What a collection is for: the purpose of moving pages of a kind, and of erasing their blocks.
