@@ -17,8 +17,8 @@
 
 use super::{Core, LOST, Lpn, Mapping, Nand, NandError, Origin, PageFtl, Purpose, Validity};
 use crate::contract::FtlError;
-use crate::engine::core::Context;
 use crate::mapping::is_page;
+use crate::space::core::Context;
 use crate::victim::Choice;
 use nand::{BlockId, PageKind, Spare};
 
