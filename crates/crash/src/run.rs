@@ -142,6 +142,7 @@ impl Runner<'_, '_> {
         self.report.cuts_per_s = self.report.cut_points as f64 / self.report.seconds.max(1e-9);
         for fault in self.options.faults.iter().filter(|fault| !fault.is_laid()) {
             match fault {
+                Fault::Worn if !self.entry.info.outlives_worn_pages => {}
                 Fault::Worn => self.worn(),
                 Fault::Images => self.scenarios(*fault, self.options.images, |n| Scenario::Image { n }),
                 _ => {

@@ -4,7 +4,7 @@ use crate::tap::{Tapped, blank};
 use crate::{Device, Shared};
 use ftl::ftls::Entry;
 use ftl::{Config, Flash};
-use nand::{Capabilities, Dimensions, FaultPlan, Geometry, GeometryError, Pairing, ProgramOrder};
+use nand::{BlockId, Capabilities, Dimensions, FaultPlan, Geometry, GeometryError, Pairing, ProgramOrder};
 
 /// A device, and what an FTL on it is told. The number of a row is part of replay ids: rows are added at the end.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +87,9 @@ impl Shape {
     /// How large a disk the FTL makes of the device when some blocks are left to go bad; why not, if it makes none.
     pub(crate) fn logical_pages(&self, entry: &Entry<Device>) -> Result<u32, String> {
         let make = |logical_pages| {
-            let device = self.device(FaultPlan::default()).map_err(|e| e.to_string())?;
+            let factory_bad = (0..SPARE_BLOCKS).map(BlockId).collect();
+            let plan = FaultPlan { factory_bad, ..FaultPlan::default() };
+            let device = self.device(plan).map_err(|e| e.to_string())?;
             (entry.format)(Flash::new(device), &self.config(logical_pages)).map(drop).map_err(|e| e.to_string())
         };
         let mut fits = (1, self.blocks * self.pages_per_block);
@@ -96,8 +98,7 @@ impl Shape {
             let middle = u32::midpoint(fits.0, fits.1);
             if make(middle).is_ok() { fits.0 = middle } else { fits.1 = middle }
         }
-        let spare = (SPARE_BLOCKS * self.pages_per_block).min(fits.0 / 2);
-        Ok((fits.0 - spare).min(self.logical_pages))
+        Ok(fits.0.min(self.logical_pages))
     }
 }
 

@@ -17,6 +17,7 @@ pub(super) const INFO: Info = Info {
     source: "Gupta, Kim and Urgaonkar, ASPLOS 2009",
     cached: true,
     durable: Durability::Battery,
+    outlives_worn_pages: false,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

@@ -18,6 +18,7 @@ pub(super) const INFO: Info = Info {
     source: "Dayan, Bonnet and Idreos, SIGMOD 2016",
     cached: true,
     durable: Durability::OnCompletion,
+    outlives_worn_pages: false,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

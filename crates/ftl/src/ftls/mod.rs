@@ -36,6 +36,10 @@ pub struct Info {
     pub cached: bool,
     /// When a completed write survives power loss.
     pub durable: Durability,
+    /// Whether any one page that wears out, so that it can no longer be read, costs at most its own contents, also across a
+    /// mount, and whether a mount sees that an image contradicts itself: it has to read all of the device for that. If not,
+    /// operations or the mount can fail with an error that names a page; no read returns data of another page.
+    pub outlives_worn_pages: bool,
 }
 
 /// Makes an empty disk of a device; see [`Entry::format`].

@@ -39,7 +39,7 @@ pub struct Survey {
     erases: (u64, u32),
     erased_at: u32,
     burned_seq: u64,
-    torn: Vec<Ppn>,
+    torn: Vec<FoundPage>,
     /// Pages that could not be read.
     pub unreadable: u64,
 }
@@ -149,13 +149,13 @@ impl Survey {
             }
             end = offset as u16 + 1;
         }
-        if let Some(&(last, _)) = pages[begin..].last() {
+        if let Some(&(last, spare)) = pages[begin..].last() {
             match flash.probe(Purpose::Recovery, last) {
                 Ok(_) => {}
                 Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => {
                     self.unreadable += 1;
                     pages.pop();
-                    self.torn.push(last);
+                    self.torn.push((last, spare));
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -204,9 +204,9 @@ impl Survey {
         self.newest
     }
 
-    /// Pages whose spare area reads well and whose data does not, in blocks that were read whole.
+    /// Pages whose spare area reads well and whose data does not, in blocks that were read whole: torn or worn.
     #[must_use]
-    pub fn torn(&self) -> &[Ppn] {
+    pub fn torn(&self) -> &[FoundPage] {
         &self.torn
     }
 

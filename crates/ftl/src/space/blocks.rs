@@ -382,9 +382,10 @@ impl Space {
     pub fn page_died(&mut self, ppn: Ppn) {
         let block = self.geometry.block_of(ppn);
         let record = &mut self.blocks[block.index()];
-        debug_assert!(record.valid > 0, "{ppn} died in {block}, which has no live page");
-        record.valid -= 1;
-        let (valid, kind) = (u32::from(record.valid), record.kind);
+        // None lives there only if the image that was mounted contradicts itself.
+        let Some(valid) = record.valid.checked_sub(1) else { return };
+        record.valid = valid;
+        let (valid, kind) = (u32::from(valid), record.kind);
         if record.state == BlockState::Closed {
             self.dead_metadata += u32::from(kind != PageKind::User && valid == 0);
             self.policy(kind).page_died(block, valid);

@@ -261,10 +261,18 @@ impl Findings {
                 }
             }
         }
-        let geometry = *flash.nand().geometry();
-        let of_host =
-            |ppn: &&Ppn| survey.block(geometry.block_of(**ppn)).is_some_and(|info| info.kind == PageKind::User);
-        self.dead.extend(survey.torn().iter().filter(of_host));
+        // A page that cannot be read died before it was complete, unless flash names it: then it is worn, and lost.
+        for (ppn, spare) in survey.torn().iter().filter(|(_, spare)| spare.kind == PageKind::User) {
+            let page = (spare.tag / mapping.entries_per_page()) as usize;
+            let at = self.gmd.get(page).copied().unwrap_or(Ppn::NONE);
+            if is_page(at) {
+                flash.read_meta(Purpose::Recovery, at, &mut buffer)?;
+            }
+            let index = (spare.tag % mapping.entries_per_page()) as usize;
+            if !is_page(at) || Mapped::entries(&buffer).nth(index) != Some(*ppn) {
+                self.dead.push(*ppn);
+            }
+        }
         Ok(())
     }
 

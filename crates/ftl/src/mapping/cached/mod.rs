@@ -121,7 +121,17 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         let index = (lpn.0 % self.entries_per_page) as usize;
         let head = &mut self.buffer[..(index + 1) * ENTRY_BYTES];
         ctx.core.flash.read_meta(Purpose::Translation, page, head)?;
-        Ok(entry_at(head, index))
+        self.checked(ctx, page, entry_at(&self.buffer, index))
+    }
+
+    /// An entry read from flash; one that leads out of the device is damage.
+    #[inline]
+    fn checked<N: Nand, V>(&self, ctx: &Context<'_, N, V>, page: Ppn, entry: Ppn) -> Result<Ppn, FtlError> {
+        if is_page(entry) && entry.0 >= ctx.core.space.geometry().pages() {
+            let reason = "an entry leads to a page beyond the device's last";
+            return Err(FtlError::Damaged { structure: "translation page", ppn: page, reason });
+        }
+        Ok(entry)
     }
 
     /// Brings a translation page up to date with every dirty entry of it (GeckoFTL, section 4).
@@ -140,7 +150,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     fn absorb<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, page: u32) -> Result<(), FtlError> {
         while let Some(slot) = self.cmt.first_dirty(page) {
             let index = (self.cmt.lpn(slot).0 % self.entries_per_page) as usize;
-            let before = entry_at(&self.buffer, index);
+            let before = self.checked(ctx, self.gmd[page as usize], entry_at(&self.buffer, index))?;
             let (lpn, now) = (self.cmt.lpn(slot), self.cmt.ppn(slot));
             let (uip, uncertain) = (self.cmt.is_uip(slot), self.cmt.is_uncertain(slot));
             self.cmt.mark_clean(slot);
@@ -313,7 +323,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         let mut changed = false;
         for index in first..first + count {
             let lpn = Lpn(page * self.entries_per_page + index);
-            let before = entry_at(&self.buffer, index as usize);
+            let before = self.checked(ctx, self.gmd[page as usize], entry_at(&self.buffer, index as usize))?;
             let cached = self.cmt.find(lpn);
             let now = cached.map_or(before, |slot| self.cmt.ppn(slot));
             let uip = cached.is_some_and(|slot| self.cmt.is_uip(slot));
