@@ -8,7 +8,7 @@ use crate::output;
 use crate::report::{Report, html, json, text};
 use crate::units::count;
 use anyhow::{Result, bail};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use nand::sim::SimNand;
 use sim::{
     GcMode, HostMode, Phase, PreconditionMode, Progress, QueueOptions, RunResult, RunSpec, SteadyOptions, TimingMode,
@@ -157,7 +157,8 @@ fn queues(args: &CompareArgs) -> QueueOptions {
 
 /// A bar on standard error if that is a terminal; nothing otherwise.
 fn progress(ftl: &str) -> impl FnMut(Progress) + use<> {
-    let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr());
+    let target = ProgressDrawTarget::stderr();
+    let bar = ProgressBar::with_draw_target(Some(1), target).with_finish(ProgressFinish::AndClear);
     // The template is a constant; were it malformed, the bar would keep its default.
     if let Ok(style) = ProgressStyle::with_template("{prefix:>8}  {msg:<13} [{bar:36}] {percent:>3}%  {elapsed}") {
         bar.set_style(style.progress_chars("=> "));
