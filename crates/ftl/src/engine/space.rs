@@ -2,7 +2,9 @@
 //!
 //! 1. A block is virgin, free (erased), active (being filled), closed (full, a candidate for
 //!    collection), collecting, or bad.
-//! 2. Each write stream fills one block a lane; lanes take turns, and a lane prefers blocks of its own die.
+//! 2. Each write stream fills one block a lane; lanes take turns, and a lane prefers blocks of its own die. The first
+//!    block of each lane begins at another offset, or all lanes would need a fresh block at the same time for ever, and one
+//!    write would wait for as many collections as there are lanes.
 //! 3. Closed blocks of host data stand with the victim policy. Closed blocks of metadata stand there
 //!    too, or, when metadata is not to be collected (GeckoFTL, section 4.2), apart until no page in them lives.
 //! 4. The count of live pages of every block (BVC) is kept here, in two bytes a block.
@@ -81,6 +83,8 @@ struct StreamState {
     kind: PageKind,
     lanes: Vec<Lane>,
     turn: u32,
+    /// Lanes that have had a block.
+    begun: u32,
 }
 
 /// A page to be programmed next, and the wear of its block.
@@ -124,6 +128,8 @@ pub struct Space {
     victims: Box<dyn Victim>,
     metadata_victims: Option<Box<dyn Victim>>,
     metadata_blocks: u32,
+    /// Full metadata blocks in which no page lives.
+    dead_metadata: u32,
     /// Erases of the device since it was formatted.
     erases: u32,
     bad_blocks: u32,
@@ -153,7 +159,7 @@ impl Space {
         let kinds =
             (0..options.host_streams).map(|_| PageKind::User).chain([PageKind::Translation, PageKind::Validity]);
         let streams = kinds
-            .map(|kind| StreamState { kind, lanes: alloc::vec![NO_LANE; lanes_of(kind) as usize], turn: 0 })
+            .map(|kind| StreamState { kind, lanes: alloc::vec![NO_LANE; lanes_of(kind) as usize], turn: 0, begun: 0 })
             .collect();
         let greedy = || victim::find("greedy").map(|entry| (entry.make)(count, pages));
         Self {
@@ -168,6 +174,7 @@ impl Space {
             victims: (options.victim.make)(count, pages),
             metadata_victims: options.metadata_apart.then(greedy).flatten(),
             metadata_blocks: 0,
+            dead_metadata: 0,
             erases: 0,
             bad_blocks,
             failed: Vec::with_capacity(FAILED_CAPACITY),
@@ -188,6 +195,7 @@ impl Space {
             if let Found::Pages { kind, valid } = found(block) {
                 self.virgin_left -= 1;
                 self.metadata_blocks += u32::from(kind != PageKind::User);
+                self.dead_metadata += u32::from(kind != PageKind::User && valid == 0);
                 self.blocks[block.index()] = Block { valid, state: BlockState::Closed, kind };
                 self.policy(kind).closed(block, u32::from(valid));
             }
@@ -219,6 +227,12 @@ impl Space {
     /// Blocks that hold metadata, whether full or not.
     pub const fn metadata_blocks(&self) -> u32 {
         self.metadata_blocks
+    }
+
+    /// Full metadata blocks in which no page lives.
+    #[inline]
+    pub const fn dead_metadata(&self) -> u32 {
+        self.dead_metadata
     }
 
     /// Where a block stands.
@@ -291,9 +305,12 @@ impl Space {
         let kind = self.streams[stream].kind;
         self.metadata_blocks += u32::from(kind != PageKind::User);
         self.blocks[fresh.block.index()] = Block { valid: 0, state: BlockState::Active, kind };
-        self.streams[stream].lanes[turn] = Lane {
+        let state = &mut self.streams[stream];
+        let first = state.begun <= turn as u32;
+        state.begun = state.begun.max(turn as u32 + 1);
+        state.lanes[turn] = Lane {
             block: fresh.block,
-            next: 0,
+            next: if first { turn as u32 * self.geometry.pages_per_block() / lanes } else { 0 },
             erase_count: fresh.erase_count,
             erased_at: self.erases,
             erase_first: fresh.untrusted,
@@ -322,6 +339,7 @@ impl Space {
         let record = &mut self.blocks[block.index()];
         record.state = BlockState::Closed;
         let (valid, kind) = (u32::from(record.valid), record.kind);
+        self.dead_metadata += u32::from(kind != PageKind::User && valid == 0);
         self.policy(kind).closed(block, valid);
     }
 
@@ -349,6 +367,7 @@ impl Space {
     #[inline(never)]
     fn recount(&mut self, block: BlockId) {
         let Block { valid, kind, .. } = self.blocks[block.index()];
+        self.dead_metadata -= u32::from(kind != PageKind::User && valid == 1);
         let policy = self.policy(kind);
         policy.removed(block);
         policy.closed(block, u32::from(valid));
@@ -363,6 +382,7 @@ impl Space {
         record.valid -= 1;
         let (valid, kind) = (u32::from(record.valid), record.kind);
         if record.state == BlockState::Closed {
+            self.dead_metadata += u32::from(kind != PageKind::User && valid == 0);
             self.policy(kind).page_died(block, valid);
         }
     }
@@ -400,7 +420,9 @@ impl Space {
     /// A closed block is to be collected: no policy offers it any more.
     pub fn begin_collecting(&mut self, block: BlockId) {
         debug_assert!(self.state(block) == BlockState::Closed, "{block} is collected but not full");
-        self.policy(self.kind(block)).removed(block);
+        let Block { valid, kind, .. } = self.blocks[block.index()];
+        self.dead_metadata -= u32::from(kind != PageKind::User && valid == 0);
+        self.policy(kind).removed(block);
         self.blocks[block.index()].state = BlockState::Collecting;
     }
 

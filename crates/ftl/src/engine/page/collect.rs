@@ -44,6 +44,21 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(())
     }
 
+    /// Erases a metadata block in which nothing lives, if the policy offers one: waiting gains nothing, and a device that is
+    /// not yet full would fill up with dead metadata first.
+    #[cold]
+    pub(super) fn reap(&mut self) -> Result<(), FtlError> {
+        let choice = match self.core.space.pick_metadata() {
+            Some(choice) if self.core.pins.holds(choice.block, self.validity.flushes()) => return Ok(()),
+            Some(choice) => Some(choice),
+            None => self.core.space.pick(),
+        };
+        match choice {
+            Some(Choice { block, valid: 0 }) => self.collect(block),
+            _ => Ok(()),
+        }
+    }
+
     /// Collects one block; `false` if no block has anything to gain.
     pub(super) fn collect_one(&mut self) -> Result<bool, FtlError> {
         if let Some(choice) = self.metadata_victim()? {

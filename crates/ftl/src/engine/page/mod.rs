@@ -31,6 +31,9 @@ use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Payload, Ppn};
 /// Blocks that may be opened between two reports to the validity store without growing the list of them.
 const NEWLY_ERASED: usize = 64;
 
+/// Metadata blocks in which nothing lives that may wait to be erased.
+const DEAD_METADATA: u32 = 4;
+
 /// What makes one page-mapped FTL differ from another, beside its parts.
 #[derive(Clone, Copy, Debug)]
 pub struct PageOptions {
@@ -61,6 +64,7 @@ pub struct PageFtl<N: Nand, M, V> {
 #[derive(Clone, Copy, Debug)]
 struct Overhead {
     reserve: u32,
+    /// Blocks being filled, and what the staggered first blocks of the lanes leave out.
     active: u32,
     metadata: u32,
 }
@@ -75,9 +79,21 @@ impl Overhead {
         let metadata_streams = u32::from(mapping.footprint_pages() > 0) + u32::from(validity.footprint_pages() > 0);
         Self {
             reserve: lanes + 2 + translation + log,
-            active: host_streams * lanes + metadata_streams,
+            active: host_streams * lanes + (host_streams * (lanes - 1)).div_ceil(2) + metadata_streams,
             metadata: if footprint > 0 { 2 * footprint.div_ceil(pages) + metadata_streams } else { 0 },
         }
+    }
+
+    /// Metadata blocks beyond which metadata is collected although it is held apart.
+    ///
+    /// Pages that are updated at random die out of a block of B pages after ln B times as many updates as there are pages,
+    /// so log2 B times the live pages is room enough to wait; an eighth of what the device has to spare is
+    /// the most that waiting may take.
+    fn metadata_limit(&self, g: &Geometry, logical_pages: u32, usable: u32) -> u32 {
+        let data = logical_pages.div_ceil(g.pages_per_block());
+        let spare = usable.saturating_sub(data + self.reserve + self.active + self.metadata);
+        let patient = self.metadata / 2 * g.pages_per_block().ilog2();
+        self.metadata + 1 + patient.min(spare / 8)
     }
 
     /// Whether so many logical pages fit a device with so many usable blocks; if not, why not.
@@ -160,10 +176,12 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
 
     fn assemble(flash: Flash<N>, config: &Config, plan: Plan, mut space: Space, mapping: M, validity: V) -> Self {
         let geometry = *flash.nand().geometry();
-        let Overhead { reserve, metadata, .. } = plan.overhead;
+        let reserve = plan.overhead.reserve;
+        let usable = geometry.blocks() - space.bad_blocks();
         let idle_blocks = reserve + (geometry.blocks() / 64).max(2);
         space.reserve_free(idle_blocks as usize + 2);
-        let pins = if V::BUFFERED { metadata + reserve } else { 0 };
+        let limit = plan.overhead.metadata_limit(&geometry, config.logical_pages, usable);
+        let pins = if V::BUFFERED { limit + reserve } else { 0 };
         Self {
             core: Core {
                 flash,
@@ -178,7 +196,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             logical_pages: config.logical_pages,
             reserve_blocks: reserve,
             idle_blocks,
-            metadata_limit: metadata + u32::from(plan.space.metadata_apart),
+            metadata_limit: limit,
             dead: PageSet::new(geometry.pages_per_block()),
             live: Vec::with_capacity(geometry.pages_per_block() as usize),
         }
@@ -211,6 +229,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Does what is owed before the mapping may change.
     #[inline]
     fn prepare(&mut self) -> Result<(), FtlError> {
+        if self.core.space.dead_metadata() > DEAD_METADATA {
+            self.reap()?;
+        }
         if self.core.space.free_blocks() < self.reserve_blocks {
             self.make_space()?;
         }
