@@ -136,8 +136,21 @@ fn spec(args: &CompareArgs, ftl: &str, chosen: &Chosen, load: &Load) -> Result<R
         }
         spec.config.cache_entries = entries;
     }
+    let geometry = &chosen.plan.geometry;
+    if args.gecko.s > geometry.pages_per_block() {
+        let pages = geometry.pages_per_block();
+        return Err(usage(format!("--gecko-s {} is more than the {pages} pages of a block", args.gecko.s)));
+    }
     let timed = args.time.timing == Timing::Queued;
-    spec.config.lanes = args.lanes.unwrap_or(if timed { chosen.plan.geometry.dies() } else { 1 });
+    spec.config.lanes = args.lanes.unwrap_or(if timed { geometry.dies() } else { 1 });
+    if spec.config.lanes > geometry.dies() {
+        return Err(usage(format!(
+            "--lanes {} is more than the {} dies of device {}: blocks on the same die are not filled faster",
+            spec.config.lanes,
+            geometry.dies(),
+            chosen.plan.name
+        )));
+    }
     if timed {
         spec.timing = TimingMode::Queued(queues(args));
     }
