@@ -19,7 +19,8 @@ const MEMBERS: [&str; 5] = ["nand", "ftl", "workload", "sim", "cli"];
 const PARTS: [&str; 4] = ["mapping", "validity", "victim", "placement"];
 
 /// Modules of `ftl` from the bottom up; one not named here is below all of them.
-const RANKS: [&[&str]; 4] = [&PARTS, &["recovery"], &["engine"], &["ftls"]];
+const RANKS: [&[&str]; 6] =
+    [&["validity", "victim", "placement"], &["space"], &["mapping"], &["recovery"], &["engine"], &["ftls"]];
 
 /// Names of FTLs that are also plain words of the field, or names of validity stores.
 const PLAIN_WORDS: [&str; 8] = ["page", "block", "gecko", "lazy", "fast", "superblock", "mu", "ib"];
@@ -57,8 +58,13 @@ pub fn inside_ftl(tree: &Tree) -> Result<Vec<Finding>> {
         let Some(rank) = rank(module) else { continue };
         for at in facts.crate_paths.iter().filter(|at| !at.in_test) {
             let Some(used) = at.what.first() else { continue };
-            let trait_of_part = rank == 0 && self::rank(used) == Some(0) && at.what.len() == 2;
-            if used == module || trait_of_part || self::rank(used).is_none_or(|below| below < rank) {
+            let between_parts = PARTS.contains(&module) && PARTS.contains(&used.as_str());
+            let allowed = match self::rank(used) {
+                Some(other) if between_parts => other <= rank && at.what.len() == 2,
+                Some(other) => other < rank,
+                None => true,
+            };
+            if used == module || allowed {
                 continue;
             }
             let message = format!("{module} may not use {used}: arrows point from the parts up to the FTLs");

@@ -4,7 +4,7 @@
 //! GeckoFTL's paper (section 5.3), one eviction brings a whole translation page up to date, and a page
 //! that is moved gets a dirty entry. Needs a battery: what is dirty in the cache is flushed before power is gone.
 
-use super::{Entry, Info};
+use super::{Durability, Entry, Info};
 use crate::engine::page::{PageFtl, PageOptions};
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use crate::validity::ram_bitmap::RamBitmap;
@@ -16,6 +16,7 @@ pub(super) const INFO: Info = Info {
     summary: "translation pages in flash behind a cache, validity bitmap in RAM",
     source: "Gupta, Kim and Urgaonkar, ASPLOS 2009",
     cached: true,
+    durable: Durability::Battery,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

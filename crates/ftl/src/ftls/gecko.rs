@@ -5,7 +5,7 @@
 //! erased once no page in them lives, within a limit (section 4.2), and runtime checkpoints bound how
 //! far back an entry that is only in RAM can lie (section 4.3).
 
-use super::{Entry, Info};
+use super::{Durability, Entry, Info};
 use crate::engine::page::{PageFtl, PageOptions};
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use crate::validity::gecko::Gecko;
@@ -17,6 +17,7 @@ pub(super) const INFO: Info = Info {
     summary: "translation pages behind a cache, page validity in flash by Logarithmic Gecko",
     source: "Dayan, Bonnet and Idreos, SIGMOD 2016",
     cached: true,
+    durable: Durability::OnCompletion,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

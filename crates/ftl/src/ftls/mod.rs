@@ -11,6 +11,18 @@ use crate::flash::Flash;
 use alloc::boxed::Box;
 use nand::Nand;
 
+/// When a completed write survives power loss. A write that was under way when power was cut is there or not; a trim may
+/// be undone, so that the page reads as it did at some time before, as an error if that copy was being erased, or as never written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// From its completion on.
+    OnCompletion,
+    /// From the completion of the next [`Ftl::flush`] on.
+    OnFlush,
+    /// Never by itself: the published design assumes a battery by which its maps are saved when power is cut.
+    Battery,
+}
+
 /// What is known of an FTL without building one.
 #[derive(Clone, Copy, Debug)]
 pub struct Info {
@@ -22,6 +34,8 @@ pub struct Info {
     pub source: &'static str,
     /// Whether it holds a cache of mapping entries, sized by [`Config::cache_entries`].
     pub cached: bool,
+    /// When a completed write survives power loss.
+    pub durable: Durability,
 }
 
 /// Makes an empty disk of a device; see [`Entry::format`].

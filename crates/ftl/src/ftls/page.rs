@@ -3,7 +3,7 @@
 //! The yardstick in write-amplification and the worst in RAM. After power loss every spare area is read: every completed
 //! write is there; a trim may be undone, as nothing on flash records it.
 
-use super::{Entry, Info};
+use super::{Durability, Entry, Info};
 use crate::engine::page::{PageFtl, PageOptions};
 use crate::mapping::ram::RamMap;
 use crate::validity::ram_bitmap::RamBitmap;
@@ -15,6 +15,7 @@ pub(super) const INFO: Info = Info {
     summary: "page table and validity bitmap in RAM",
     source: "Ban, US patent 5,404,485 (1995); PPM in GeckoFTL's and Janus-FTL's papers",
     cached: false,
+    durable: Durability::OnCompletion,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

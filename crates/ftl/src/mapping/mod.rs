@@ -4,8 +4,8 @@ pub mod cached;
 pub mod ram;
 
 use crate::contract::{FtlError, RamReport};
-use crate::engine::core::{Context, Origin};
 use crate::flash::Purpose;
+use crate::space::core::{Context, Origin};
 use crate::validity::Validity;
 use alloc::vec::Vec;
 use nand::{Lpn, Nand, Ppn, Spare};

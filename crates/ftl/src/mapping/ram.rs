@@ -4,8 +4,8 @@
 
 use super::{Mapping, is_page};
 use crate::contract::{FtlError, RamItem, RamReport};
-use crate::engine::core::{Context, Origin};
 use crate::flash::Purpose;
+use crate::space::core::{Context, Origin};
 use crate::validity::Validity;
 use alloc::vec::Vec;
 use nand::{Lpn, Nand, Ppn, Spare};

@@ -28,7 +28,7 @@ pub(super) enum Body {
 /// state allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slab {
-    records: Vec<Option<Record>>,
+    records: Vec<Record>,
     free: Vec<u32>,
     buffers: Buffers,
 }
@@ -48,10 +48,10 @@ impl Slab {
     /// Stores a record and answers its index.
     pub(super) fn insert(&mut self, record: Record) -> u32 {
         if let Some(index) = self.free.pop() {
-            self.records[index as usize] = Some(record);
+            self.records[index as usize] = record;
             index
         } else {
-            self.records.push(Some(record));
+            self.records.push(record);
             (self.records.len() - 1) as u32
         }
     }
@@ -59,19 +59,20 @@ impl Slab {
     /// The record at an index that [`Self::insert`] answered.
     ///
     /// # Panics
-    /// If the record was removed: a cell then points nowhere, a defect of the device.
+    /// If there never was such a record: a cell then points nowhere, a defect of the device.
     pub(super) fn get(&self, index: u32) -> &Record {
-        self.records[index as usize].as_ref().expect("a cell points to a live record")
+        &self.records[index as usize]
     }
 
     /// As [`Self::get`], to change.
     pub(super) fn get_mut(&mut self, index: u32) -> &mut Record {
-        self.records[index as usize].as_mut().expect("a cell points to a live record")
+        &mut self.records[index as usize]
     }
 
     /// Frees a record, keeping its buffer if no copy or snapshot shares it.
     pub(super) fn remove(&mut self, index: u32) {
-        if let Some(Record { body: Body::Bytes(mut bytes), .. }) = self.records[index as usize].take()
+        let body = core::mem::replace(&mut self.records[index as usize].body, Body::Stamp(Stamp::UNWRITTEN));
+        if let Body::Bytes(mut bytes) = body
             && Arc::get_mut(&mut bytes).is_some()
         {
             self.buffers.0.push(bytes);
@@ -102,14 +103,13 @@ impl Slab {
         let live: usize = self
             .records
             .iter()
-            .flatten()
             .map(|record| match &record.body {
                 Body::Stamp(_) => 0,
                 Body::Bytes(buffer) => bytes(buffer),
             })
             .sum();
         let spare: usize = self.buffers.0.iter().map(bytes).sum();
-        let tables = self.records.capacity() * size_of::<Option<Record>>() + self.free.capacity() * size_of::<u32>();
+        let tables = self.records.capacity() * size_of::<Record>() + self.free.capacity() * size_of::<u32>();
         (live + spare + tables + self.buffers.0.capacity() * size_of::<usize>()) as u64
     }
 }

@@ -1,8 +1,8 @@
 //! The invariants that tie mapping, validity, space and flash together.
 
 use super::{Mapping, Nand, PageFtl, Validity};
-use crate::engine::space::BlockState;
 use crate::mapping::is_page;
+use crate::space::blocks::BlockState;
 use crate::validity::PageSet;
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -17,9 +17,10 @@
 
 use super::{Core, LOST, Lpn, Mapping, Nand, NandError, Origin, PageFtl, Purpose, Validity};
 use crate::contract::FtlError;
-use crate::engine::core::Context;
+use crate::mapping::is_page;
+use crate::space::core::Context;
 use crate::victim::Choice;
-use nand::{BlockId, PageKind};
+use nand::{BlockId, PageKind, Spare};
 
 /// What a collection is for: the purpose of moving pages of a kind, and of erasing their blocks.
 const fn purpose_of(kind: PageKind) -> Purpose {
@@ -150,7 +151,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let geometry = *self.core.space.geometry();
         let asks = M::LAZY || (kind != PageKind::User && !V::TRACKS_METADATA);
         self.live.clear();
-        let mut erase_count = 0;
+        let (mut erase_count, mut unreadable) = (0, false);
         for offset in 0..geometry.pages_per_block() {
             if self.dead.contains(offset) {
                 continue;
@@ -158,6 +159,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             let ppn = geometry.page_at(victim, offset);
             let spare =
                 if asks { self.core.flash.read_spare(purpose, ppn) } else { self.core.flash.spare_of_read(ppn) };
+            unreadable |= spare.is_err();
             let Some(spare) = Self::readable(spare)? else { continue };
             erase_count = spare.erase_count;
             let lives = match spare.kind {
@@ -169,7 +171,25 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 self.live.push(Origin { ppn, spare });
             }
         }
+        if unreadable && kind == PageKind::User {
+            self.find_lost(victim);
+        }
         Ok(erase_count)
+    }
+
+    /// Lists the pages of a block whose spare area does not say any more whose they are: the mapping does. Left out, they
+    /// would stay mapped to a page that soon holds something else. Rare, slow, and the only step that allocates.
+    #[cold]
+    fn find_lost(&mut self, victim: BlockId) {
+        let geometry = *self.core.space.geometry();
+        // Entries of a translation page that cannot be read lead nowhere anyway.
+        let Ok(table) = self.mapping.dump(self.core.flash.nand_mut()) else { return };
+        for (tag, ppn) in (0..).zip(table).filter(|(_, ppn)| is_page(*ppn) && geometry.block_of(*ppn) == victim) {
+            if !self.live.iter().any(|origin| origin.ppn == ppn) {
+                let spare = Spare { kind: PageKind::User, tag, seq: 0, erase_count: 0, erased_at: 0, aux: 0 };
+                self.live.push(Origin { ppn, spare });
+            }
+        }
     }
 
     /// A spare area, or `None` if the page holds nothing that could live: never programmed, or its program failed.

@@ -13,13 +13,13 @@ mod check;
 mod collect;
 mod mount;
 
-use super::core::{Context, Core, Origin, Pins};
-use super::space::{Space, SpaceOptions};
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, RamItem, RamReport};
 use crate::flash::{Flash, Purpose};
 use crate::mapping::{LOST, Mapping, is_page};
 use crate::placement::{self, Placement};
+use crate::space::blocks::{Space, SpaceOptions};
+use crate::space::core::{Context, Core, Origin, Pins};
 use crate::validity::{PageSet, Validity};
 use crate::victim;
 use alloc::boxed::Box;

@@ -3,13 +3,13 @@
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space};
 use crate::config::Config;
 use crate::contract::{FtlError, MountReport, MountStep};
-use crate::engine::core::Origin;
-use crate::engine::space::{BlockState, Found};
 use crate::flash::Purpose;
 use crate::mapping::ram::RamMap;
 use crate::mapping::{LOST, Mapping, is_page};
 use crate::placement::Stream;
 use crate::recovery::scan::Scan;
+use crate::space::blocks::{BlockState, Found};
+use crate::space::core::Origin;
 use crate::validity::ram_bitmap::RamBitmap;
 use alloc::vec;
 use alloc::vec::Vec;

@@ -188,6 +188,10 @@ impl Space {
         self.erases = erases;
         self.virgin_erases = mean_erases;
         self.virgin_untrusted = true;
+        for stream in &mut self.streams {
+            // No offsets again: mounted over and over, the pages left out would add up.
+            stream.begun = stream.lanes.len() as u32;
+        }
         for block in (0..self.geometry.blocks()).map(BlockId) {
             if self.state(block) == BlockState::Bad {
                 continue;

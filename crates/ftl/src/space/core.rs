@@ -1,6 +1,6 @@
 //! Flash and space together: programming the next page of a stream, whatever fails.
 
-use super::space::{Slot, Space};
+use super::blocks::{Slot, Space};
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
 use crate::placement::Stream;

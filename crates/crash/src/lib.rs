@@ -1,0 +1,46 @@
+//! Cuts power at every flash operation of every flash translation layer, and checks what is left.
+//!
+//! Reading order: the model (`model.rs`: what a read may return), the tap (`tap.rs`: the image that a cut would leave, for
+//! every operation of one run), the explorer (`explorer.rs`: what is done with an image), then what to explore (`run.rs`, [`Options`])
+//! and how a failure is made small (`shrink.rs`) and kept as an id (`case.rs`).
+//!
+//! ```
+//! use openftl_crash::{Mode, Options, run};
+//!
+//! let options = Options { ftls: vec!["page".into()], mode: Mode::Log, cuts: 300, faults: vec![], ..Options::default() };
+//! let report = run(&options, &mut |_| {})?;
+//! assert_eq!(report.ftls[0].cut_points, 300);
+//! assert!(report.is_clean(), "{:?}", report.ftls[0].failures);
+//! # Ok::<(), openftl_crash::OptionsError>(())
+//! ```
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod case;
+mod explorer;
+mod faults;
+mod model;
+mod options;
+mod other;
+mod quiet;
+mod report;
+mod rng;
+mod run;
+mod shape;
+mod shared;
+mod shrink;
+mod tap;
+mod workload;
+
+pub use case::ReplayError;
+pub use faults::Fault;
+pub use options::{Mode, Options, OptionsError};
+pub use report::{Failure, FtlReport, Report, outcome_name};
+pub use run::{Progress, replay, replay_on, run, run_on};
+pub use shape::{SHAPES, Shape, find as find_shape};
+pub use shared::Shared;
+pub use tap::Tapped;
+pub use workload::{Step, generate};
+
+/// The device that the explorer's table of FTLs is made for.
+pub type Device = Shared<Tapped>;

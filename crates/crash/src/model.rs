@@ -1,0 +1,239 @@
+//! What a read may return: for each logical page one version while power stays on, perhaps several after a cut.
+//!
+//! 1. A write that completed is what a read returns. A write under way when power was cut is there or not.
+//! 2. Under [`Durability::OnFlush`] a cut may undo every write completed since the last flush, page by page.
+//! 3. A trimmed page reads as never written. A cut may undo the trim: the page then reads as some version that it had, or as an
+//!    error, as the block with that version may have been half erased: a collector does not save what was trimmed.
+//! 4. What was read once is what is read until power is cut again, or the page written.
+//! 5. A page that the device itself took (an unreadable copy, a partner lost to a torn program) may read as an error, or after a cut as
+//!    an older version of itself, until it is written again.
+//! 6. Never is the data of another page returned, nor data never written.
+
+use ftl::FtlError;
+use ftl::ftls::Durability;
+use nand::{Lpn, Stamp};
+
+/// Trimmed since it was last written.
+const TRIMMED: u8 = 1;
+/// Taken by the device.
+const HARMED: u8 = 2;
+/// Read or written since power came on.
+const PINNED: u8 = 4;
+
+/// What every logical page may read as. Version 0 is a page never written.
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    durable: Durability,
+    current: Vec<u16>,
+    flags: Vec<u8>,
+    /// Other versions that a page may read as after a cut.
+    others: Vec<(u32, u16)>,
+    /// The page of each version ever written.
+    owners: Vec<u32>,
+}
+
+impl Model {
+    pub(crate) fn new(durable: Durability, logical_pages: u32) -> Self {
+        let pages = logical_pages as usize;
+        Self {
+            durable,
+            current: vec![0; pages],
+            flags: vec![PINNED; pages],
+            others: Vec::new(),
+            owners: vec![u32::MAX],
+        }
+    }
+
+    pub(crate) fn logical_pages(&self) -> u32 {
+        self.current.len() as u32
+    }
+
+    /// Whether version numbers are about to repeat.
+    pub(crate) fn is_nearly_used_up(&self) -> bool {
+        self.owners.len() > usize::from(u16::MAX) - 8 * self.current.len()
+    }
+
+    /// What a write begins to write: a version never used before.
+    pub(crate) fn begin_write(&mut self, lpn: u32) -> Stamp {
+        let version = self.owners.len() as u16;
+        self.owners.push(lpn);
+        self.others.push((lpn, version));
+        Stamp { lpn: Lpn(lpn), version }
+    }
+
+    pub(crate) fn complete_write(&mut self, lpn: u32) {
+        let Some(at) = self.others.iter().rposition(|other| other.0 == lpn) else { return };
+        let (_, version) = self.others.remove(at);
+        let old = core::mem::replace(&mut self.current[lpn as usize], version);
+        let flags = &mut self.flags[lpn as usize];
+        if self.durable == Durability::OnFlush {
+            self.others.push((lpn, old));
+            *flags = *flags & !HARMED | PINNED;
+        } else {
+            self.others.retain(|other| other.0 != lpn);
+            *flags = PINNED;
+        }
+    }
+
+    pub(crate) fn begin_trim(&mut self, lpn: u32, count: u32) {
+        self.flags[lpn as usize..(lpn + count) as usize].iter_mut().for_each(|flags| *flags |= TRIMMED);
+    }
+
+    pub(crate) fn complete_trim(&mut self, lpn: u32, count: u32) {
+        self.current[lpn as usize..(lpn + count) as usize].fill(0);
+        self.flags[lpn as usize..(lpn + count) as usize].fill(TRIMMED | PINNED);
+    }
+
+    pub(crate) fn complete_flush(&mut self) {
+        self.others.clear();
+        for (flags, version) in self.flags.iter_mut().zip(&self.current) {
+            if *version != 0 {
+                *flags &= !TRIMMED;
+            }
+        }
+    }
+
+    /// Power was cut: what was not read since may be another version.
+    pub(crate) fn cut(&mut self) {
+        self.flags.iter_mut().for_each(|flags| *flags &= !PINNED);
+    }
+
+    /// The device took a copy of the page.
+    pub(crate) fn harm(&mut self, lpn: u32) {
+        if let Some(flags) = self.flags.get_mut(lpn as usize) {
+            *flags |= HARMED;
+        }
+    }
+
+    /// The device took something that any page may depend on.
+    pub(crate) fn harm_all(&mut self) {
+        self.flags.iter_mut().for_each(|flags| *flags |= HARMED);
+    }
+
+    /// Judges what a read returned, and holds the FTL to it from now on.
+    pub(crate) fn read(&mut self, lpn: u32, got: Result<Stamp, FtlError>) -> Result<Seen, String> {
+        let flags = self.flags[lpn as usize];
+        let stamp = match got {
+            Ok(stamp) => stamp,
+            Err(
+                FtlError::Lost { .. }
+                | FtlError::Damaged { .. }
+                | FtlError::Nand(nand::NandError::Uncorrectable { .. }),
+            ) if flags & HARMED != 0 || flags & (TRIMMED | PINNED) == TRIMMED => {
+                return Ok(Seen::Error);
+            }
+            Err(error) => return Err(format!("reading logical page {lpn}: {error}")),
+        };
+        let version = if stamp == Stamp::UNWRITTEN { 0 } else { stamp.version };
+        if version != 0 && (stamp.lpn.0 != lpn || self.owners.get(version as usize) != Some(&lpn)) {
+            return Err(format!("logical page {lpn} reads as {stamp:?}, which was never written there"));
+        }
+        let current = self.current[lpn as usize];
+        if version != current && !self.may_be(lpn, version) {
+            return Err(format!("logical page {lpn} reads as {}, should be {}", name(version), self.allowed(lpn)));
+        }
+        self.current[lpn as usize] = version;
+        let kept = if version == 0 { flags } else { flags & !TRIMMED };
+        self.flags[lpn as usize] = kept | PINNED;
+        if flags & PINNED == 0 {
+            self.others.retain(|other| other.0 != lpn);
+        }
+        Ok(if version == current { Seen::Expected } else { Seen::Other })
+    }
+
+    fn may_be(&self, lpn: u32, version: u16) -> bool {
+        let flags = self.flags[lpn as usize];
+        flags & PINNED == 0 && (flags & (TRIMMED | HARMED) != 0 || self.others.contains(&(lpn, version)))
+    }
+
+    fn allowed(&self, lpn: u32) -> String {
+        let mut text = name(self.current[lpn as usize]);
+        let flags = self.flags[lpn as usize];
+        if flags & PINNED == 0 {
+            for other in self.others.iter().filter(|other| other.0 == lpn) {
+                text += " or ";
+                text += &name(other.1);
+            }
+            if flags & (TRIMMED | HARMED) != 0 {
+                text += " or any older version";
+            }
+        }
+        text
+    }
+}
+
+/// How a read that broke no promise came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// The last version.
+    Expected,
+    /// Another version that is allowed.
+    Other,
+    /// An error about a page that the device took.
+    Error,
+}
+
+fn name(version: u16) -> String {
+    if version == 0 { "unwritten".into() } else { format!("version {version}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp(lpn: u32, version: u16) -> Result<Stamp, FtlError> {
+        Ok(if version == 0 { Stamp::UNWRITTEN } else { Stamp { lpn: Lpn(lpn), version } })
+    }
+
+    fn write(model: &mut Model, lpn: u32) -> u16 {
+        let version = model.begin_write(lpn).version;
+        model.complete_write(lpn);
+        version
+    }
+
+    #[test]
+    fn a_completed_write_is_held_to_at_once_or_from_the_flush_on() {
+        for (durable, undone) in [(Durability::OnCompletion, false), (Durability::OnFlush, true)] {
+            let mut model = Model::new(durable, 4);
+            let first = write(&mut model, 1);
+            model.complete_flush();
+            let second = write(&mut model, 1);
+            assert!(model.read(1, stamp(1, first)).is_err(), "power never went");
+            let mut cut = model.clone();
+            cut.cut();
+            assert_eq!(cut.clone().read(1, stamp(1, first)).is_ok(), undone);
+            assert!(cut.clone().read(1, stamp(1, 0)).is_err());
+            model.complete_flush();
+            model.cut();
+            assert!(model.read(1, stamp(1, first)).is_err() && model.read(1, stamp(1, second)).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_write_under_way_is_there_or_not_and_stays_what_it_was_read_as() {
+        let mut model = Model::new(Durability::OnCompletion, 4);
+        let old = write(&mut model, 2);
+        let new = model.begin_write(2).version;
+        assert!(model.clone().read(2, stamp(2, new)).is_err(), "power never went");
+        model.cut();
+        for (seen, other) in [(old, new), (new, old)] {
+            let mut model = model.clone();
+            assert!(model.read(2, stamp(2, seen)).is_ok());
+            assert!(model.read(2, stamp(2, other)).is_err());
+            model.cut();
+            assert!(model.read(2, stamp(2, other)).is_err(), "read before the cut");
+        }
+    }
+
+    #[test]
+    fn a_trim_may_be_undone_but_never_to_data_of_another_page() {
+        let mut model = Model::new(Durability::OnCompletion, 4);
+        let (mine, others) = (write(&mut model, 0), write(&mut model, 1));
+        model.begin_trim(0, 1);
+        model.complete_trim(0, 1);
+        assert!(model.read(0, stamp(0, mine)).is_err(), "power never went");
+        model.cut();
+        assert!(model.clone().read(0, stamp(0, mine)).is_ok() && model.clone().read(0, stamp(0, 0)).is_ok());
+        assert!(model.clone().read(0, stamp(0, others)).is_err() && model.read(0, stamp(1, others)).is_err());
+    }
+}

@@ -1,0 +1,98 @@
+//! What was explored and what was found.
+
+use crate::explorer::Stats;
+use nand::CutOutcome;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The result of a run over the table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// The seed: the same options give the same report, but for the times.
+    pub seed: u64,
+    /// The mode's name.
+    pub mode: &'static str,
+    /// Cuts in a row.
+    pub depth: u32,
+    /// One row for each FTL asked for, mountable or not.
+    pub ftls: Vec<FtlReport>,
+}
+
+impl Report {
+    /// Whether no FTL broke a promise.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.ftls.iter().all(|ftl| ftl.failures.is_empty())
+    }
+}
+
+/// What was explored of one FTL.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FtlReport {
+    /// Its name.
+    pub name: &'static str,
+    /// Why nothing was explored.
+    pub not_mountable: Option<String>,
+    /// The shapes of device it was explored on.
+    pub shapes: Vec<&'static str>,
+    /// Images that a cut left, each of them recovered, checked, written to and mounted again.
+    pub cut_points: u64,
+    /// How many of them after one cut, two, three.
+    pub by_depth: Vec<u64>,
+    /// How many of them by what the interrupted operation left.
+    pub by_outcome: BTreeMap<&'static str, u64>,
+    /// Runs of the other scenarios.
+    pub other_runs: BTreeMap<&'static str, u64>,
+    /// What went wrong.
+    pub failures: Vec<Failure>,
+    /// Time spent on cut points.
+    pub seconds: f64,
+    /// Cut points explored a second.
+    pub cuts_per_s: f64,
+}
+
+/// A broken promise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// Replays it exactly: see [`crate::replay`].
+    pub id: String,
+    /// What happened.
+    pub what: String,
+    /// The device.
+    pub shape: &'static str,
+    /// The scenario or the faults laid over the cuts.
+    pub faults: String,
+    /// The cuts: operation of the line, and what it left.
+    pub cuts: Vec<String>,
+    /// The smallest workload found.
+    pub workload: Vec<String>,
+    /// Steps done after each recovery, from the one after the cut on, over and over.
+    pub tail: u32,
+}
+
+/// The name of an outcome in reports.
+#[must_use]
+pub const fn outcome_name(outcome: CutOutcome) -> &'static str {
+    match outcome {
+        CutOutcome::NotDone => "not-done",
+        CutOutcome::Done => "done",
+        CutOutcome::Torn => "torn",
+        CutOutcome::TornData => "torn-data",
+        CutOutcome::TornOnce => "torn-once",
+        CutOutcome::Weak => "weak",
+        CutOutcome::PartnerLost => "partner-lost",
+        CutOutcome::HalfErased => "half-erased",
+        _ => "unknown",
+    }
+}
+
+impl FtlReport {
+    pub(crate) fn add(&mut self, stats: &Stats) {
+        self.cut_points += stats.cut_points;
+        self.by_depth.resize(stats.depths.len(), 0);
+        self.by_depth.iter_mut().zip(stats.depths).for_each(|(sum, n)| *sum += n);
+        for (outcome, n) in CutOutcome::ALL.iter().zip(stats.outcomes).filter(|(_, n)| *n > 0) {
+            *self.by_outcome.entry(outcome_name(*outcome)).or_default() += n;
+        }
+    }
+}

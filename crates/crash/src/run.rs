@@ -1,0 +1,267 @@
+//! Runs over the table: which cases, in which order.
+//!
+//! 1. Rounds of cut explorations, each with its own workload, over the shapes and the laid faults in turn, until as
+//!    many cut points were explored as wanted.
+//! 2. Each page worn in turn, one workload a shape; images; endurance.
+//! 3. Every failure is shrunk. After some failures nothing more is tried with this FTL.
+
+use crate::Device;
+use crate::case::Harm;
+use crate::case::{Case, ReplayError, Scenario, Work};
+use crate::explorer::{Bench, Ending, Explorer, Finding, Level};
+use crate::faults::Fault;
+use crate::options::{Mode, Options, OptionsError};
+use crate::other;
+use crate::report::{Failure, FtlReport, Report, outcome_name};
+use crate::rng::mix;
+use crate::shape::SHAPES;
+use crate::shrink;
+use crate::tap::{At, Outcomes, Tap};
+use ftl::ftls::{self, Durability, Entry, Info};
+use std::time::Instant;
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// The FTL being explored.
+    pub ftl: &'static str,
+    /// Cut points explored of it.
+    pub cut_points: u64,
+    /// Cut points wanted.
+    pub wanted: u64,
+}
+
+/// Failures of one FTL after which nothing more is tried with it.
+const FAILURES: usize = 3;
+
+/// Explores the table of FTLs. `progress` is called at every cut point.
+///
+/// # Errors
+/// [`OptionsError`] if the options name something that does not exist.
+pub fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Report, OptionsError> {
+    run_on(&ftls::table(), options, progress)
+}
+
+/// Explores these FTLs instead of the table: for a canary, or one that is not in the table yet.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on(
+    entries: &[Entry<Device>],
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, OptionsError> {
+    options.check(entries.iter().map(|entry| entry.info.name))?;
+    let wanted = |name: &str| options.ftls.is_empty() || options.ftls.iter().any(|ftl| ftl == name);
+    let ftls = entries
+        .iter()
+        .filter(|entry| wanted(entry.info.name))
+        .map(|entry| Runner { entry, options, report: FtlReport::default(), fits: Vec::new(), progress }.run())
+        .collect();
+    Ok(Report { seed: options.seed, mode: options.mode.name(), depth: options.depth, ftls })
+}
+
+/// Runs again what an id stands for.
+///
+/// # Errors
+/// [`ReplayError`] if the id cannot be read or names an FTL that is not in the table.
+pub fn replay(id: &str) -> Result<Option<Failure>, ReplayError> {
+    replay_on(&ftls::table(), id)
+}
+
+/// As [`replay`], of these FTLs. `None` if everything goes well.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_on(entries: &[Entry<Device>], id: &str) -> Result<Option<Failure>, ReplayError> {
+    let case = Case::parse(id)?;
+    let entry = entries.iter().find(|entry| entry.info.name == case.ftl && entry.mount.is_some());
+    let Some(entry) = entry else { return Err(ReplayError::Ftl { ftl: case.ftl }) };
+    Ok(shrink::replay(entry, &case).err().map(|finding| failure(&case, &finding)))
+}
+
+fn failure(case: &Case, finding: &Finding) -> Failure {
+    let laid = Fault::ALL.into_iter().filter(|fault| case.faults & fault.bit() != 0);
+    let mut faults: Vec<String> = laid.map(|fault| fault.name().into()).collect();
+    if case.scenario != Scenario::Cuts {
+        faults.push(format!("{:?}", case.scenario));
+    }
+    Failure {
+        id: Case { path: finding.path.clone(), ..case.clone() }.id(),
+        what: finding.what.clone(),
+        shape: case.shape().name,
+        faults: faults.join(", "),
+        cuts: finding.path.iter().map(|cut| format!("{} {}", cut.at, outcome_name(cut.outcome))).collect(),
+        workload: case.steps().iter().map(ToString::to_string).collect(),
+        tail: case.tail,
+    }
+}
+
+/// Why an FTL without a mount has none.
+fn why_not(info: &Info) -> String {
+    match info.durable {
+        Durability::Battery => "its published design assumes a battery that saves its maps when power is cut".into(),
+        Durability::OnCompletion | Durability::OnFlush => "the table has no mount for it".into(),
+    }
+}
+
+struct Runner<'a, 'b> {
+    entry: &'a Entry<Device>,
+    options: &'a Options,
+    report: FtlReport,
+    /// Rows of [`SHAPES`] and the disk made of each.
+    fits: Vec<(u8, u32)>,
+    progress: &'b mut dyn FnMut(Progress),
+}
+
+impl Runner<'_, '_> {
+    fn run(mut self) -> FtlReport {
+        self.report.name = self.entry.info.name;
+        if self.entry.mount.is_none() {
+            self.report.not_mountable = Some(why_not(&self.entry.info));
+            return self.report;
+        }
+        let mut refused = String::new();
+        for (at, shape) in SHAPES.iter().enumerate() {
+            if self.options.geometry.as_ref().is_some_and(|name| name != shape.name) {
+                continue;
+            }
+            match shape.logical_pages(self.entry) {
+                Ok(pages) => self.fits.push((at as u8, pages)),
+                Err(reason) => refused = reason,
+            }
+        }
+        if self.fits.is_empty() {
+            self.report.not_mountable = Some(format!("it refuses every shape of device: {refused}"));
+            return self.report;
+        }
+        self.report.shapes = self.fits.iter().map(|(at, _)| SHAPES[usize::from(*at)].name).collect();
+        let start = Instant::now();
+        self.cuts();
+        self.report.seconds = start.elapsed().as_secs_f64();
+        self.report.cuts_per_s = self.report.cut_points as f64 / self.report.seconds.max(1e-9);
+        for fault in self.options.faults.iter().filter(|fault| !fault.is_laid()) {
+            match fault {
+                Fault::Worn => self.worn(),
+                Fault::Images => self.scenarios(*fault, self.options.images, |n| Scenario::Image { n }),
+                _ => {
+                    let rounds = self.options.endurance;
+                    self.scenarios(*fault, self.fits.len() as u32, |_| Scenario::Endurance { rounds });
+                }
+            }
+        }
+        self.report
+    }
+
+    fn is_done(&self) -> bool {
+        self.report.failures.len() >= FAILURES
+    }
+
+    /// The case of a round: another shape each round, other faults when all shapes had their turn.
+    fn case(&self, round: u64, faults: u8, scenario: Scenario) -> Case {
+        let (shape, logical_pages) = self.fits[(round % self.fits.len() as u64) as usize];
+        Case {
+            ftl: self.entry.info.name.into(),
+            shape,
+            logical_pages,
+            seed: mix(self.options.seed, round) >> 32,
+            faults,
+            scenario,
+            work: Work::Generated(self.options.steps),
+            tail: self.options.tail,
+            path: Vec::new(),
+        }
+    }
+
+    fn levels(&self) -> Vec<Level> {
+        let (at, outcomes) = match self.options.mode {
+            Mode::Log => (At::Powers, Outcomes::All),
+            Mode::Linear => (At::Every(16), Outcomes::All),
+            Mode::Exhaustive => (At::Every(1), Outcomes::All),
+            Mode::Random => (At::Chance(8), Outcomes::Rolled),
+        };
+        let deeper = Level {
+            mounting: Tap { at: At::Every(1), outcomes: Outcomes::Rolled },
+            after: Tap { at: At::Powers, outcomes: Outcomes::Rolled },
+        };
+        let mut levels = vec![deeper; self.options.depth as usize];
+        levels[0] = Level::both(Tap { at, outcomes });
+        levels
+    }
+
+    fn cuts(&mut self) {
+        let laid: Vec<u8> =
+            [0].into_iter().chain(self.options.faults.iter().filter(|f| f.is_laid()).map(|f| f.bit())).collect();
+        let mut barren = 0;
+        for round in 0.. {
+            let before = self.report.cut_points;
+            if before >= self.options.cuts || self.is_done() || barren > 2 * self.fits.len() {
+                break;
+            }
+            let faults = laid[(round / self.fits.len() as u64) as usize % laid.len()];
+            let case = self.case(round, faults, Scenario::Cuts);
+            self.explore(&case);
+            barren = if self.report.cut_points == before { barren + 1 } else { 0 };
+        }
+    }
+
+    fn explore(&mut self, case: &Case) {
+        let Some(bench) = Bench::new(self.entry, case) else { return };
+        let levels = self.levels();
+        let (ftl, wanted, mut cut_points) = (self.entry.info.name, self.options.cuts, self.report.cut_points);
+        let progress = &mut *self.progress;
+        let mut on_cut = || {
+            cut_points += 1;
+            progress(Progress { ftl, cut_points, wanted });
+        };
+        let quota = wanted - self.report.cut_points;
+        let mut explorer = Explorer::new(&bench, levels, quota, &mut on_cut);
+        let ending = explorer.run();
+        self.report.add(&explorer.stats);
+        if let Err(Ending::Found(finding)) = ending {
+            self.failed(case.clone(), finding);
+        }
+    }
+
+    fn failed(&mut self, case: Case, finding: Finding) {
+        let (case, finding) = shrink::shrink(self.entry, case, finding);
+        self.report.failures.push(failure(&case, &finding));
+    }
+
+    fn try_other(&mut self, fault: Fault, case: Case) {
+        *self.report.other_runs.entry(fault.name()).or_default() += 1;
+        if let Err(what) = other::run(self.entry, &case) {
+            self.failed(case, Finding { path: Vec::new(), what });
+        }
+    }
+
+    fn scenarios(&mut self, fault: Fault, count: u32, scenario: impl Fn(u32) -> Scenario) {
+        for n in 0..count {
+            if self.is_done() {
+                return;
+            }
+            let case = self.case(n.into(), 0, scenario(n));
+            self.try_other(fault, case);
+        }
+    }
+
+    fn worn(&mut self) {
+        for round in 0..self.fits.len() as u64 {
+            let case = self.case(round, 0, Scenario::Cuts);
+            let pages = Bench::new(self.entry, &case).map_or(Ok(Vec::new()), |bench| other::pages(&bench));
+            let pages = match pages {
+                Ok(pages) => pages,
+                Err(what) => return self.failed(case, Finding { path: Vec::new(), what }),
+            };
+            for ppn in pages.into_iter().step_by(self.options.worn_step as usize) {
+                for (harm, mounted) in Harm::ALL.into_iter().flat_map(|harm| [(harm, false), (harm, true)]) {
+                    if self.is_done() {
+                        return;
+                    }
+                    let scenario = Scenario::Worn { ppn, harm, mounted };
+                    self.try_other(Fault::Worn, Case { scenario, ..case.clone() });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Small devices to crash on: full within a few hundred writes, each odd in its own way.
+
+use crate::tap::{Tapped, blank};
+use crate::{Device, Shared};
+use ftl::ftls::Entry;
+use ftl::{Config, Flash};
+use nand::{Capabilities, Dimensions, FaultPlan, Geometry, GeometryError, Pairing, ProgramOrder};
+
+/// A device, and what an FTL on it is told. The number of a row is part of replay ids: rows are added at the end.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Its name on the command line.
+    pub name: &'static str,
+    blocks: u32,
+    pages_per_block: u32,
+    channels: u32,
+    cache_entries: u32,
+    /// The most logical pages: a small disk on a large device leaves recovery more to choose from.
+    logical_pages: u32,
+    /// Pages that share a word line, in exploration of that fault.
+    pub(crate) pairing: Pairing,
+    capabilities: Capabilities,
+}
+
+const MODERN: Shape = Shape {
+    name: "tiny",
+    blocks: 24,
+    pages_per_block: 4,
+    channels: 1,
+    cache_entries: 4,
+    logical_pages: u32::MAX,
+    pairing: Pairing { bits_per_cell: 2, distance: 1 },
+    capabilities: Capabilities::MODERN,
+};
+
+const OLD_SLC: Capabilities =
+    Capabilities { program_order: ProgramOrder::Free, spare_reprograms: 4, ..Capabilities::MODERN };
+
+/// Every shape.
+pub const SHAPES: [Shape; 5] = [
+    MODERN,
+    Shape { name: "small", blocks: 32, pages_per_block: 8, cache_entries: 9, ..MODERN },
+    Shape {
+        name: "odd",
+        blocks: 40,
+        pages_per_block: 7,
+        channels: 2,
+        logical_pages: 90,
+        pairing: Pairing { bits_per_cell: 3, distance: 2 },
+        ..MODERN
+    },
+    Shape { name: "deep", blocks: 30, pages_per_block: 32, cache_entries: 24, logical_pages: 400, ..MODERN },
+    Shape { name: "slc", blocks: 40, pages_per_block: 8, logical_pages: 100, capabilities: OLD_SLC, ..MODERN },
+];
+
+/// The shape with this name, and its number.
+#[must_use]
+pub fn find(name: &str) -> Option<(usize, &'static Shape)> {
+    SHAPES.iter().enumerate().find(|(_, shape)| shape.name == name)
+}
+
+impl Shape {
+    /// The shape of the device.
+    ///
+    /// # Errors
+    /// None for a row of [`SHAPES`].
+    pub fn geometry(&self) -> Result<Geometry, GeometryError> {
+        Geometry::new(Dimensions {
+            channels: self.channels,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks: self.blocks,
+            pages_per_block: self.pages_per_block,
+            page_bytes: 512,
+            spare_bytes: 32,
+        })
+    }
+
+    pub(crate) fn config(&self, logical_pages: u32) -> Config {
+        Config { cache_entries: self.cache_entries, lanes: self.channels, ..Config::new(logical_pages) }
+    }
+
+    pub(crate) fn device(&self, plan: FaultPlan) -> Result<Device, GeometryError> {
+        Ok(Shared::new(Tapped::new(blank(self.geometry()?, self.capabilities, plan), LIMIT)))
+    }
+
+    /// How large a disk the FTL makes of the device when some blocks are left to go bad; why not, if it makes none.
+    pub(crate) fn logical_pages(&self, entry: &Entry<Device>) -> Result<u32, String> {
+        let make = |logical_pages| {
+            let device = self.device(FaultPlan::default()).map_err(|e| e.to_string())?;
+            (entry.format)(Flash::new(device), &self.config(logical_pages)).map(drop).map_err(|e| e.to_string())
+        };
+        let mut fits = (1, self.blocks * self.pages_per_block);
+        make(fits.0)?;
+        while fits.1 - fits.0 > 1 {
+            let middle = u32::midpoint(fits.0, fits.1);
+            if make(middle).is_ok() { fits.0 = middle } else { fits.1 = middle }
+        }
+        let spare = (SPARE_BLOCKS * self.pages_per_block).min(fits.0 / 2);
+        Ok((fits.0 - spare).min(self.logical_pages))
+    }
+}
+
+/// Blocks that may go bad without the disk becoming too large for its device.
+pub(crate) const SPARE_BLOCKS: u32 = 4;
+
+/// Operations, reads included, that one run may do before it counts as one that never ends.
+pub(crate) const LIMIT: u64 = 2_000_000;

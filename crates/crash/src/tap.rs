@@ -1,0 +1,283 @@
+//! The device of an explorer: one run of it yields the image that a power cut would leave at every operation.
+//!
+//! Before an operation that its [`Tap`] wants is done, the device is copied (contents are shared until
+//! changed), the operation is done to the copy with the outcome of a cut, and the copy is kept for the
+//! explorer. The run itself goes on undisturbed, so a cut point costs only its recovery.
+
+use crate::rng::{Rng, mix};
+use nand::{
+    BlockId, Capabilities, Cut, CutOutcome, FaultPlan, Faulty, Geometry, Nand, NandError, PageKind, Pairing, Ppn,
+    SimNand, Snapshot, Spare, Stamp,
+};
+
+/// At which operations of a run power is cut, and what the interrupted operation leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tap {
+    pub(crate) at: At,
+    pub(crate) outcomes: Outcomes,
+}
+
+/// At which operations, counted from 0 since the run began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum At {
+    Never,
+    This(u64),
+    /// Every n-th.
+    Every(u64),
+    /// 0, 1, 3, 7, 15, …
+    Powers,
+    /// One in so many, by chance.
+    Chance(u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcomes {
+    /// Every one that the operation can have.
+    All,
+    /// One of them, by chance.
+    Rolled,
+    /// This one.
+    This(CutOutcome),
+}
+
+impl Tap {
+    pub(crate) const OFF: Self = Self { at: At::Never, outcomes: Outcomes::All };
+
+    /// A cut that is known.
+    pub(crate) const fn at(cut: Cut) -> Self {
+        Self { at: At::This(cut.at), outcomes: Outcomes::This(cut.outcome) }
+    }
+
+    fn wants(&self, op: u64, seed: u64) -> bool {
+        match self.at {
+            At::Never => false,
+            At::This(at) => op == at,
+            At::Every(n) => op.is_multiple_of(n),
+            At::Powers => (op + 1).is_power_of_two(),
+            At::Chance(times) => Rng::new(seed, op).one_in(times),
+        }
+    }
+
+    fn outcomes(&self, op: u64, seed: u64, possible: &'static [CutOutcome]) -> Vec<CutOutcome> {
+        match self.outcomes {
+            Outcomes::All => possible.to_vec(),
+            Outcomes::Rolled => vec![possible[(mix(seed, op) % possible.len() as u64) as usize]],
+            Outcomes::This(outcome) => vec![outcome],
+        }
+    }
+}
+
+/// What an interrupted operation can leave; of outcomes that would leave the same, one.
+const fn possible(changes: Changes, pairing: Pairing) -> &'static [CutOutcome] {
+    use CutOutcome::{Done, HalfErased, NotDone, PartnerLost, Torn, TornData, TornOnce, Weak};
+    match changes {
+        Changes::Page(_) if pairing.bits_per_cell > 1 => &[NotDone, Done, Torn, TornData, TornOnce, Weak, PartnerLost],
+        Changes::Page(_) => &[NotDone, Done, Torn, TornData, TornOnce, Weak],
+        Changes::Block => &[NotDone, Done, HalfErased],
+        Changes::Mark => &[NotDone, Done],
+        Changes::Spare => &[NotDone, Done, Torn],
+    }
+}
+
+/// What an operation changes.
+#[derive(Clone, Copy)]
+enum Changes {
+    Page(Ppn),
+    Block,
+    Mark,
+    Spare,
+}
+
+/// What a cut took with it although it was on flash before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Casualties {
+    /// Logical pages a copy of which is gone.
+    pub(crate) pages: Vec<u32>,
+    /// A page of metadata is gone: any logical page may suffer.
+    pub(crate) metadata: bool,
+}
+
+/// A device as a power cut left it.
+pub(crate) struct Image {
+    pub(crate) flash: Faulty<SimNand>,
+    pub(crate) cut: Cut,
+    pub(crate) casualties: Casualties,
+}
+
+/// A simulated device with faults whose operations can be watched. See the module.
+pub struct Tapped {
+    flash: Faulty<SimNand>,
+    tap: Tap,
+    seed: u64,
+    /// Operations of the device before this run.
+    base: u64,
+    /// Operations, reads included, that this run may still do.
+    left: u64,
+    images: Vec<Image>,
+}
+
+impl Tapped {
+    /// A device that nobody watches, whose every run may do so many operations, reads included.
+    pub(crate) const fn new(flash: Faulty<SimNand>, limit: u64) -> Self {
+        Self { flash, tap: Tap::OFF, seed: 0, base: 0, left: limit, images: Vec::new() }
+    }
+
+    /// Begins a run: operations are counted from here.
+    pub(crate) fn begin(&mut self, tap: Tap, seed: u64, limit: u64) {
+        self.base = self.flash.ops();
+        self.left = limit;
+        (self.tap, self.seed) = (tap, seed);
+    }
+
+    /// Changes where the run is cut from here on.
+    pub(crate) fn tap(&mut self, tap: Tap) {
+        self.tap = tap;
+    }
+
+    /// The device with its faults.
+    pub fn flash(&mut self) -> &mut Faulty<SimNand> {
+        &mut self.flash
+    }
+
+    /// Operations of this run so far, reads not included.
+    pub(crate) fn ops(&self) -> u64 {
+        self.flash.ops() - self.base
+    }
+
+    /// Whether the run did as many operations as it may.
+    pub(crate) const fn is_exhausted(&self) -> bool {
+        self.left == 0
+    }
+
+    /// The images made since the last call.
+    pub(crate) fn take_images(&mut self) -> Vec<Image> {
+        core::mem::take(&mut self.images)
+    }
+
+    fn spend(&mut self) -> Result<(), NandError> {
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 { Err(NandError::PowerLost) } else { Ok(()) }
+    }
+
+    fn act(
+        &mut self,
+        changes: Changes,
+        act: impl Fn(&mut Faulty<SimNand>) -> Result<(), NandError>,
+    ) -> Result<(), NandError> {
+        self.spend()?;
+        let op = self.ops();
+        if self.flash.is_powered() && self.tap.wants(op, self.seed) {
+            let possible = possible(changes, self.flash.plan().pairing);
+            for outcome in self.tap.outcomes(op, self.seed, possible) {
+                let image = self.cut(Cut { at: op, outcome }, changes, &act);
+                self.images.push(image);
+            }
+        }
+        act(&mut self.flash)
+    }
+
+    fn cut(
+        &mut self,
+        cut: Cut,
+        changes: Changes,
+        act: &impl Fn(&mut Faulty<SimNand>) -> Result<(), NandError>,
+    ) -> Image {
+        let casualties = self.casualties(cut.outcome, changes);
+        let mut flash = self.flash.snapshot();
+        let at = flash.ops();
+        flash.plan_mut().cuts = vec![Cut { at, outcome: cut.outcome }];
+        // The answer is that power is gone, or that the FTL broke a law, which the run itself will be told.
+        let _ = act(&mut flash);
+        flash.plan_mut().cuts.clear();
+        flash.power_up();
+        Image { flash, cut, casualties }
+    }
+
+    /// Whose copies a torn program takes with it.
+    fn casualties(&mut self, outcome: CutOutcome, changes: Changes) -> Casualties {
+        let mut lost = Casualties::default();
+        let Changes::Page(ppn) = changes else { return lost };
+        if outcome != CutOutcome::PartnerLost {
+            return lost;
+        }
+        let geometry = *self.flash.geometry();
+        let block = geometry.block_of(ppn);
+        for offset in self.flash.plan().pairing.partners(geometry.offset_of(ppn)) {
+            match self.flash.inner_mut().read_spare(geometry.page_at(block, offset)) {
+                Ok(Some(spare)) if spare.kind == PageKind::User => lost.pages.push(spare.tag),
+                Ok(Some(_)) => lost.metadata = true,
+                _ => {}
+            }
+        }
+        lost
+    }
+}
+
+/// A simulated device without contents, the plan's faults laid over it.
+pub(crate) fn blank(geometry: Geometry, capabilities: Capabilities, plan: FaultPlan) -> Faulty<SimNand> {
+    Faulty::new(SimNand::new(geometry, capabilities), plan)
+}
+
+impl Nand for Tapped {
+    type Payload = Stamp;
+
+    fn geometry(&self) -> &Geometry {
+        self.flash.geometry()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.flash.capabilities()
+    }
+
+    fn read(&mut self, ppn: Ppn, out: &mut Stamp) -> Result<Spare, NandError> {
+        self.spend()?;
+        self.flash.read(ppn, out)
+    }
+
+    fn read_meta(&mut self, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError> {
+        self.spend()?;
+        self.flash.read_meta(ppn, out)
+    }
+
+    fn read_spare(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError> {
+        self.spend()?;
+        self.flash.read_spare(ppn)
+    }
+
+    fn probe(&mut self, ppn: Ppn) -> Result<Spare, NandError> {
+        self.spend()?;
+        self.flash.probe(ppn)
+    }
+
+    fn program(&mut self, ppn: Ppn, data: &Stamp, spare: &Spare) -> Result<(), NandError> {
+        self.act(Changes::Page(ppn), |flash| flash.program(ppn, data, spare))
+    }
+
+    fn program_meta(&mut self, ppn: Ppn, data: &[u8], spare: &Spare) -> Result<(), NandError> {
+        self.act(Changes::Page(ppn), |flash| flash.program_meta(ppn, data, spare))
+    }
+
+    fn copy(&mut self, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError> {
+        self.act(Changes::Page(to), |flash| flash.copy(from, to, spare))
+    }
+
+    fn erase(&mut self, block: BlockId) -> Result<(), NandError> {
+        self.act(Changes::Block, |flash| flash.erase(block))
+    }
+
+    fn is_bad(&self, block: BlockId) -> bool {
+        self.flash.is_bad(block)
+    }
+
+    fn mark_bad(&mut self, block: BlockId) -> Result<(), NandError> {
+        self.act(Changes::Mark, |flash| flash.mark_bad(block))
+    }
+
+    fn reprogram_spare(&mut self, ppn: Ppn, spare: &Spare) -> Result<(), NandError> {
+        self.act(Changes::Spare, |flash| flash.reprogram_spare(ppn, spare))
+    }
+
+    fn corrected_bits(&self) -> u32 {
+        self.flash.corrected_bits()
+    }
+}
