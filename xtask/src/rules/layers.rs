@@ -4,17 +4,18 @@ use crate::tree::{Finding, Tree};
 use anyhow::{Context, Result};
 
 /// Each crate of the workspace (its folder) and the crates it may depend on.
-const CRATES: [(&str, &[&str]); 6] = [
+const CRATES: [(&str, &[&str]); 7] = [
     ("crates/nand", &[]),
     ("crates/ftl", &["nand"]),
     ("crates/workload", &[]),
     ("crates/sim", &["nand", "ftl", "workload"]),
-    ("crates/cli", &["nand", "ftl", "workload", "sim"]),
+    ("crates/crash", &["nand", "ftl", "workload"]),
+    ("crates/cli", &["nand", "ftl", "workload", "sim", "crash"]),
     ("xtask", &["nand", "ftl"]),
 ];
 
 /// The short names by which the workspace's crates are depended on.
-const MEMBERS: [&str; 5] = ["nand", "ftl", "workload", "sim", "cli"];
+const MEMBERS: [&str; 6] = ["nand", "ftl", "workload", "sim", "crash", "cli"];
 
 const PARTS: [&str; 4] = ["mapping", "validity", "victim", "placement"];
 
