@@ -69,7 +69,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// The whole matrix: 100,000 cut points for each FTL, up to two in a row, every other fault.
+    /// The whole matrix: 100,000 cut points for each FTL, every other fault.
     fn default() -> Self {
         Self {
             ftls: Vec::new(),

@@ -2,11 +2,62 @@
 
 #![allow(clippy::unwrap_used)]
 
-use openftl_crash::{Options, run};
+use openftl_crash::{Fault, Mode, Options, OptionsError, Report, run};
+
+fn clean(options: &Options) -> Report {
+    let report = run(options, &mut |_| {}).unwrap();
+    for ftl in &report.ftls {
+        assert!(ftl.failures.is_empty(), "{:#?}", ftl.failures);
+        assert_eq!(ftl.not_mountable.is_some(), ftl.cut_points == 0, "{}", ftl.name);
+    }
+    report
+}
 
 #[test]
 fn a_sample_of_every_fault_finds_nothing() {
-    let report = run(&Options { cuts: 3000, ..Options::sample() }, &mut |_| {}).unwrap();
-    println!("{}", serde_json::to_string_pretty(&report).unwrap());
-    assert!(report.is_clean());
+    let report = clean(&Options { cuts: 3000, endurance: 100, ..Options::sample() });
+    let page = report.ftls.iter().find(|ftl| ftl.name == "page").unwrap();
+    assert_eq!(page.cut_points, 3000);
+    assert_eq!(page.by_depth.iter().sum::<u64>(), 3000);
+    assert!(page.by_depth[1] > page.by_depth[0], "each first cut has several second ones");
+    assert!(["worn", "images", "endurance"].iter().all(|fault| page.other_runs[fault] > 0));
+    assert!(serde_json::to_string(&report).unwrap().contains("\"cuts_per_s\""));
+}
+
+#[test]
+fn every_operation_with_every_outcome_and_three_cuts_in_a_row() {
+    for (mode, depth, cuts) in
+        [(Mode::Exhaustive, 1, 8000), (Mode::Exhaustive, 3, 6000), (Mode::Random, 2, 2000), (Mode::Log, 1, 500)]
+    {
+        let faults = if depth == 1 { Fault::ALL[..5].to_vec() } else { vec![] };
+        let report = clean(&Options { mode, depth, cuts, faults, ..Options::default() });
+        let page = &report.ftls[0];
+        assert!(page.by_depth[..depth as usize].iter().all(|n| *n > 0), "{page:?}");
+        assert!(
+            ["not-done", "done", "torn", "half-erased"].iter().all(|outcome| page.by_outcome.contains_key(outcome))
+        );
+    }
+}
+
+#[test]
+fn the_same_options_give_the_same_report_but_for_the_times() {
+    let options = Options { ftls: vec!["page".into()], mode: Mode::Random, cuts: 500, depth: 2, ..Options::default() };
+    let options = Options { faults: vec![Fault::Programs], ..options };
+    let [first, second] = [0, 1].map(|_| {
+        let mut report = clean(&options);
+        (report.ftls[0].seconds, report.ftls[0].cuts_per_s) = (0.0, 0.0);
+        report
+    });
+    assert_eq!(first, second);
+}
+
+#[test]
+fn options_that_name_nothing_are_refused_with_what_there_is() {
+    let ask = |options: Options| run(&options, &mut |_| {}).unwrap_err().to_string();
+    assert!(ask(Options { ftls: vec!["pgae".into()], ..Options::default() }).contains("page, dftl"));
+    assert!(ask(Options { geometry: Some("huge".into()), ..Options::default() }).contains("tiny, small"));
+    for depth in [0, 4] {
+        let error = run(&Options { depth, ..Options::default() }, &mut |_| {}).unwrap_err();
+        assert!(matches!(error, OptionsError::Range { what: "depth", .. }));
+    }
 }

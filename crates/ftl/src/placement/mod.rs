@@ -6,6 +6,8 @@
 mod single;
 mod split;
 
+pub(crate) use single::Single;
+
 use alloc::boxed::Box;
 use nand::Lpn;
 

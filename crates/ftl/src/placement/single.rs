@@ -13,7 +13,8 @@ pub(super) const ENTRY: Entry = Entry {
     make: |_| Box::new(Single),
 };
 
-struct Single;
+/// The policy; also what a mount uses, so that everything it moves goes to one block.
+pub(crate) struct Single;
 
 impl Placement for Single {
     fn streams(&self) -> u8 {

@@ -76,9 +76,11 @@ impl Overhead {
         let translation =
             if mapping.footprint_pages() > 0 { (pages + mapping.reserve_pages()).div_ceil(pages) + 1 } else { 0 };
         let log = if validity.footprint_pages() > 0 { (2 * validity.reserve_pages()).div_ceil(pages) + 1 } else { 0 };
+        // Mounts by scan that are cut short leave up to two blocks with pages in them before they stop adding up.
+        let attempts = if mapping.footprint_pages() == 0 { 2 } else { 0 };
         let metadata_streams = u32::from(mapping.footprint_pages() > 0) + u32::from(validity.footprint_pages() > 0);
         Self {
-            reserve: lanes + 2 + translation + log,
+            reserve: lanes + 2 + attempts + translation + log,
             active: host_streams * lanes + (host_streams * (lanes - 1)).div_ceil(2) + metadata_streams,
             metadata: if footprint > 0 { 2 * footprint.div_ceil(pages) + metadata_streams } else { 0 },
         }

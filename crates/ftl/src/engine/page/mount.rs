@@ -6,11 +6,12 @@ use crate::contract::{FtlError, MountReport, MountStep};
 use crate::flash::Purpose;
 use crate::mapping::ram::RamMap;
 use crate::mapping::{LOST, Mapping, is_page};
-use crate::placement::Stream;
+use crate::placement::{Single, Stream};
 use crate::recovery::scan::Scan;
 use crate::space::blocks::{BlockState, Found};
 use crate::space::core::Origin;
 use crate::validity::ram_bitmap::RamBitmap;
+use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use nand::{BlockId, NandError, PageKind, Ppn};
@@ -23,8 +24,9 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
     /// 3. The page programmed last is copied, so that it does not depend on a program that may have been cut short.
     /// 4. Blocks are collected until as many are free as a write needs.
     ///
-    /// Cut short at any point it can be done again. Each attempt opens one block for step 3, so while blocks are short
-    /// those in which nothing lives are erased first: else enough attempts would leave no block to work with.
+    /// Cut short at any point, any number of times, it can be done again. Each attempt opens a block, so while blocks are
+    /// short those in which nothing lives are erased before that, steps 3 and 4 fill the same block, and step 4 collects the block in
+    /// which least lives: that is one that an earlier attempt opened, so attempts do not add up.
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
@@ -36,7 +38,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         let geometry = *flash.nand().geometry();
         let validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
         let mapping = RamMap::new(config.logical_pages);
-        let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
+        let mut plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
         let start = *flash.counts();
         let scan = Scan::run(&mut flash, config.logical_pages)?;
         let scanned = *flash.counts();
@@ -59,6 +61,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
             if used[block.index()] { Found::Pages { kind: PageKind::User, valid } } else { Found::Empty }
         });
         let mapped_pages = table.iter().filter(|ppn| is_page(**ppn)).count() as u64;
+        let ready = core::mem::replace(&mut plan.placement, Box::new(Single));
         let mut ftl = Self::assemble(flash, config, plan, space, RamMap::restored(table), validity);
         ftl.core.seq = next_seq;
         for ppn in (0..geometry.pages()).map(Ppn) {
@@ -70,7 +73,8 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         if let Some((ppn, spare)) = last {
             ftl.settle_last(Origin { ppn, spare })?;
         }
-        ftl.make_space()?;
+        ftl.collect_emptiest()?;
+        ftl.placement = ready;
         let end = *ftl.core.flash.counts();
         let steps = vec![
             MountStep { name: "scan every spare area", ops: scanned.since(&start).total() },
@@ -88,6 +92,20 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
             }
             if self.core.space.state(block) == BlockState::Closed && self.core.space.valid(block) == 0 {
                 self.collect(block)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Collects the blocks in which least lives until enough are free.
+    fn collect_emptiest(&mut self) -> Result<(), FtlError> {
+        let blocks = self.core.space.geometry().blocks();
+        while self.core.space.free_blocks() < self.reserve_blocks {
+            let space = &self.core.space;
+            let closed = (0..blocks).map(BlockId).filter(|&block| space.state(block) == BlockState::Closed);
+            match closed.map(|block| (space.valid(block), block)).min() {
+                Some((valid, block)) if valid < space.geometry().pages_per_block() => self.collect(block)?,
+                _ => return Err(self.core.no_space()),
             }
         }
         Ok(())
