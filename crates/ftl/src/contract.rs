@@ -34,8 +34,8 @@ pub struct MountReport {
     pub steps: Vec<MountStep>,
     /// Pages that could not be read: torn by power loss, or worn. None of them is trusted.
     pub unreadable_pages: u64,
-    /// Logical pages found.
-    pub mapped_pages: u64,
+    /// Mapping entries made from spare areas of pages of host data.
+    pub rebuilt_entries: u64,
 }
 
 /// Why an FTL could not do as asked.

@@ -26,7 +26,12 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
             let geometry = *flash.nand().geometry();
             let options = PageOptions { name: INFO.name, metadata_apart: false };
             let cached = CachedOptions { cache_entries: config.cache_entries, checkpoints: false };
-            let mapping = CachedMap::<false>::new(config.logical_pages, geometry.page_bytes(), cached);
+            let mapping = CachedMap::<false>::new(
+                config.logical_pages,
+                geometry.page_bytes(),
+                geometry.pages_per_block(),
+                cached,
+            );
             let validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
             Ok(Box::new(PageFtl::format(flash, config, options, mapping, validity)?))
         },

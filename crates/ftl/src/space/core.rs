@@ -44,7 +44,8 @@ impl Pins {
         }
     }
 
-    fn pin(&mut self, block: BlockId, flushes: u64) {
+    /// Pins a block until the store's next flush after its `flushes`-th.
+    pub fn pin(&mut self, block: BlockId, flushes: u64) {
         self.refresh(flushes);
         if !self.blocks.contains(&block) {
             self.blocks.push(block);

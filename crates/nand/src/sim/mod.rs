@@ -160,7 +160,7 @@ impl SimNand {
     }
 
     /// Programs host data, the common case in line: the next page of an open block, in compact form.
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, operation: &'static str, ppn: Ppn, data: Stamp, spare: &Spare) -> Result<(), NandError> {
         let offset = self.geometry.offset_of(ppn);
         if let Some(block) = self.blocks.get_mut(self.geometry.block_of(ppn).index())
@@ -297,7 +297,7 @@ impl Nand for SimNand {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn read_spare(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError> {
         let (block, cell) = self.cell("read", ppn)?;
         Ok(match cell.seq_delta {
@@ -321,7 +321,7 @@ impl Nand for SimNand {
         self.put_any("program", ppn, Content::Bytes(data), spare)
     }
 
-    #[inline]
+    #[inline(always)]
     fn copy(&mut self, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError> {
         let (_, cell) = self.cell("copy", from)?;
         match cell.seq_delta {

@@ -18,6 +18,7 @@
 use super::{Core, LOST, Lpn, Mapping, Nand, NandError, Origin, PageFtl, Purpose, Validity};
 use crate::contract::FtlError;
 use crate::mapping::is_page;
+use crate::space::blocks::BlockState;
 use crate::space::core::Context;
 use crate::victim::Choice;
 use nand::{BlockId, PageKind, Spare};
@@ -58,6 +59,21 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             Some(Choice { block, valid: 0 }) => self.collect(block),
             _ => Ok(()),
         }
+    }
+
+    /// Erases blocks in which nothing lives while blocks are short. Nothing is moved: for a mount that
+    /// has not settled yet which pages can be trusted.
+    pub(super) fn free_dead_blocks(&mut self) -> Result<(), FtlError> {
+        for block in (0..self.core.space.geometry().blocks()).map(BlockId) {
+            if self.core.space.free_blocks() >= self.reserve_blocks {
+                break;
+            }
+            let dead = self.core.space.state(block) == BlockState::Closed && self.core.space.valid(block) == 0;
+            if dead && !self.core.pins.holds(block, self.validity.flushes()) {
+                self.collect(block)?;
+            }
+        }
+        Ok(())
     }
 
     /// Collects one block; `false` if no block has anything to gain.

@@ -12,6 +12,7 @@
 mod check;
 mod collect;
 mod mount;
+mod recover;
 
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, RamItem, RamReport};

@@ -60,7 +60,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
             let valid = valid[block.index()];
             if used[block.index()] { Found::Pages { kind: PageKind::User, valid } } else { Found::Empty }
         });
-        let mapped_pages = table.iter().filter(|ppn| is_page(**ppn)).count() as u64;
+        let rebuilt_entries = table.iter().filter(|ppn| is_page(**ppn)).count() as u64;
         let ready = core::mem::replace(&mut plan.placement, Box::new(Single));
         let mut ftl = Self::assemble(flash, config, plan, space, RamMap::restored(table), validity);
         ftl.core.seq = next_seq;
@@ -80,21 +80,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
             MountStep { name: "scan every spare area", ops: scanned.since(&start).total() },
             MountStep { name: "rewrite the page programmed last, free blocks", ops: end.since(&scanned).total() },
         ];
-        Ok((ftl, MountReport { steps, unreadable_pages, mapped_pages }))
-    }
-
-    /// Erases blocks in which nothing lives while blocks are short. Nothing is moved: the page programmed last is not settled
-    /// yet.
-    fn free_dead_blocks(&mut self) -> Result<(), FtlError> {
-        for block in (0..self.core.space.geometry().blocks()).map(BlockId) {
-            if self.core.space.free_blocks() >= self.reserve_blocks {
-                break;
-            }
-            if self.core.space.state(block) == BlockState::Closed && self.core.space.valid(block) == 0 {
-                self.collect(block)?;
-            }
-        }
-        Ok(())
+        Ok((ftl, MountReport { steps, unreadable_pages, rebuilt_entries }))
     }
 
     /// Collects the blocks in which least lives until enough are free.

@@ -13,6 +13,7 @@ pub(super) struct Slot(pub(super) u32);
 const NONE: u32 = u32::MAX;
 const DIRTY: u8 = 1;
 const UIP: u8 = 2;
+const UNCERTAIN: u8 = 4;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -146,8 +147,25 @@ impl Cmt {
         self.entries[slot.0 as usize].flags & UIP != 0
     }
 
+    /// The before-image was found without being synchronised. An entry that recovery made keeps its flag: its translation
+    /// page may name yet another copy.
     pub(super) fn clear_uip(&mut self, slot: Slot) {
-        self.entries[slot.0 as usize].flags &= !UIP;
+        let entry = &mut self.entries[slot.0 as usize];
+        if entry.flags & UNCERTAIN == 0 {
+            entry.flags &= !UIP;
+        }
+    }
+
+    /// Whether recovery made the entry, so that its before-image may have been reported, erased or written again.
+    #[inline]
+    pub(super) fn is_uncertain(&self, slot: Slot) -> bool {
+        self.entries[slot.0 as usize].flags & UNCERTAIN != 0
+    }
+
+    /// Marks an entry as made by recovery: dirty, with a before-image that nothing is known of (C.3.2).
+    pub(super) fn mark_recovered(&mut self, slot: Slot) {
+        self.mark_dirty(slot, true);
+        self.entries[slot.0 as usize].flags |= UNCERTAIN;
     }
 
     /// Marks an entry dirty, and as having an unidentified before-image if `uip`.

@@ -19,15 +19,16 @@
 //!    page it forgets may be erased and hold other data by then.
 
 mod cmt;
+mod restore;
 
 use super::{Mapping, is_page};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
 use crate::space::core::{Context, Origin};
-use crate::validity::Validity;
+use crate::validity::{PageSet, Validity};
 use alloc::vec::Vec;
 use cmt::Cmt;
-use nand::{Lpn, Nand, PageKind, Ppn, Spare};
+use nand::{Lpn, Nand, NandError, PageKind, Ppn, Spare};
 
 /// Bytes of a mapping entry in flash.
 const ENTRY_BYTES: usize = 4;
@@ -73,6 +74,8 @@ pub struct CachedMap<const LAZY: bool> {
     entries_per_page: u32,
     logical_pages: u32,
     buffer: Vec<u8>,
+    /// Dead pages of one block, while a doubtful report is looked up.
+    dead: PageSet,
 }
 
 fn entry_at(page: &[u8], index: usize) -> Ppn {
@@ -83,7 +86,7 @@ fn entry_at(page: &[u8], index: usize) -> Ppn {
 impl<const LAZY: bool> CachedMap<LAZY> {
     /// The table of a device on which nothing was written.
     #[must_use]
-    pub fn new(logical_pages: u32, page_bytes: u32, options: CachedOptions) -> Self {
+    pub fn new(logical_pages: u32, page_bytes: u32, pages_per_block: u32, options: CachedOptions) -> Self {
         let entries_per_page = page_bytes / ENTRY_BYTES as u32;
         let pages = logical_pages.div_ceil(entries_per_page);
         Self {
@@ -99,6 +102,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
             entries_per_page,
             logical_pages,
             buffer: alloc::vec![0; page_bytes as usize],
+            dead: PageSet::new(pages_per_block),
         }
     }
 
@@ -137,10 +141,11 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         while let Some(slot) = self.cmt.first_dirty(page) {
             let index = (self.cmt.lpn(slot).0 % self.entries_per_page) as usize;
             let before = entry_at(&self.buffer, index);
-            let uip = self.cmt.is_uip(slot);
+            let (lpn, now) = (self.cmt.lpn(slot), self.cmt.ppn(slot));
+            let (uip, uncertain) = (self.cmt.is_uip(slot), self.cmt.is_uncertain(slot));
             self.cmt.mark_clean(slot);
-            self.set_entry(index, self.cmt.ppn(slot));
-            if uip && is_page(before) {
+            self.set_entry(index, now);
+            if uip && is_page(before) && (!uncertain || self.still_dies(ctx, lpn, before, now)?) {
                 ctx.page_died(before)?;
             }
         }
@@ -174,6 +179,33 @@ impl<const LAZY: bool> CachedMap<LAZY> {
             self.buffer.fill(0xFF);
         }
         Ok(())
+    }
+
+    /// Whether a before-image that recovery knows nothing of has to be reported: it still holds the logical page (C.3.2), is
+    /// not its present copy, and the store does not know yet.
+    ///
+    /// The paper reports it again without asking the store. That would count the page as dead twice, and a
+    /// block without live pages is erased without a look.
+    #[cold]
+    fn still_dies<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        lpn: Lpn,
+        before: Ppn,
+        now: Ppn,
+    ) -> Result<bool, FtlError> {
+        let holds = match ctx.core.flash.read_spare(Purpose::Recovery, before) {
+            Ok(Some(spare)) => spare.kind == PageKind::User && spare.tag == lpn.0,
+            Ok(None) | Err(NandError::Uncorrectable { .. }) => false,
+            Err(error) => return Err(error.into()),
+        };
+        if !holds || before == now {
+            return Ok(false);
+        }
+        let geometry = *ctx.core.space.geometry();
+        self.dead.clear();
+        ctx.validity.query(ctx.core, geometry.block_of(before), &mut self.dead)?;
+        Ok(!self.dead.contains(geometry.offset_of(before)))
     }
 
     fn set_entry(&mut self, index: usize, ppn: Ppn) {
@@ -285,13 +317,15 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             let cached = self.cmt.find(lpn);
             let now = cached.map_or(before, |slot| self.cmt.ppn(slot));
             let uip = cached.is_some_and(|slot| self.cmt.is_uip(slot));
+            let uncertain = cached.is_some_and(|slot| self.cmt.is_uncertain(slot));
+            let report = uip && is_page(before) && (!uncertain || self.still_dies(ctx, lpn, before, now)?);
             if let Some(slot) = cached {
                 self.cmt.set_ppn(slot, Ppn::NONE);
                 if self.cmt.is_dirty(slot) {
                     self.cmt.mark_clean(slot);
                 }
             }
-            for dead in [now, if uip { before } else { Ppn::NONE }] {
+            for dead in [now, if report { before } else { Ppn::NONE }] {
                 if is_page(dead) {
                     ctx.page_died(dead)?;
                 }

@@ -62,6 +62,8 @@ pub struct Gecko {
     flushes: u64,
     /// The device's next sequence number when the last flush began.
     flush_seq: u64,
+    /// What flushes say instead, while reports from before power loss are being made again.
+    held_seq: Option<u64>,
 }
 
 impl Gecko {
@@ -80,6 +82,7 @@ impl Gecko {
             next_run: 0,
             flushes: 0,
             flush_seq: 0,
+            held_seq: None,
             shape,
         })
     }
@@ -103,6 +106,17 @@ impl Gecko {
     #[must_use]
     pub fn last_flush_seq(&self) -> u64 {
         self.flush_seq
+    }
+
+    /// Lets flushes claim no more than the last one before power loss did, until [`Gecko::release_flush_seq`]: recovery
+    /// that is cut short after a flush would otherwise take the reports it had not yet repeated for flushed.
+    pub fn hold_flush_seq(&mut self) {
+        self.held_seq = Some(self.flush_seq);
+    }
+
+    /// Every report has been made again.
+    pub fn release_flush_seq(&mut self) {
+        self.held_seq = None;
     }
 
     /// Where its live pages lie, in no particular order.
