@@ -8,7 +8,7 @@ use crate::output;
 use crate::report::{Report, html, json, text};
 use crate::units::count;
 use anyhow::{Result, bail};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use nand::sim::SimNand;
 use sim::{
     GcMode, HostMode, Phase, PreconditionMode, Progress, QueueOptions, RunResult, RunSpec, SteadyOptions, TimingMode,
@@ -136,8 +136,21 @@ fn spec(args: &CompareArgs, ftl: &str, chosen: &Chosen, load: &Load) -> Result<R
         }
         spec.config.cache_entries = entries;
     }
+    let geometry = &chosen.plan.geometry;
+    if args.gecko.s > geometry.pages_per_block() {
+        let pages = geometry.pages_per_block();
+        return Err(usage(format!("--gecko-s {} is more than the {pages} pages of a block", args.gecko.s)));
+    }
     let timed = args.time.timing == Timing::Queued;
-    spec.config.lanes = args.lanes.unwrap_or(if timed { chosen.plan.geometry.dies() } else { 1 });
+    spec.config.lanes = args.lanes.unwrap_or(if timed { geometry.dies() } else { 1 });
+    if spec.config.lanes > geometry.dies() {
+        return Err(usage(format!(
+            "--lanes {} is more than the {} dies of device {}: blocks on the same die are not filled faster",
+            spec.config.lanes,
+            geometry.dies(),
+            chosen.plan.name
+        )));
+    }
     if timed {
         spec.timing = TimingMode::Queued(queues(args));
     }
@@ -157,7 +170,8 @@ fn queues(args: &CompareArgs) -> QueueOptions {
 
 /// A bar on standard error if that is a terminal; nothing otherwise.
 fn progress(ftl: &str) -> impl FnMut(Progress) + use<> {
-    let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr());
+    let target = ProgressDrawTarget::stderr();
+    let bar = ProgressBar::with_draw_target(Some(1), target).with_finish(ProgressFinish::AndClear);
     // The template is a constant; were it malformed, the bar would keep its default.
     if let Ok(style) = ProgressStyle::with_template("{prefix:>8}  {msg:<13} [{bar:36}] {percent:>3}%  {elapsed}") {
         bar.set_style(style.progress_chars("=> "));

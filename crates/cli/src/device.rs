@@ -13,6 +13,8 @@ use workload::trace::{Trace, footprint};
 const BLOCKS_MIN: u64 = 128;
 /// So many on every plane while streams fill one block at a time, and so many while they fill one on each die.
 const BLOCKS_A_PLANE_MIN: [u64; 2] = [4, 16];
+/// More pages than this take minutes, because ageing writes each more than twice.
+const PAGES_SOON_DONE: u32 = 1 << 25;
 /// Bytes of memory that a simulation takes for each physical page, roughly.
 const MEMORY_A_PAGE: u64 = 16;
 
@@ -73,6 +75,14 @@ pub fn choose(args: &CompareArgs, trace: Option<&Trace>) -> Result<Chosen> {
     let plan =
         DevicePlan::new(&profile.name, geometry.dimensions(), profile.capabilities, profile.timing, None, ratio)?;
     check_memory(u64::from(geometry.pages()) * MEMORY_A_PAGE)?;
+    if geometry.pages() > PAGES_SOON_DONE {
+        notes.push(format!(
+            "device {} has {} pages and ageing it writes each more than twice, which takes minutes; --capacity 8GiB is \
+             enough for most questions",
+            profile.name,
+            count(u64::from(geometry.pages()))
+        ));
+    }
     let description = describe(&plan, ratio);
     Ok(Chosen { plan, description, notes })
 }

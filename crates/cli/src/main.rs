@@ -1,7 +1,7 @@
 //! `openftl`: compare flash translation layers on a workload or on a trace.
 //!
 //! Reading order: [`args`] (what can be asked), [`compare`] (the main command: [`device`] and [`load`] say what is
-//! run, [`report`] what came out), then the small commands [`list`], [`trace`], [`bench`], [`shell`].
+//! run, [`report`] what came out), then the small commands [`list`], [`trace`], [`mod@bench`], [`shell`].
 #![forbid(unsafe_code)]
 
 mod args;

@@ -5,7 +5,7 @@ use super::common::{folder, openftl, openftl_in, output_of};
 /// Arguments, exit code, and what the message has to say.
 type Case = (&'static [&'static str], i32, &'static [&'static str]);
 
-const CASES: [Case; 27] = [
+const CASES: [Case; 29] = [
     (&["compare", "--ftl", "gekco"], 2, &["no FTL `gekco`", "did you mean `gecko`", "page, dftl"]),
     (&["compare", "--ftl", "page,page"], 2, &["page twice"]),
     (&["compare", "--ftl", ""], 2, &["no FTL ``"]),
@@ -30,6 +30,8 @@ const CASES: [Case; 27] = [
     (&["compare", "--victim", "greedily"], 2, &["no victim policy", "did you mean `greedy`"]),
     (&["compare", "--html", "no/such/folder/r.html"], 1, &["no folder no/such/folder"]),
     (&["compare", "absent.trace"], 1, &["absent.trace"]),
+    (&["compare", "--lanes", "4000"], 2, &["--lanes 4000", "32 dies"]),
+    (&["compare", "--gecko-s", "1000"], 2, &["--gecko-s 1000", "128 pages"]),
     (&["compare", "--lenient"], 2, &["need a trace"]),
     (&["compare", "small.trace", "--workload", "uniform"], 2, &["cannot be used with"]),
     (&["compare", "--delta", "0"], 2, &["--delta"]),

@@ -213,14 +213,13 @@ fn memory(results: &[RunResult]) -> String {
     let mut others = false;
     let mut bars = Vec::new();
     for result in results {
-        let mut parts: Vec<Part> = Vec::new();
-        let mut rest = 0;
-        for (name, size) in structures(result) {
-            match shown.iter().position(|other| other == name) {
-                Some(fill) => parts.push(Part { fill, label: name.to_owned(), value: size as f64 / unit }),
-                None => rest += size,
-            }
-        }
+        let held = structures(result);
+        let of = |name: &str| held.iter().filter(|(other, _)| *other == name).map(|(_, size)| *size).sum::<u64>();
+        // The same order in every bar, so that parts can be compared.
+        let part = |(fill, name): (usize, &String)| Part { fill, label: name.clone(), value: of(name) as f64 / unit };
+        let mut parts: Vec<Part> = shown.iter().enumerate().map(part).collect();
+        let rest = held.iter().filter(|(name, _)| !shown.iter().any(|other| other == name)).map(|(_, size)| *size);
+        let rest: u64 = rest.sum();
         if rest > 0 {
             others = true;
             parts.push(Part { fill: shown.len(), label: "others".to_owned(), value: rest as f64 / unit });
