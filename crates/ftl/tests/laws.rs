@@ -20,7 +20,7 @@ struct Shape {
     cache_entries: u32,
 }
 
-const SHAPES: [Shape; 7] = [
+const SHAPES: [Shape; 8] = [
     Shape { blocks: 16, pages_per_block: 8, page_bytes: 512, channels: 1, lanes: 1, cache_entries: 2 },
     Shape { blocks: 24, pages_per_block: 7, page_bytes: 512, channels: 1, lanes: 1, cache_entries: 5 },
     Shape { blocks: 40, pages_per_block: 12, page_bytes: 1024, channels: 1, lanes: 1, cache_entries: 16 },
@@ -28,6 +28,7 @@ const SHAPES: [Shape; 7] = [
     Shape { blocks: 60, pages_per_block: 33, page_bytes: 1536, channels: 4, lanes: 4, cache_entries: 64 },
     Shape { blocks: 300, pages_per_block: 4, page_bytes: 512, channels: 1, lanes: 1, cache_entries: 40 },
     Shape { blocks: 32, pages_per_block: 130, page_bytes: 512, channels: 1, lanes: 1, cache_entries: 100 },
+    Shape { blocks: 400, pages_per_block: 64, page_bytes: 2048, channels: 1, lanes: 1, cache_entries: 64 },
 ];
 
 fn geometry(shape: Shape) -> Geometry {

@@ -117,8 +117,10 @@ pub struct SpaceOptions {
 pub struct Space {
     geometry: Geometry,
     blocks: Vec<Block>,
-    /// No block before this one is virgin.
-    virgin: u32,
+    /// For each die, the first of its blocks before which none is virgin.
+    virgin: Vec<u32>,
+    /// The die whose virgin block is taken next if none is preferred.
+    virgin_turn: u32,
     virgin_erases: u32,
     virgin_untrusted: bool,
     virgin_left: u32,
@@ -164,7 +166,8 @@ impl Space {
         let greedy = || victim::find("greedy").map(|entry| (entry.make)(count, pages));
         Self {
             geometry,
-            virgin: 0,
+            virgin: (0..geometry.dies()).collect(),
+            virgin_turn: 0,
             virgin_erases: 0,
             virgin_untrusted: false,
             virgin_left: count - bad_blocks,
@@ -322,20 +325,36 @@ impl Space {
         Some(())
     }
 
-    /// An erased block, of the wanted die if one is there: the one that waited longest.
+    /// A block ready to be filled, of the wanted die if one is there.
     fn take_free(&mut self, die: u32, choosy: bool) -> Option<FreeBlock> {
-        while self.virgin_left > 0 {
-            let block = BlockId(self.virgin);
-            self.virgin += 1;
+        if choosy {
+            if let Some(block) = self.take_virgin(die) {
+                return Some(block);
+            }
+            if let Some(at) = self.free.iter().position(|f| self.geometry.die_of(f.block) == die) {
+                return self.free.remove(at);
+            }
+        }
+        for _ in 0..self.geometry.dies() {
+            let turn = self.virgin_turn;
+            self.virgin_turn = (turn + 1) % self.geometry.dies();
+            if let Some(block) = self.take_virgin(turn) {
+                return Some(block);
+            }
+        }
+        self.free.pop_front()
+    }
+
+    fn take_virgin(&mut self, die: u32) -> Option<FreeBlock> {
+        while self.virgin[die as usize] < self.geometry.blocks() {
+            let block = BlockId(self.virgin[die as usize]);
+            self.virgin[die as usize] += self.geometry.dies();
             if self.state(block) == BlockState::Virgin {
                 self.virgin_left -= 1;
                 return Some(FreeBlock { block, erase_count: self.virgin_erases, untrusted: self.virgin_untrusted });
             }
         }
-        if choosy && let Some(at) = self.free.iter().position(|f| self.geometry.die_of(f.block) == die) {
-            return self.free.remove(at);
-        }
-        self.free.pop_front()
+        None
     }
 
     #[inline(never)]

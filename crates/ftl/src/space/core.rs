@@ -52,6 +52,11 @@ impl Pins {
         }
     }
 
+    /// Forgets every pin: the store has nothing left that is not durable.
+    pub fn clear(&mut self) {
+        self.blocks.clear();
+    }
+
     /// Whether a block is pinned after the store's `flushes`-th flush.
     pub fn holds(&mut self, block: BlockId, flushes: u64) -> bool {
         self.refresh(flushes);

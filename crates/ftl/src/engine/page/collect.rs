@@ -23,6 +23,12 @@ use crate::space::core::Context;
 use crate::victim::Choice;
 use nand::{BlockId, PageKind, Spare};
 
+/// Dead metadata blocks that are pinned, beyond which the store is flushed to unpin them.
+const PATIENCE: u32 = 16;
+
+/// Blocks that may be missing before metadata has to give.
+const SCARCE: u32 = 2;
+
 /// What a collection is for: the purpose of moving pages of a kind, and of erasing their blocks.
 const fn purpose_of(kind: PageKind) -> Purpose {
     match kind {
@@ -51,7 +57,13 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     #[cold]
     pub(super) fn reap(&mut self) -> Result<(), FtlError> {
         let choice = match self.core.space.pick_metadata() {
-            Some(choice) if self.core.pins.holds(choice.block, self.validity.flushes()) => return Ok(()),
+            Some(choice) if self.core.pins.holds(choice.block, self.validity.flushes()) => {
+                if self.core.space.dead_metadata() < PATIENCE {
+                    return Ok(());
+                }
+                self.unpin()?;
+                Some(choice)
+            }
             Some(choice) => Some(choice),
             None => self.core.space.pick(),
         };
@@ -59,6 +71,14 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             Some(Choice { block, valid: 0 }) => self.collect(block),
             _ => Ok(()),
         }
+    }
+
+    /// Makes every report durable, so that no old translation page is needed any more. A host that only fills the disk
+    /// reports nothing, so waiting for the store to flush by itself could last for ever.
+    fn unpin(&mut self) -> Result<(), FtlError> {
+        self.validity.flush(&mut self.core)?;
+        self.core.pins.clear();
+        Ok(())
     }
 
     /// Erases blocks in which nothing lives while blocks are short. Nothing is moved: for a mount that
@@ -89,6 +109,13 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                     self.collect(block)?;
                     return Ok(true);
                 }
+                _ if self.core.space.dead_metadata() > 0 && V::BUFFERED => {
+                    self.unpin()?;
+                    return match self.core.space.pick_metadata() {
+                        Some(Choice { block, valid: 0 }) => self.collect(block).map(|()| true),
+                        _ => Ok(false),
+                    };
+                }
                 _ => {
                     let mut ctx = Context { core: &mut self.core, validity: &mut self.validity };
                     if !self.mapping.reveal(&mut ctx)? {
@@ -100,10 +127,15 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     }
 
     /// The metadata block to collect, if metadata is held apart: one in which nothing lives, or the
-    /// emptiest if there are more blocks than the limit, so that one cold page cannot pin a block for ever.
+    /// emptiest if there are more blocks than the limit, so that one cold page cannot pin a block for ever. Also if
+    /// blocks are getting scarce in spite of collection: on a disk that is nearly full, moving host data can cost more
+    /// pages of metadata than it frees, and only what waits among the metadata can make up for that.
     fn metadata_victim(&mut self) -> Result<Option<Choice>, FtlError> {
         let Some(choice) = self.core.space.pick_metadata() else { return Ok(None) };
-        let over = self.core.space.metadata_blocks() > self.metadata_limit;
+        let space = &self.core.space;
+        let scarce = space.free_blocks() + SCARCE < self.reserve_blocks
+            && 2 * choice.valid <= space.geometry().pages_per_block();
+        let over = space.metadata_blocks() > self.metadata_limit || scarce;
         if choice.valid > 0 && !over {
             return Ok(None);
         }
@@ -111,7 +143,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             if !over {
                 return Ok(None);
             }
-            self.validity.flush(&mut self.core)?;
+            self.unpin()?;
             return Ok(self.core.space.pick_metadata());
         }
         Ok(Some(choice))
@@ -239,7 +271,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Erases a block that was emptied, or retires it.
     fn release(&mut self, block: BlockId, erase_count: u32) -> Result<(), FtlError> {
         if V::BUFFERED && self.core.pins.holds(block, self.validity.flushes()) {
-            self.validity.flush(&mut self.core)?;
+            self.unpin()?;
         }
         let Core { flash, space, .. } = &mut self.core;
         let kind = space.kind(block);

@@ -1,7 +1,7 @@
 //! The page engine: every page-mapped FTL is this, over its mapping and its validity store.
 //!
 //! A write's journey:
-//! 1. If blocks are short, victims are collected until they are not ([`collect`]).
+//! 1. If blocks are short, victims are collected until they are not (`collect`).
 //! 2. Placement picks a stream; the core programs the stream's next page with its spare area.
 //! 3. The mapping records where the page is and reports the copy that died.
 //! 4. Work that the mapping owes (a checkpoint) is done in bounded pieces.
@@ -75,7 +75,7 @@ impl Overhead {
         let pages = g.pages_per_block();
         let footprint = mapping.footprint_pages() + validity.footprint_pages();
         let translation =
-            if mapping.footprint_pages() > 0 { (pages + mapping.reserve_pages()).div_ceil(pages) + 1 } else { 0 };
+            if mapping.footprint_pages() > 0 { (pages + mapping.reserve_pages()).div_ceil(pages) + 3 } else { 0 };
         let log = if validity.footprint_pages() > 0 { (2 * validity.reserve_pages()).div_ceil(pages) + 1 } else { 0 };
         // Mounts by scan that are cut short leave up to two blocks with pages in them before they stop adding up.
         let attempts = if mapping.footprint_pages() == 0 { 2 } else { 0 };
