@@ -74,14 +74,15 @@ fn ftls() -> String {
     let mut out = String::from(
         "# Flash translation layers\n\n\
          Written by `cargo xtask docs` from the table in `crates/ftl/src/ftls/mod.rs`; `openftl list ftls` prints the same.\n\n\
-         | name | what it is | published in | cached map |\n\
-         |---|---|---|---|\n",
+         | name | what it is | published in | cached map | after power loss |\n\
+         |---|---|---|---|---|\n",
     );
     for entry in ftl::ftls::table::<SimNand>() {
         let info = entry.info;
         let cached = if info.cached { "yes, `--cache`" } else { "no" };
         // Writing to a String cannot fail.
-        let _ = writeln!(out, "| `{}` | {} | {} | {cached} |", info.name, info.summary, info.source);
+        let _ =
+            writeln!(out, "| `{}` | {} | {} | {cached} | {} |", info.name, info.summary, info.source, info.promise());
     }
     out
 }

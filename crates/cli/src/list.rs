@@ -32,7 +32,7 @@ pub fn run(args: &ListArgs) -> Result<()> {
 
 fn as_text(what: Listing) -> String {
     match what {
-        Listing::Ftls => sourced(ftls()),
+        Listing::Ftls => promised(),
         Listing::Victims => sourced(victims()),
         Listing::Placements => sourced(placements()),
         Listing::Devices => devices(),
@@ -44,9 +44,17 @@ fn as_text(what: Listing) -> String {
 /// Name, summary, source.
 type Row = (&'static str, &'static str, &'static str);
 
-fn ftls() -> Vec<Row> {
-    let table = ftl::ftls::table::<SimNand>();
-    table.iter().map(|entry| (entry.info.name, entry.info.summary, entry.info.source)).collect()
+/// The FTLs with what is there after power loss.
+fn promised() -> String {
+    let mut table =
+        Table::new(&[("name", Align::Left), ("what it is, and what is there after power loss", Align::Left)]);
+    for entry in ftl::ftls::table::<SimNand>() {
+        let info = entry.info;
+        table.row(vec![info.name.to_owned(), info.summary.to_owned()]);
+        table.row(vec![String::new(), info.promise().to_owned()]);
+        table.row(vec![String::new(), format!("[{}]", info.source)]);
+    }
+    table.render()
 }
 
 fn victims() -> Vec<Row> {
@@ -147,7 +155,19 @@ fn as_json(what: Listing) -> Value {
             .collect()
     };
     match what {
-        Listing::Ftls => rows(ftls()),
+        Listing::Ftls => ftl::ftls::table::<SimNand>()
+            .iter()
+            .map(|entry| {
+                let info = entry.info;
+                json!({
+                    "name": info.name,
+                    "summary": info.summary,
+                    "source": info.source,
+                    "after_power_loss": info.promise(),
+                    "mountable": entry.mount.is_some(),
+                })
+            })
+            .collect(),
         Listing::Victims => rows(victims()),
         Listing::Placements => rows(placements()),
         Listing::Devices => profiles::profiles().iter().map(|profile| json!(profile)).collect(),

@@ -42,6 +42,22 @@ pub struct Info {
     pub outlives_worn_pages: bool,
 }
 
+impl Info {
+    /// What is there after power loss, in a line.
+    #[must_use]
+    pub const fn promise(&self) -> &'static str {
+        match (self.durable, self.outlives_worn_pages) {
+            (Durability::OnCompletion, true) => {
+                "every completed write is there; a worn page costs its own contents only"
+            }
+            (Durability::OnCompletion, false) => "every completed write is there; a worn page can be an error at mount",
+            (Durability::OnFlush, true) => "every flushed write is there; a worn page costs its own contents only",
+            (Durability::OnFlush, false) => "every flushed write is there; a worn page can be an error at mount",
+            (Durability::Battery, _) => "nothing without the battery that its design assumes; cannot be mounted",
+        }
+    }
+}
+
 /// Makes an empty disk of a device; see [`Entry::format`].
 pub type Format<N> = fn(Flash<N>, &Config) -> Result<Box<dyn Ftl<N>>, FtlError>;
 
