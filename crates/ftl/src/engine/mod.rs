@@ -1,5 +1,6 @@
 //! The engines: what turns parts into an FTL.
 
 pub mod core;
+pub mod log_block;
 pub mod page;
 pub mod space;

@@ -1,7 +1,10 @@
 //! The table of flash translation layers. One file and one row each; help, documentation, law tests
 //! and benchmarks follow from the rows.
 
+mod bast;
+mod block;
 mod dftl;
+mod fast;
 mod page;
 
 use crate::config::Config;
@@ -36,8 +39,8 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 2] {
-    [page::entry(), dftl::entry()]
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 5] {
+    [page::entry(), dftl::entry(), block::entry(), bast::entry(), fast::entry()]
 }
 
 /// The row with this name.

@@ -1,6 +1,9 @@
 //! Mapping tables: where each logical page is.
 
+pub mod block;
 pub mod cached;
+pub mod fused;
+pub mod log_pages;
 pub mod ram;
 
 use crate::contract::{FtlError, RamReport};
