@@ -1,6 +1,7 @@
 //! The engines: what turns parts into an FTL.
 
 pub mod core;
+pub mod janus;
 pub mod log_block;
 pub mod page;
 pub mod space;

@@ -5,6 +5,8 @@ mod bast;
 mod block;
 mod dftl;
 mod fast;
+mod janus;
+mod janus_fixed;
 mod page;
 
 use crate::config::Config;
@@ -39,8 +41,8 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 5] {
-    [page::entry(), dftl::entry(), block::entry(), bast::entry(), fast::entry()]
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 7] {
+    [page::entry(), dftl::entry(), block::entry(), bast::entry(), fast::entry(), janus_fixed::entry(), janus::entry()]
 }
 
 /// The row with this name.

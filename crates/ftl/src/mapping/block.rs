@@ -5,44 +5,10 @@
 //!    that was overwritten without a look at its spare area.
 //! 3. A second bit marks pages whose only copy was lost. Most devices never set one.
 
+use super::bits::Bits;
 use crate::contract::{RamItem, RamReport};
 use alloc::vec::Vec;
 use nand::{BlockId, Lpn};
-
-/// One bit a logical page.
-#[derive(Debug)]
-struct Bits {
-    words: Vec<u64>,
-}
-
-impl Bits {
-    fn new(bits: u32) -> Self {
-        Self { words: alloc::vec![0; bits.div_ceil(64) as usize] }
-    }
-
-    #[inline]
-    fn has(&self, at: u32) -> bool {
-        self.words[at as usize / 64] >> (at % 64) & 1 == 1
-    }
-
-    #[inline]
-    fn set(&mut self, at: u32) {
-        self.words[at as usize / 64] |= 1 << (at % 64);
-    }
-
-    /// Clears a bit; whether it was set.
-    #[inline]
-    fn take(&mut self, at: u32) -> bool {
-        let word = &mut self.words[at as usize / 64];
-        let was = *word >> (at % 64) & 1 == 1;
-        *word &= !(1 << (at % 64));
-        was
-    }
-
-    fn bytes(&self) -> u64 {
-        (self.words.capacity() * size_of::<u64>()) as u64
-    }
-}
 
 /// The data block of every logical block, and which logical pages are at home in it.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 //! it back. The pool, not the device, decides the RAM: mapped by block, a logical block costs four bytes
 //! here.
 
+use super::bits::Bits;
 use super::is_page;
 use crate::contract::{RamItem, RamReport};
 use alloc::vec::Vec;
@@ -19,18 +20,22 @@ pub struct FusedPages {
     groups: Vec<u32>,
     entries: Vec<Ppn>,
     free_groups: Vec<u32>,
+    /// Physical pages that an entry names: what a collector has to move.
+    live: Bits,
 }
 
 impl FusedPages {
-    /// A map in which nothing is fused, for at most `most` of `logical_blocks`. With `most` 0 it takes no memory.
+    /// A map in which nothing is fused, for at most `most` of `logical_blocks`, on a device of
+    /// `device_pages`. With `most` 0 it takes no memory.
     #[must_use]
-    pub fn new(logical_blocks: u32, pages_per_block: u32, most: u32) -> Self {
+    pub fn new(logical_blocks: u32, pages_per_block: u32, most: u32, device_pages: u32) -> Self {
         let blocks = if most == 0 { 0 } else { logical_blocks as usize };
         Self {
             pages_per_block,
             groups: alloc::vec![NO_GROUP; blocks],
             entries: alloc::vec![Ppn::NONE; (most * pages_per_block) as usize],
             free_groups: (0..most).rev().collect(),
+            live: Bits::new(if most == 0 { 0 } else { device_pages }),
         }
     }
 
@@ -78,12 +83,27 @@ impl FusedPages {
     #[inline]
     pub fn set(&mut self, lbn: u32, offset: u32, ppn: Ppn) -> Ppn {
         let at = (self.groups[lbn as usize] * self.pages_per_block + offset) as usize;
-        core::mem::replace(&mut self.entries[at], ppn)
+        let old = core::mem::replace(&mut self.entries[at], ppn);
+        if is_page(old) {
+            self.live.take(old.0);
+        }
+        if is_page(ppn) {
+            self.live.set(ppn.0);
+        }
+        old
+    }
+
+    /// Whether a physical page holds the newest copy of a page of a fused logical block.
+    #[inline]
+    #[must_use]
+    pub fn lives(&self, ppn: Ppn) -> bool {
+        self.live.has(ppn.0)
     }
 
     /// The RAM that it holds.
     pub fn ram(&self, report: &mut RamReport) {
         let words = self.groups.capacity() + self.entries.capacity() + self.free_groups.capacity();
         report.push(RamItem { name: "fused_page_map", bytes: (words * size_of::<u32>()) as u64 });
+        report.push(RamItem { name: "paged_area_live_bits", bytes: self.live.bytes() });
     }
 }

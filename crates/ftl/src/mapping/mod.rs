@@ -1,5 +1,6 @@
 //! Mapping tables: where each logical page is.
 
+mod bits;
 pub mod block;
 pub mod cached;
 pub mod fused;

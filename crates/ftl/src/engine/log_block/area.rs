@@ -25,8 +25,15 @@ pub struct AreaOptions {
     pub name: &'static str,
     /// The fewest over-provisioned blocks it can work with.
     pub least_logs: u32,
-    /// How many logical blocks may be fused at once, of so many logical blocks and over-provisioned blocks.
-    pub most_fused: fn(logical_blocks: u32, over_provisioned: u32) -> u32,
+}
+
+/// The most that an area's maps have room for.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Log blocks in use at once.
+    pub logs: u32,
+    /// Logical blocks fused at once.
+    pub fused: u32,
 }
 
 /// A device under block mapping with log blocks.
@@ -57,10 +64,16 @@ pub struct Target {
 
 impl<N: Nand> Area<N> {
     /// Makes an empty area of a device: every block that is not bad is erased, whatever it seems to hold.
+    /// `room` is told how many logical blocks and over-provisioned blocks there are.
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for.
-    pub fn format(mut flash: Flash<N>, config: &Config, options: AreaOptions) -> Result<Self, FtlError> {
+    pub fn format(
+        mut flash: Flash<N>,
+        config: &Config,
+        options: AreaOptions,
+        room: impl FnOnce(u32, u32) -> Room,
+    ) -> Result<Self, FtlError> {
         let refuse = |reason: String| FtlError::Unsupported { ftl: options.name, reason };
         let victim = victim::find(config.victim)
             .ok_or_else(|| refuse(format!("there is no victim policy '{}'", config.victim)))?;
@@ -90,11 +103,11 @@ impl<N: Nand> Area<N> {
             }
         }
         let blocks = Blocks::new(flash.nand(), data, victim);
-        let spare = blocks.log_limit();
+        let room = room(data, blocks.log_limit());
         Ok(Self {
             table: BlockTable::new(data, pages),
-            log: LogPages::new(geometry, spare),
-            fused: FusedPages::new(data, pages, (options.most_fused)(data, spare)),
+            log: LogPages::new(geometry, room.logs),
+            fused: FusedPages::new(data, pages, room.fused, geometry.pages()),
             logical_pages: config.logical_pages,
             seq: 1,
             blocks,
@@ -325,6 +338,45 @@ impl<N: Nand> Area<N> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Forgets pages, and frees data blocks in which nothing is left.
+    ///
+    /// # Errors
+    /// [`FtlError::OutOfRange`] before anything was forgotten; those of the device.
+    pub fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
+        self.check_range(lpn, count)?;
+        for lpn in (lpn.0..lpn.0 + count).map(Lpn) {
+            let was_home = self.table.is_home(lpn);
+            self.forget(lpn);
+            if was_home {
+                self.drop_empty_data(self.target(lpn).lbn)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Maps a logical block by page from now on: its data block, which is answered, and its log block are blocks of
+    /// the page-mapped area. There must be room for it in the map.
+    pub fn fuse(&mut self, lbn: u32, log: BlockId) -> BlockId {
+        let data = self.table.replace(lbn, BlockId::NONE);
+        let fused = self.fused.fuse(lbn);
+        debug_assert!(fused, "no room to fuse logical block {lbn}");
+        for offset in 0..self.blocks.geometry().pages_per_block() {
+            let lpn = self.lpn(lbn, offset);
+            let at_home = self.table.left_home(lpn);
+            let ppn = if at_home { self.blocks.geometry().page_at(data, offset) } else { self.removed_from_log(lpn) };
+            if ppn.is_some() {
+                self.fused.set(lbn, offset, ppn);
+            }
+        }
+        self.close_slot(log);
+        for block in [data, log] {
+            if block.is_some() {
+                self.blocks.become_role(block, Role::Paged, SHARED);
+            }
+        }
+        data
     }
 
     /// Takes a free block as a log block of a logical block, or as a [`SHARED`] one.

@@ -308,6 +308,12 @@ impl Blocks {
         }
     }
 
+    /// Whether a block may be collected.
+    #[must_use]
+    pub fn is_candidate(&self, block: BlockId) -> bool {
+        self.records[block.index()].candidate
+    }
+
     /// The block to collect next.
     pub fn pick(&mut self) -> Option<Choice> {
         self.candidates.pick()

@@ -82,14 +82,17 @@ impl Lru {
         self.iter().next()
     }
 
+    /// The thing used next after a listed one; `None` if that is the most recent.
+    #[inline]
+    #[must_use]
+    pub fn newer(&self, thing: u32) -> Option<u32> {
+        let next = self.links[thing as usize].newer;
+        (next != self.sentinel()).then_some(next)
+    }
+
     /// What is listed, from the least recently used on.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        let sentinel = self.sentinel();
-        let step = move |&at: &u32| {
-            let next = self.links[at as usize].newer;
-            (next != sentinel).then_some(next)
-        };
-        core::iter::successors(step(&sentinel), step)
+        core::iter::successors(self.newer(self.sentinel()), |&at| self.newer(at))
     }
 
     /// Bytes of RAM held.

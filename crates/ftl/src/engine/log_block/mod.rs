@@ -24,7 +24,7 @@ use crate::contract::{Ftl, FtlError, RamItem, RamReport};
 use crate::flash::{Flash, Purpose};
 use alloc::boxed::Box;
 use alloc::string::String;
-use area::{Area, AreaOptions};
+use area::{Area, AreaOptions, Room};
 use nand::{BlockId, Lpn, Nand, Payload};
 use scheme::{Scheme, Size, Step};
 
@@ -45,8 +45,8 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
         name: &'static str,
         make: impl FnOnce(Size) -> S,
     ) -> Result<Self, FtlError> {
-        let options = AreaOptions { name, least_logs: S::LEAST_LOGS, most_fused: |_, _| 0 };
-        let area = Area::format(flash, config, options)?;
+        let options = AreaOptions { name, least_logs: S::LEAST_LOGS };
+        let area = Area::format(flash, config, options, |_, logs| Room { logs, fused: 0 })?;
         let size = Size {
             geometry: *area.blocks.geometry(),
             logical_blocks: area.table.logical_blocks(),
@@ -171,15 +171,7 @@ impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
     }
 
     fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
-        self.area.check_range(lpn, count)?;
-        for lpn in (lpn.0..lpn.0 + count).map(Lpn) {
-            let was_home = self.area.table.is_home(lpn);
-            self.area.forget(lpn);
-            if was_home {
-                self.area.drop_empty_data(self.area.target(lpn).lbn)?;
-            }
-        }
-        Ok(())
+        self.area.trim(lpn, count)
     }
 
     /// Nothing to do: a completed write is on flash with a spare area that says what it is.
