@@ -1,3 +1,5 @@
 //! The engines: what turns parts into an FTL.
 
+pub mod janus;
+pub mod log_block;
 pub mod page;

@@ -1,8 +1,13 @@
 //! The table of flash translation layers. One file and one row each; help, documentation, law tests
 //! and benchmarks follow from the rows.
 
+mod bast;
+mod block;
 mod dftl;
+mod fast;
 mod gecko;
+mod janus;
+mod janus_fixed;
 mod page;
 
 use crate::config::Config;
@@ -21,6 +26,8 @@ pub enum Durability {
     OnFlush,
     /// Never by itself: the published design assumes a battery by which its maps are saved when power is cut.
     Battery,
+    /// Never by itself: the published simulation assumes maps in non-volatile memory.
+    NonVolatileMaps,
 }
 
 /// What is known of an FTL without building one.
@@ -53,6 +60,9 @@ impl Info {
             (Durability::OnCompletion, false) => "every completed write is there; a worn page can be an error at mount",
             (Durability::OnFlush, true) => "every flushed write is there; a worn page costs its own contents only",
             (Durability::OnFlush, false) => "every flushed write is there; a worn page can be an error at mount",
+            (Durability::NonVolatileMaps, _) => {
+                "nothing without the non-volatile maps that its paper assumes; cannot be mounted"
+            }
             (Durability::Battery, _) => "nothing without the battery that its design assumes; cannot be mounted",
         }
     }
@@ -77,8 +87,17 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 3] {
-    [page::entry(), dftl::entry(), gecko::entry()]
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 8] {
+    [
+        page::entry(),
+        dftl::entry(),
+        gecko::entry(),
+        block::entry(),
+        bast::entry(),
+        fast::entry(),
+        janus_fixed::entry(),
+        janus::entry(),
+    ]
 }
 
 /// The row with this name.

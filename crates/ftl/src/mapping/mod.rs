@@ -1,6 +1,10 @@
 //! Mapping tables: where each logical page is.
 
+mod bits;
+pub mod block;
 pub mod cached;
+pub mod fused;
+pub mod log_pages;
 pub mod ram;
 
 use crate::contract::{FtlError, RamReport};

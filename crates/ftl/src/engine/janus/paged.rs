@@ -1,0 +1,163 @@
+//! The page-mapped area: where its next page goes, and its collector.
+//!
+//! 1. Pages are written to the active block; when it is full, to a block that joined with pages never
+//!    programmed; only then to an empty block.
+//! 2. Every block but the active one is a candidate for collection, also those that still have room. The emptiest is collected:
+//!    its live pages go to the active block like any write, then it is erased.
+//! 3. The area holds at least one block more than its live pages fill (the over-provisioned blocks that no sequential log
+//!    block has), so that somewhere outside the active block a page is dead or was never programmed, and collecting
+//!    gains.
+
+use crate::contract::FtlError;
+use crate::engine::log_block::area::Area;
+use crate::engine::log_block::blocks::{RESERVE, Role};
+use crate::engine::log_block::lru::Lru;
+use crate::victim::Choice;
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::String;
+use nand::{BlockId, Lpn, Nand, NandError, Ppn};
+
+/// The blocks of the page-mapped area that can still be written.
+pub(super) struct PagedArea {
+    active: BlockId,
+    /// Blocks with pages never programmed.
+    open: VecDeque<BlockId>,
+}
+
+impl PagedArea {
+    /// No block at all.
+    pub(super) fn new(blocks: u32) -> Self {
+        Self { active: BlockId::NONE, open: VecDeque::with_capacity(blocks as usize) }
+    }
+
+    /// A block joined the area with what lives in it.
+    pub(super) fn joined<N: Nand>(&mut self, area: &mut Area<N>, block: BlockId) {
+        if area.blocks.has_room(block) {
+            self.open.push_back(block);
+        }
+        area.blocks.offer(block);
+    }
+
+    /// The block that takes the next page; empty blocks are made first if one is needed.
+    #[inline]
+    pub(super) fn active<N: Nand>(&mut self, area: &mut Area<N>, fused: &Lru) -> Result<BlockId, FtlError> {
+        if !self.has_room(area) && !self.reopen(area) {
+            self.make_space(area, fused)?;
+            return self.destination(area);
+        }
+        Ok(self.active)
+    }
+
+    #[inline]
+    fn has_room<N: Nand>(&self, area: &Area<N>) -> bool {
+        self.active.is_some() && area.blocks.has_room(self.active)
+    }
+
+    /// Makes a block that joined with room the active one, if there is one.
+    fn reopen<N: Nand>(&mut self, area: &mut Area<N>) -> bool {
+        self.close_active(area);
+        let Some(block) = self.open.pop_front() else { return false };
+        area.blocks.withhold(block);
+        self.active = block;
+        true
+    }
+
+    fn close_active<N: Nand>(&mut self, area: &mut Area<N>) {
+        let full = core::mem::replace(&mut self.active, BlockId::NONE);
+        if full.is_some() {
+            area.blocks.offer(full);
+        }
+    }
+
+    /// The block that takes the next page of a collection, which may use up the reserve.
+    fn destination<N: Nand>(&mut self, area: &mut Area<N>) -> Result<BlockId, FtlError> {
+        if !self.has_room(area) && !self.reopen(area) {
+            self.active = area.open_paged().ok_or_else(|| area.no_space())?;
+        }
+        Ok(self.active)
+    }
+
+    /// Collects until [`RESERVE`] blocks are empty.
+    pub(super) fn make_space<N: Nand>(&mut self, area: &mut Area<N>, fused: &Lru) -> Result<(), FtlError> {
+        let pages = area.blocks.geometry().pages_per_block();
+        let mut left = 4 * area.blocks.geometry().blocks();
+        while area.blocks.free_blocks() < RESERVE {
+            left -= 1;
+            match area.blocks.pick() {
+                Some(Choice { block, valid }) if left > 0 && valid < pages => self.collect(area, fused, block)?,
+                _ => return Err(area.no_space()),
+            }
+        }
+        Ok(())
+    }
+
+    fn collect<N: Nand>(&mut self, area: &mut Area<N>, fused: &Lru, victim: BlockId) -> Result<(), FtlError> {
+        area.blocks.withhold(victim);
+        if area.blocks.has_room(victim) {
+            self.open.retain(|&block| block != victim);
+        }
+        let geometry = *area.blocks.geometry();
+        for offset in 0..area.blocks.next(victim) {
+            let from = geometry.page_at(victim, offset);
+            if area.blocks.valid(victim) == 0 {
+                break;
+            }
+            if !area.fused.lives(from) {
+                continue;
+            }
+            if let Err(error) = self.move_page(area, fused, from) {
+                area.blocks.offer(victim);
+                return Err(error);
+            }
+        }
+        area.release(victim)
+    }
+
+    fn move_page<N: Nand>(&mut self, area: &mut Area<N>, fused: &Lru, from: Ppn) -> Result<(), FtlError> {
+        let lpn = match area.flash.spare_of_read(from) {
+            Ok(Some(spare)) => Lpn(spare.tag),
+            Ok(None) | Err(NandError::Uncorrectable { .. }) => return Self::lose_page(area, fused, from),
+            Err(error) => return Err(error.into()),
+        };
+        loop {
+            let block = self.destination(area)?;
+            if area.move_page(from, block, lpn)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A page whose spare area cannot be read is lost; whose it was only the map knows.
+    #[cold]
+    fn lose_page<N: Nand>(area: &mut Area<N>, fused: &Lru, page: Ppn) -> Result<(), FtlError> {
+        let pages = area.blocks.geometry().pages_per_block();
+        let owner =
+            fused.iter().find_map(|lbn| (0..pages).find(|&at| area.fused.get(lbn, at) == page).map(|at| (lbn, at)));
+        if let Some((lbn, offset)) = owner {
+            area.lose(area.lpn(lbn, offset));
+        }
+        Ok(())
+    }
+
+    /// Every block of the area but the active one is a candidate, and those in `open` have room.
+    pub(super) fn check<N: Nand>(&self, area: &Area<N>) -> Result<(), String> {
+        for &block in &self.open {
+            if area.blocks.role(block) != Role::Paged || !area.blocks.has_room(block) || block == self.active {
+                return Err(format!("{block} ({:?}) is to be written next but cannot", area.blocks.role(block)));
+            }
+        }
+        let blocks = (0..area.blocks.geometry().blocks()).map(BlockId);
+        for block in blocks.filter(|&block| area.blocks.role(block) == Role::Paged) {
+            if area.blocks.is_candidate(block) == (block == self.active) {
+                return Err(format!("{block} is page-mapped, neither active nor a candidate, or both"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of RAM held.
+    pub(super) fn ram_bytes(&self) -> u64 {
+        (self.open.capacity() * size_of::<BlockId>()) as u64
+    }
+}

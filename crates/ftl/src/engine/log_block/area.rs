@@ -1,0 +1,450 @@
+//! Flash, blocks and maps together: where a page is, and writing one, whatever fails.
+//!
+//! 1. A logical page is at home in its data block, in a log block, in a page-mapped block if its logical
+//!    block is fused, lost, or nowhere ([`Area::locate`]).
+//! 2. A page is on flash before a map knows of it. A program that fails spends its block: what lives in
+//!    it stays readable, nothing more is written to it, and it is retired when it is empty.
+//! 3. A block is erased when its last page was moved, so that every free block is ready.
+
+use super::blocks::{Blocks, RESERVE, Role, SHARED};
+use crate::config::Config;
+use crate::contract::{FtlError, RamReport};
+use crate::flash::{Flash, Purpose};
+use crate::mapping::block::BlockTable;
+use crate::mapping::fused::FusedPages;
+use crate::mapping::log_pages::LogPages;
+use crate::victim;
+use alloc::format;
+use alloc::string::String;
+use nand::{BlockId, Lpn, Nand, NandError, PageKind, Ppn, Spare};
+
+/// What an FTL needs of an area.
+#[derive(Clone, Copy, Debug)]
+pub struct AreaOptions {
+    /// The FTL's name, for errors.
+    pub name: &'static str,
+    /// The fewest over-provisioned blocks it can work with.
+    pub least_logs: u32,
+}
+
+/// The most that an area's maps have room for.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Log blocks in use at once.
+    pub logs: u32,
+    /// Logical blocks fused at once.
+    pub fused: u32,
+}
+
+/// A device under block mapping with log blocks.
+pub struct Area<N> {
+    /// The device behind its accounting layer.
+    pub flash: Flash<N>,
+    /// What every block is.
+    pub blocks: Blocks,
+    /// The map of data blocks.
+    pub table: BlockTable,
+    /// The map of log blocks.
+    pub log: LogPages,
+    /// The map of fused logical blocks.
+    pub fused: FusedPages,
+    /// Pages that the host sees.
+    pub logical_pages: u32,
+    seq: u64,
+}
+
+/// A page of the host, as its logical block and its place in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The logical block.
+    pub lbn: u32,
+    /// The page within it.
+    pub offset: u32,
+}
+
+impl<N: Nand> Area<N> {
+    /// Makes an empty area of a device: every block that is not bad is erased, whatever it seems to hold.
+    /// `room` is told how many logical blocks and over-provisioned blocks there are.
+    ///
+    /// # Errors
+    /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for.
+    pub fn format(
+        mut flash: Flash<N>,
+        config: &Config,
+        options: AreaOptions,
+        room: impl FnOnce(u32, u32) -> Room,
+    ) -> Result<Self, FtlError> {
+        let refuse = |reason: String| FtlError::Unsupported { ftl: options.name, reason };
+        let victim = victim::find(config.victim)
+            .ok_or_else(|| refuse(format!("there is no victim policy '{}'", config.victim)))?;
+        let geometry = *flash.nand().geometry();
+        let pages = geometry.pages_per_block();
+        if pages >= u32::from(u16::MAX) {
+            return Err(refuse(format!("blocks of {pages} pages exceed 65534")));
+        }
+        let blocks = || (0..geometry.blocks()).map(BlockId);
+        let usable = blocks().filter(|&block| !flash.nand().is_bad(block)).count() as u32;
+        let (data, work) = (config.logical_pages.div_ceil(pages), RESERVE + options.least_logs);
+        if config.logical_pages == 0 || u64::from(data) + u64::from(work) > u64::from(usable) {
+            let most = usable.saturating_sub(work) * pages;
+            return Err(refuse(format!(
+                "{} logical pages need {data} data blocks and {work} to work in, but {usable} of {} blocks are usable; \
+                 ask for 1 to {most} logical pages, or use a larger device",
+                config.logical_pages,
+                geometry.blocks()
+            )));
+        }
+        for block in blocks() {
+            if !flash.nand().is_bad(block) {
+                match flash.erase(Purpose::Recovery, block) {
+                    Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
+                    outcome => outcome?,
+                }
+            }
+        }
+        let blocks = Blocks::new(flash.nand(), data, victim);
+        let room = room(data, blocks.log_limit());
+        Ok(Self {
+            table: BlockTable::new(data, pages),
+            log: LogPages::new(geometry, room.logs),
+            fused: FusedPages::new(data, pages, room.fused, geometry.pages()),
+            logical_pages: config.logical_pages,
+            seq: 1,
+            blocks,
+            flash,
+        })
+    }
+
+    /// Refuses what lies outside the logical device.
+    ///
+    /// # Errors
+    /// [`FtlError::OutOfRange`].
+    #[inline]
+    pub fn check_range(&self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
+        let logical_pages = self.logical_pages;
+        if u64::from(lpn.0) + u64::from(count) <= u64::from(logical_pages) {
+            Ok(())
+        } else {
+            Err(FtlError::OutOfRange { lpn, count, logical_pages })
+        }
+    }
+
+    /// The error for a device on which no block can be freed.
+    #[cold]
+    pub fn no_space(&self) -> FtlError {
+        FtlError::NoSpace { bad_blocks: self.blocks.bad_blocks(), blocks: self.blocks.geometry().blocks() }
+    }
+
+    /// The logical block of a page and its place in it.
+    #[inline]
+    pub fn target(&self, lpn: Lpn) -> Target {
+        // A logical page divides like a physical one.
+        let geometry = self.blocks.geometry();
+        Target { lbn: geometry.block_of(Ppn(lpn.0)).0, offset: geometry.offset_of(Ppn(lpn.0)) }
+    }
+
+    /// The logical page at a place in a logical block.
+    #[inline]
+    pub fn lpn(&self, lbn: u32, offset: u32) -> Lpn {
+        Lpn(lbn * self.blocks.geometry().pages_per_block() + offset)
+    }
+
+    /// Where a logical page's newest copy is; [`Ppn::NONE`] if it has none.
+    #[inline]
+    pub fn locate(&self, lpn: Lpn) -> Ppn {
+        let Target { lbn, offset } = self.target(lpn);
+        if self.table.is_home(lpn) {
+            self.blocks.geometry().page_at(self.table.data(lbn), offset)
+        } else if self.fused.is_fused(lbn) {
+            self.fused.get(lbn, offset)
+        } else {
+            self.log.find(lpn).unwrap_or(Ppn::NONE)
+        }
+    }
+
+    /// The newest copy of a page dies, if there is one.
+    #[inline]
+    pub fn forget(&mut self, lpn: Lpn) {
+        let Target { lbn, offset } = self.target(lpn);
+        self.table.found(lpn);
+        if self.table.left_home(lpn) {
+            self.blocks.died(self.table.data(lbn));
+            return;
+        }
+        let old =
+            if self.fused.is_fused(lbn) { self.fused.set(lbn, offset, Ppn::NONE) } else { self.removed_from_log(lpn) };
+        if old.is_some() {
+            self.blocks.died(self.blocks.geometry().block_of(old));
+        }
+    }
+
+    #[inline]
+    fn removed_from_log(&mut self, lpn: Lpn) -> Ppn {
+        self.log.remove(lpn).unwrap_or(Ppn::NONE)
+    }
+
+    /// The only copy of a page turned out to be unreadable while it was being moved.
+    #[cold]
+    pub fn lose(&mut self, lpn: Lpn) {
+        self.forget(lpn);
+        self.table.lose(lpn);
+    }
+
+    /// The spare area of the next page programmed in a block.
+    #[inline]
+    pub fn spare(&mut self, block: BlockId, lpn: Lpn) -> Spare {
+        let (erase_count, erased_at) = self.blocks.wear(block);
+        let seq = self.seq;
+        self.seq += 1;
+        Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count, erased_at, aux: 0 }
+    }
+
+    /// Programs a page of the host; `false` if the block failed.
+    #[inline]
+    pub(super) fn program(
+        &mut self,
+        block: BlockId,
+        offset: u32,
+        lpn: Lpn,
+        data: &N::Payload,
+    ) -> Result<bool, FtlError> {
+        let spare = self.spare(block, lpn);
+        let ppn = self.blocks.geometry().page_at(block, offset);
+        match self.flash.program(Purpose::Host, ppn, data, &spare) {
+            Ok(()) => Ok(true),
+            Err(NandError::ProgramFailed { .. }) => {
+                self.blocks.failed(block);
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes a page to its place in its data block; `false` if that place was passed, or the block failed.
+    ///
+    /// # Errors
+    /// [`FtlError::NoSpace`], and those of the device.
+    #[inline]
+    pub fn write_home(&mut self, lpn: Lpn, data: &N::Payload) -> Result<bool, FtlError> {
+        let Target { lbn, offset } = self.target(lpn);
+        let mut block = self.table.data(lbn);
+        if block.is_some() {
+            if offset < self.blocks.next(block) {
+                return Ok(false);
+            }
+        } else {
+            block = self.blocks.take(Role::Data, lbn).ok_or_else(|| self.no_space())?;
+            self.table.replace(lbn, block);
+        }
+        if self.program(block, offset, lpn, data)? {
+            self.forget(lpn);
+            self.blocks.programmed(block, offset, true);
+            self.blocks.born(block);
+            self.table.came_home(lpn);
+            return Ok(true);
+        }
+        self.drop_empty_data(lbn)?;
+        Ok(false)
+    }
+
+    /// Frees the data block of a logical block if no page in it lives.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn drop_empty_data(&mut self, lbn: u32) -> Result<(), FtlError> {
+        let block = self.table.data(lbn);
+        if block.is_some() && self.blocks.valid(block) == 0 {
+            self.table.replace(lbn, BlockId::NONE);
+            self.release(block)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a page to page `offset` of a log block; `false` if the block failed.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[inline]
+    pub fn write_log(&mut self, block: BlockId, offset: u32, lpn: Lpn, data: &N::Payload) -> Result<bool, FtlError> {
+        debug_assert!(self.blocks.role(block) == Role::Log, "{block} is no log block");
+        if !self.program(block, offset, lpn, data)? {
+            return Ok(false);
+        }
+        self.forget(lpn);
+        self.settle_in_log(block, offset, lpn);
+        Ok(true)
+    }
+
+    /// A page is in a log block now, and nowhere else.
+    #[inline]
+    fn settle_in_log(&mut self, block: BlockId, offset: u32, lpn: Lpn) {
+        let target = self.target(lpn);
+        self.log.insert(self.blocks.slot(block), offset, lpn);
+        self.blocks.born(block);
+        let aligned = target == Target { lbn: self.blocks.owner(block), offset };
+        self.blocks.programmed(block, offset, aligned);
+    }
+
+    /// Writes a page of a fused logical block to the next page of a page-mapped block; `false` if the block failed.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[inline]
+    pub fn write_paged(&mut self, block: BlockId, lpn: Lpn, data: &N::Payload) -> Result<bool, FtlError> {
+        let offset = self.blocks.next(block);
+        if !self.program(block, offset, lpn, data)? {
+            return Ok(false);
+        }
+        self.forget(lpn);
+        self.settle_paged(block, offset, lpn);
+        Ok(true)
+    }
+
+    #[inline]
+    fn settle_paged(&mut self, block: BlockId, offset: u32, lpn: Lpn) {
+        let at = self.target(lpn);
+        self.fused.set(at.lbn, at.offset, self.blocks.geometry().page_at(block, offset));
+        self.blocks.born(block);
+        self.blocks.programmed(block, offset, false);
+    }
+
+    /// Moves the newest copy of a page to the next page of a log block or page-mapped block; `false` if that
+    /// block failed. A page that cannot be read is lost; that counts as moved.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[inline]
+    pub fn move_page(&mut self, from: Ppn, block: BlockId, lpn: Lpn) -> Result<bool, FtlError> {
+        let offset = self.blocks.next(block);
+        let spare = self.spare(block, lpn);
+        let to = self.blocks.geometry().page_at(block, offset);
+        match self.flash.copy(Purpose::Gc, from, to, &spare) {
+            Ok(()) => {
+                self.forget(lpn);
+                if self.blocks.role(block) == Role::Log {
+                    self.settle_in_log(block, offset, lpn);
+                } else {
+                    self.settle_paged(block, offset, lpn);
+                }
+                Ok(true)
+            }
+            Err(NandError::Uncorrectable { ppn }) if ppn == from => {
+                self.lose(lpn);
+                Ok(true)
+            }
+            Err(NandError::ProgramFailed { .. }) => {
+                self.blocks.failed(block);
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Forgets pages, and frees data blocks in which nothing is left.
+    ///
+    /// # Errors
+    /// [`FtlError::OutOfRange`] before anything was forgotten; those of the device.
+    pub fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
+        self.check_range(lpn, count)?;
+        for lpn in (lpn.0..lpn.0 + count).map(Lpn) {
+            let was_home = self.table.is_home(lpn);
+            self.forget(lpn);
+            if was_home {
+                self.drop_empty_data(self.target(lpn).lbn)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Maps a logical block by page from now on: its data block, which is answered, and its log block are blocks of
+    /// the page-mapped area. There must be room for it in the map.
+    pub fn fuse(&mut self, lbn: u32, log: BlockId) -> BlockId {
+        let data = self.table.replace(lbn, BlockId::NONE);
+        let fused = self.fused.fuse(lbn);
+        debug_assert!(fused, "no room to fuse logical block {lbn}");
+        for offset in 0..self.blocks.geometry().pages_per_block() {
+            let lpn = self.lpn(lbn, offset);
+            let at_home = self.table.left_home(lpn);
+            let ppn = if at_home { self.blocks.geometry().page_at(data, offset) } else { self.removed_from_log(lpn) };
+            if ppn.is_some() {
+                self.fused.set(lbn, offset, ppn);
+            }
+        }
+        self.close_slot(log);
+        for block in [data, log] {
+            if block.is_some() {
+                self.blocks.become_role(block, Role::Paged, SHARED);
+            }
+        }
+        data
+    }
+
+    /// Takes a free block as a log block of a logical block, or as a [`SHARED`] one.
+    ///
+    /// # Errors
+    /// [`FtlError::NoSpace`] if no block is free, or as many log blocks are in use as there were ever to be.
+    pub fn open_log(&mut self, owner: u32) -> Result<BlockId, FtlError> {
+        let block = self.blocks.take(Role::Log, owner).ok_or_else(|| self.no_space())?;
+        match self.log.open(block) {
+            Some(slot) => {
+                self.blocks.set_slot(block, slot);
+                Ok(block)
+            }
+            None => {
+                self.blocks.put_back(block);
+                Err(self.no_space())
+            }
+        }
+    }
+
+    /// Takes a free block for a page-mapped area.
+    pub fn open_paged(&mut self) -> Option<BlockId> {
+        self.blocks.take(Role::Paged, SHARED)
+    }
+
+    /// Erases a block in which no page lives, or retires it.
+    ///
+    /// # Errors
+    /// Those of the device, a failed erase excepted.
+    pub fn release(&mut self, block: BlockId) -> Result<(), FtlError> {
+        debug_assert!(self.blocks.valid(block) == 0, "{block} is erased while pages in it live");
+        if self.blocks.next(block) == 0 {
+            self.close_slot(block);
+            self.blocks.put_back(block);
+            return Ok(());
+        }
+        let erased = if self.blocks.has_failed(block) {
+            Err(NandError::EraseFailed { block })
+        } else {
+            self.flash.erase(Purpose::Gc, block)
+        };
+        match erased {
+            Ok(()) => {
+                self.close_slot(block);
+                self.blocks.erased(block);
+            }
+            Err(NandError::EraseFailed { .. }) => {
+                self.flash.nand_mut().mark_bad(block)?;
+                self.close_slot(block);
+                self.blocks.retired(block);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Takes back the slot of what is no log block any more.
+    pub(super) fn close_slot(&mut self, block: BlockId) {
+        if self.blocks.role(block) == Role::Log {
+            self.log.close(self.blocks.slot(block));
+        }
+    }
+
+    /// The RAM that its structures hold.
+    pub fn ram(&self, report: &mut RamReport) {
+        self.table.ram(report);
+        self.log.ram(report);
+        self.fused.ram(report);
+        self.blocks.ram(report);
+    }
+}

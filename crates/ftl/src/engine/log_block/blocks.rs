@@ -1,0 +1,352 @@
+//! What every block is, how far it is programmed and how many of its pages live.
+//!
+//! 1. A block is free, a data block (mapped by block), a log block, a block of a page-mapped area, or bad.
+//! 2. Programs go in ascending order: `next` is one more than the highest page programmed, and pages below
+//!    it that were skipped are gone until the next erase. A device with sequential programming is enough.
+//! 3. Every logical block may hold a data block at any time; [`RESERVE`] blocks stay free for merges; what is
+//!    left of the usable blocks may be log blocks. A block that goes bad takes away a log block.
+
+use crate::contract::{RamItem, RamReport};
+use crate::victim::{self, Choice, Victim};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use nand::{BlockId, Geometry, Nand};
+
+/// Blocks kept free: one to merge into, and two that may turn out bad while one request is served.
+pub const RESERVE: u32 = 3;
+
+/// What a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Role {
+    /// Erased and ready.
+    Free,
+    /// The data block of a logical block: pages at their offsets.
+    Data,
+    /// A log block: pages in the order of their arrival.
+    Log,
+    /// A block of an area in which pages of many logical blocks are mapped by page.
+    Paged,
+    /// Retired.
+    Bad,
+}
+
+/// What is kept in RAM for every block.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    erase_count: u32,
+    /// Erases of the device when it was last erased.
+    erased_at: u32,
+    /// The logical block that it belongs to; [`u32::MAX`] if it is shared.
+    owner: u32,
+    /// Of a log block, its slot in the page map.
+    slot: u32,
+    next: u16,
+    valid: u16,
+    role: Role,
+    /// Every page holds the page of the same offset of the owner.
+    aligned: bool,
+    /// A program failed: nothing more is written to it, and it is retired once it is empty.
+    failed: bool,
+    /// Stands with the victim policy.
+    candidate: bool,
+}
+
+/// Every block of a device.
+pub struct Blocks {
+    geometry: Geometry,
+    records: Vec<Block>,
+    free: VecDeque<BlockId>,
+    candidates: Box<dyn Victim>,
+    logical_blocks: u32,
+    usable: u32,
+    logs: u32,
+    paged: u32,
+    erases: u32,
+}
+
+/// No owner: a block shared by all logical blocks.
+pub const SHARED: u32 = u32::MAX;
+
+impl Blocks {
+    /// A device of which every block is erased or marked bad.
+    pub fn new<N: Nand>(nand: &N, logical_blocks: u32, victim: &victim::Entry) -> Self {
+        let geometry = *nand.geometry();
+        let record = |b| Block {
+            erase_count: 0,
+            erased_at: 0,
+            owner: SHARED,
+            slot: 0,
+            next: 0,
+            valid: 0,
+            role: if nand.is_bad(BlockId(b)) { Role::Bad } else { Role::Free },
+            aligned: true,
+            failed: false,
+            candidate: false,
+        };
+        let records: Vec<Block> = (0..geometry.blocks()).map(record).collect();
+        let mut free = VecDeque::with_capacity(records.len());
+        free.extend((0..geometry.blocks()).map(BlockId).filter(|b| records[b.index()].role == Role::Free));
+        Self {
+            geometry,
+            usable: free.len() as u32,
+            candidates: (victim.make)(geometry.blocks(), geometry.pages_per_block()),
+            records,
+            free,
+            logical_blocks,
+            logs: 0,
+            paged: 0,
+            erases: 0,
+        }
+    }
+
+    /// The device's shape.
+    #[inline]
+    #[must_use]
+    pub const fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Retired blocks.
+    #[must_use]
+    pub const fn bad_blocks(&self) -> u32 {
+        self.geometry.blocks() - self.usable
+    }
+
+    /// Erased blocks.
+    #[inline]
+    #[must_use]
+    pub fn free_blocks(&self) -> u32 {
+        self.free.len() as u32
+    }
+
+    /// Log blocks in use.
+    #[inline]
+    #[must_use]
+    pub const fn logs(&self) -> u32 {
+        self.logs
+    }
+
+    /// Blocks in a page-mapped area.
+    #[inline]
+    #[must_use]
+    pub const fn paged(&self) -> u32 {
+        self.paged
+    }
+
+    /// Over-provisioned blocks: those that every logical block's data block and the reserve leave over.
+    #[inline]
+    #[must_use]
+    pub const fn log_limit(&self) -> u32 {
+        self.usable.saturating_sub(self.logical_blocks + RESERVE)
+    }
+
+    /// Whether another log block may be opened.
+    #[inline]
+    #[must_use]
+    pub const fn may_open_log(&self) -> bool {
+        self.logs < self.log_limit()
+    }
+
+    /// What a block is.
+    #[inline]
+    #[must_use]
+    pub fn role(&self, block: BlockId) -> Role {
+        self.records[block.index()].role
+    }
+
+    /// The logical block that a block belongs to, or [`SHARED`].
+    #[inline]
+    #[must_use]
+    pub fn owner(&self, block: BlockId) -> u32 {
+        self.records[block.index()].owner
+    }
+
+    /// The slot of a log block in the page map.
+    #[inline]
+    #[must_use]
+    pub fn slot(&self, block: BlockId) -> u32 {
+        self.records[block.index()].slot
+    }
+
+    /// One more than the highest page programmed; all pages of a block that failed count as programmed.
+    #[inline]
+    #[must_use]
+    pub fn next(&self, block: BlockId) -> u32 {
+        u32::from(self.records[block.index()].next)
+    }
+
+    /// Whether a block can take another page.
+    #[inline]
+    #[must_use]
+    pub fn has_room(&self, block: BlockId) -> bool {
+        self.next(block) < self.geometry.pages_per_block()
+    }
+
+    /// Live pages in a block.
+    #[inline]
+    #[must_use]
+    pub fn valid(&self, block: BlockId) -> u32 {
+        u32::from(self.records[block.index()].valid)
+    }
+
+    /// Whether every page programmed holds the page of the same offset of the block's owner.
+    #[inline]
+    #[must_use]
+    pub fn is_aligned(&self, block: BlockId) -> bool {
+        let record = &self.records[block.index()];
+        record.aligned && !record.failed
+    }
+
+    /// Whether a program of the block failed since it was erased.
+    #[inline]
+    #[must_use]
+    pub fn has_failed(&self, block: BlockId) -> bool {
+        self.records[block.index()].failed
+    }
+
+    /// Erases of a block, and of the device when it was last erased: what spare areas have to say.
+    #[inline]
+    pub(super) fn wear(&self, block: BlockId) -> (u32, u32) {
+        let record = &self.records[block.index()];
+        (record.erase_count, record.erased_at)
+    }
+
+    /// An erased block, the one that waited longest, for a new role.
+    pub(super) fn take(&mut self, role: Role, owner: u32) -> Option<BlockId> {
+        let block = self.free.pop_front()?;
+        let record = &mut self.records[block.index()];
+        debug_assert!(record.role == Role::Free && record.next == 0 && record.valid == 0);
+        *record = Block { role, owner, slot: 0, aligned: owner != SHARED, ..*record };
+        self.count(role, 1);
+        Some(block)
+    }
+
+    /// Gives a log block its slot in the page map.
+    pub(super) fn set_slot(&mut self, block: BlockId, slot: u32) {
+        self.records[block.index()].slot = slot;
+    }
+
+    fn count(&mut self, role: Role, by: i32) {
+        let counter = match role {
+            Role::Log => &mut self.logs,
+            Role::Paged => &mut self.paged,
+            Role::Free | Role::Data | Role::Bad => return,
+        };
+        *counter = counter.wrapping_add_signed(by);
+    }
+
+    /// A block that was taken and never programmed is free again.
+    pub(super) fn put_back(&mut self, block: BlockId) {
+        debug_assert!(self.next(block) == 0, "{block} was programmed");
+        self.leave(block, Role::Free);
+        self.free.push_front(block);
+    }
+
+    /// A block changes its role with its pages in it.
+    pub(super) fn become_role(&mut self, block: BlockId, role: Role, owner: u32) {
+        self.count(self.role(block), -1);
+        self.count(role, 1);
+        let record = &mut self.records[block.index()];
+        (record.role, record.owner) = (role, owner);
+    }
+
+    /// Page `offset` of a block was programmed; `aligned` says that it holds that page of the block's owner.
+    #[inline]
+    pub(super) fn programmed(&mut self, block: BlockId, offset: u32, aligned: bool) {
+        let record = &mut self.records[block.index()];
+        record.next = record.next.max(offset as u16 + 1);
+        record.aligned &= aligned;
+    }
+
+    /// A program of a block failed.
+    #[cold]
+    pub(super) fn failed(&mut self, block: BlockId) {
+        let record = &mut self.records[block.index()];
+        record.failed = true;
+        record.next = self.geometry.pages_per_block() as u16;
+    }
+
+    /// A page in a block lives.
+    #[inline]
+    pub(super) fn born(&mut self, block: BlockId) {
+        self.records[block.index()].valid += 1;
+    }
+
+    /// So many pages of a block live.
+    pub(super) fn set_valid(&mut self, block: BlockId, valid: u32) {
+        debug_assert!(!self.records[block.index()].candidate);
+        self.records[block.index()].valid = valid as u16;
+    }
+
+    /// A live page in a block died.
+    #[inline]
+    pub(super) fn died(&mut self, block: BlockId) {
+        let record = &mut self.records[block.index()];
+        debug_assert!(record.valid > 0, "a page died in {block}, in which none lives");
+        record.valid -= 1;
+        if record.candidate {
+            let valid = u32::from(record.valid);
+            self.candidates.page_died(block, valid);
+        }
+    }
+
+    /// A block of a page-mapped area may be collected from now on.
+    pub fn offer(&mut self, block: BlockId) {
+        let record = &mut self.records[block.index()];
+        debug_assert!(record.role == Role::Paged && !record.candidate, "{block} is no new candidate");
+        record.candidate = true;
+        let valid = u32::from(record.valid);
+        self.candidates.closed(block, valid);
+    }
+
+    /// A block is not to be collected, because it is being filled or emptied.
+    pub fn withhold(&mut self, block: BlockId) {
+        if core::mem::replace(&mut self.records[block.index()].candidate, false) {
+            self.candidates.removed(block);
+        }
+    }
+
+    /// Whether a block may be collected.
+    #[must_use]
+    pub fn is_candidate(&self, block: BlockId) -> bool {
+        self.records[block.index()].candidate
+    }
+
+    /// The block to collect next.
+    pub fn pick(&mut self) -> Option<Choice> {
+        self.candidates.pick()
+    }
+
+    fn leave(&mut self, block: BlockId, role: Role) {
+        self.count(self.role(block), -1);
+        let record = &mut self.records[block.index()];
+        debug_assert!(record.valid == 0 && !record.candidate, "{block} is given up while pages in it live");
+        *record = Block { role, owner: SHARED, slot: 0, next: 0, aligned: true, failed: false, ..*record };
+    }
+
+    /// An emptied block was erased.
+    pub(super) fn erased(&mut self, block: BlockId) {
+        self.leave(block, Role::Free);
+        self.erases = self.erases.wrapping_add(1);
+        let record = &mut self.records[block.index()];
+        record.erase_count = record.erase_count.saturating_add(1);
+        record.erased_at = self.erases;
+        self.free.push_back(block);
+    }
+
+    /// An emptied block is retired.
+    pub(super) fn retired(&mut self, block: BlockId) {
+        self.leave(block, Role::Bad);
+        self.usable -= 1;
+    }
+
+    /// The RAM that its structures hold.
+    pub fn ram(&self, report: &mut RamReport) {
+        let item = |name, bytes: usize| RamItem { name, bytes: bytes as u64 };
+        report.push(item("block_states", self.records.capacity() * size_of::<Block>()));
+        report.push(item("free_blocks", self.free.capacity() * size_of::<BlockId>()));
+        report.push(RamItem { name: "victim_index", bytes: self.candidates.ram_bytes() });
+    }
+}

@@ -1,0 +1,152 @@
+//! Merges: gathering the newest copies of a logical block into what becomes its data block.
+//!
+//! 1. If a log block holds pages of the logical block at their own offsets from 0 on, and none of them is
+//!    newer elsewhere, it becomes the data block: a *switch merge* if nothing else lives, a *partial merge* if the
+//!    pages behind have to be copied to it first.
+//! 2. Else every page is copied to a free block: a *full merge*. The same gathers the pages of a fused
+//!    logical block (Janus-FTL's *Defusion*).
+//! 3. Pages are copied in ascending order, with gaps for what does not live.
+//! 4. Maps change when all copies are made: a block that fails on the way is retired with nothing lost, and the merge begins
+//!    again with another. Then the old data block is erased; log blocks are left to whoever opened them.
+//!
+//! Power loss before step 4 leaves the old copies mapped and a half-filled block that no map names.
+
+use super::area::{Area, Target};
+use super::blocks::Role;
+use crate::contract::FtlError;
+use crate::flash::Purpose;
+use core::ops::Range;
+use nand::{BlockId, Lpn, Nand, NandError, Ppn};
+
+impl<N: Nand> Area<N> {
+    /// Gathers a logical block into `candidate`, a log block, if that can become its data block, else into a free block.
+    /// Answers whether the candidate became the data block. Nothing is done to other log blocks but that pages in them die.
+    ///
+    /// # Errors
+    /// [`FtlError::NoSpace`] if no block is free; those of the device.
+    pub fn merge(&mut self, lbn: u32, candidate: Option<BlockId>) -> Result<bool, FtlError> {
+        if let Some(block) = candidate.filter(|&block| self.can_become_data(block, lbn))
+            && self.gather(lbn, block, 0..self.pages())?
+        {
+            self.settle(lbn, block)?;
+            return Ok(true);
+        }
+        loop {
+            let dest = self.blocks.take(Role::Data, lbn).ok_or_else(|| self.no_space())?;
+            if self.gather(lbn, dest, 0..self.pages())? {
+                self.settle(lbn, dest)?;
+                return Ok(false);
+            }
+            self.release(dest)?;
+        }
+    }
+
+    /// Writes a page by writing its whole logical block again to a free block.
+    ///
+    /// # Errors
+    /// As [`Area::merge`].
+    pub fn rewrite(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
+        let Target { lbn, offset } = self.target(lpn);
+        loop {
+            let dest = self.blocks.take(Role::Data, lbn).ok_or_else(|| self.no_space())?;
+            if self.gather(lbn, dest, 0..offset)?
+                && self.write_between(dest, offset, lpn, data)?
+                && self.gather(lbn, dest, offset + 1..self.pages())?
+            {
+                self.forget(lpn);
+                self.table.came_home(lpn);
+                return self.settle(lbn, dest);
+            }
+            self.release(dest)?;
+        }
+    }
+
+    fn write_between(&mut self, dest: BlockId, offset: u32, lpn: Lpn, data: &N::Payload) -> Result<bool, FtlError> {
+        let written = self.program(dest, offset, lpn, data)?;
+        if written {
+            self.blocks.programmed(dest, offset, true);
+        }
+        Ok(written)
+    }
+
+    #[inline]
+    fn pages(&self) -> u32 {
+        self.blocks.geometry().pages_per_block()
+    }
+
+    /// Whether a log block holds the newest copies of the first pages of a logical block where a data block would.
+    fn can_become_data(&self, block: BlockId, lbn: u32) -> bool {
+        self.blocks.owner(block) == lbn
+            && self.blocks.is_aligned(block)
+            && self.blocks.valid(block) > 0
+            && (0..self.blocks.next(block)).all(|offset| {
+                let ppn = self.locate(self.lpn(lbn, offset));
+                !ppn.is_some() || ppn == self.blocks.geometry().page_at(block, offset)
+            })
+    }
+
+    /// Copies the live pages of a range of a logical block to their offsets in `dest`; `false` if `dest` failed.
+    fn gather(&mut self, lbn: u32, dest: BlockId, range: Range<u32>) -> Result<bool, FtlError> {
+        let data = self.table.data(lbn);
+        let mut end = 0;
+        for offset in range {
+            let lpn = self.lpn(lbn, offset);
+            let geometry = self.blocks.geometry();
+            let to = geometry.page_at(dest, offset);
+            let from = if self.table.is_home(lpn) { geometry.page_at(data, offset) } else { self.locate(lpn) };
+            if !from.is_some() || from == to {
+                continue;
+            }
+            let spare = self.spare(dest, lpn);
+            match self.flash.copy(Purpose::Gc, from, to, &spare) {
+                Ok(()) => end = offset + 1,
+                Err(NandError::Uncorrectable { ppn }) if ppn == from => self.lose(lpn),
+                Err(NandError::ProgramFailed { .. }) => {
+                    self.blocks.failed(dest);
+                    return Ok(false);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if end > 0 {
+            self.blocks.programmed(dest, end - 1, true);
+        }
+        Ok(true)
+    }
+
+    /// Makes `dest`, to which every live page was copied, the data block of a logical block.
+    fn settle(&mut self, lbn: u32, dest: BlockId) -> Result<(), FtlError> {
+        let fused = self.fused.is_fused(lbn);
+        let mut valid = 0;
+        for offset in 0..self.pages() {
+            let lpn = self.lpn(lbn, offset);
+            if !self.table.is_home(lpn) {
+                let from = if fused {
+                    self.fused.set(lbn, offset, Ppn::NONE)
+                } else {
+                    self.log.remove(lpn).unwrap_or(Ppn::NONE)
+                };
+                if !from.is_some() {
+                    continue;
+                }
+                self.blocks.died(self.blocks.geometry().block_of(from));
+                self.table.came_home(lpn);
+            }
+            valid += 1;
+        }
+        if fused {
+            self.fused.defuse(lbn);
+        }
+        if self.blocks.role(dest) == Role::Log {
+            self.close_slot(dest);
+            self.blocks.become_role(dest, Role::Data, lbn);
+        }
+        self.blocks.set_valid(dest, valid);
+        let old = self.table.replace(lbn, dest);
+        if old.is_some() {
+            self.blocks.set_valid(old, 0);
+            self.release(old)?;
+        }
+        self.drop_empty_data(lbn)
+    }
+}

@@ -1,0 +1,76 @@
+//! What makes one log-block FTL differ from another: who may write to which log block, and what is merged when.
+//!
+//! A scheme answers with a decision; the engine executes it and asks again until the page is written.
+
+use super::area::Target;
+use super::blocks::Blocks;
+use nand::{BlockId, Geometry};
+
+/// What a scheme decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Write the page to the next page of this log block.
+    Append(BlockId),
+    /// Write the page to the page of its own offset in this log block, behind all that was programmed in it, or on a device that
+    /// allows it anywhere that is still erased.
+    Place(BlockId),
+    /// Take a free block as log block of this logical block ([`super::blocks::SHARED`]: of all);
+    /// [`Scheme::opened`] hears which.
+    Open(u32),
+    /// Merge a logical block, into its log block if that can become the data block. The log block, if given, is
+    /// gone afterwards.
+    Merge(u32, Option<BlockId>),
+    /// Merge every logical block that has a live page in this log block, then free it.
+    Reclaim(BlockId),
+    /// Move the live pages of the first log block to the next pages of the second, then free the first.
+    /// The second must have room for them.
+    Move(BlockId, BlockId),
+    /// Write the page by rewriting its whole logical block.
+    Rewrite,
+    /// Nothing can be freed.
+    Stuck,
+}
+
+/// A scheme: which log blocks there are, and what becomes of them.
+pub trait Scheme {
+    /// The fewest log blocks that it can work with.
+    const LEAST_LOGS: u32;
+
+    /// What to do next so that a page can be written whose place in its data block was passed.
+    fn step(&mut self, blocks: &Blocks, target: Target) -> Step;
+
+    /// What to do so that one log block less is in use, because a block went bad.
+    fn shrink(&mut self, blocks: &Blocks) -> Step;
+
+    /// [`Step::Open`] was executed.
+    fn opened(&mut self, block: BlockId, owner: u32);
+
+    /// A log block is none any more: it became a data block, or was freed.
+    fn closed(&mut self, block: BlockId);
+
+    /// A logical block was merged: a log block that it owned is named, to be freed if nothing lives in it.
+    fn owned_by(&self, lbn: u32) -> Option<BlockId> {
+        let _ = lbn;
+        None
+    }
+
+    /// Something useful to do when idle; [`Step::Stuck`] if there is nothing.
+    fn idle(&mut self, blocks: &Blocks) -> Step {
+        let _ = blocks;
+        Step::Stuck
+    }
+
+    /// Bytes of RAM held.
+    fn ram_bytes(&self) -> u64;
+}
+
+/// What a scheme is made for.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// The device.
+    pub geometry: Geometry,
+    /// Logical blocks.
+    pub logical_blocks: u32,
+    /// Log blocks, while no block has gone bad.
+    pub logs: u32,
+}

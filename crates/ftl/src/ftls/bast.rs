@@ -1,0 +1,96 @@
+//! BAST: every log block belongs to one data block (block-associative sector translation).
+//!
+//! 1. The first overwrite of a logical block gives it a log block; further ones are appended to that.
+//! 2. A log block that is full is merged with its data block: by a switch if it was written in sequence.
+//! 3. If every log block is taken, the one written least recently is merged: partially if what it holds is in sequence.
+//!
+//! Sequential streams, as many as there are log blocks, cost an erase a block. Random writes over more
+//! logical blocks than there are log blocks make it thrash: a merge for every page or two. Maps are assumed to be in
+//! non-volatile memory.
+
+use super::{Durability, Entry, Info};
+use crate::engine::log_block::LogFtl;
+use crate::engine::log_block::area::Target;
+use crate::engine::log_block::blocks::Blocks;
+use crate::engine::log_block::lru::Lru;
+use crate::engine::log_block::scheme::{Scheme, Size, Step};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use nand::{BlockId, Nand};
+
+pub(super) const INFO: Info = Info {
+    name: "bast",
+    summary: "log blocks that belong to one data block each; maps in non-volatile memory",
+    source: "Kim, Kim, Noh, Min and Cho, IEEE Transactions on Consumer Electronics 48(2), 2002",
+    cached: false,
+    durable: Durability::NonVolatileMaps,
+    outlives_worn_pages: false,
+};
+
+pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
+    Entry {
+        info: INFO,
+        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, Bast::new)?)),
+        mount: None,
+    }
+}
+
+struct Bast {
+    log_of: Vec<BlockId>,
+    owner_of: Vec<u32>,
+    /// Logical blocks that have a log block.
+    recent: Lru,
+}
+
+impl Bast {
+    fn new(size: Size) -> Self {
+        Self {
+            log_of: alloc::vec![BlockId::NONE; size.logical_blocks as usize],
+            owner_of: alloc::vec![0; size.geometry.blocks() as usize],
+            recent: Lru::new(size.logical_blocks),
+        }
+    }
+
+    fn merge(&self, lbn: Option<u32>) -> Step {
+        lbn.map_or(Step::Stuck, |lbn| Step::Merge(lbn, Some(self.log_of[lbn as usize])))
+    }
+}
+
+impl Scheme for Bast {
+    const LEAST_LOGS: u32 = 1;
+
+    #[inline]
+    fn step(&mut self, blocks: &Blocks, target: Target) -> Step {
+        let log = self.log_of[target.lbn as usize];
+        if log.is_some() && blocks.has_room(log) {
+            self.recent.touch(target.lbn);
+            Step::Append(log)
+        } else if log.is_some() {
+            Step::Merge(target.lbn, Some(log))
+        } else if blocks.may_open_log() {
+            Step::Open(target.lbn)
+        } else {
+            self.merge(self.recent.oldest())
+        }
+    }
+
+    fn shrink(&mut self, _: &Blocks) -> Step {
+        self.merge(self.recent.oldest())
+    }
+
+    fn opened(&mut self, block: BlockId, owner: u32) {
+        self.log_of[owner as usize] = block;
+        self.owner_of[block.index()] = owner;
+        self.recent.touch(owner);
+    }
+
+    fn closed(&mut self, block: BlockId) {
+        let owner = self.owner_of[block.index()];
+        self.log_of[owner as usize] = BlockId::NONE;
+        self.recent.remove(owner);
+    }
+
+    fn ram_bytes(&self) -> u64 {
+        ((self.log_of.capacity() + self.owner_of.capacity()) * size_of::<u32>()) as u64 + self.recent.ram_bytes()
+    }
+}

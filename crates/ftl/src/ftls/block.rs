@@ -1,0 +1,52 @@
+//! Block mapping, one extreme of the spectrum: a page that cannot go to its place is written by writing its
+//! whole logical block again.
+//!
+//! Two blocks of RAM a logical block's entry, and a write-amplification of a block a page. Good for a disk
+//! that is written from end to end. The map is assumed to be in non-volatile memory.
+
+use super::{Durability, Entry, Info};
+use crate::engine::log_block::LogFtl;
+use crate::engine::log_block::area::Target;
+use crate::engine::log_block::blocks::Blocks;
+use crate::engine::log_block::scheme::{Scheme, Step};
+use alloc::boxed::Box;
+use nand::{BlockId, Nand};
+
+pub(super) const INFO: Info = Info {
+    name: "block",
+    summary: "block mapping: an overwrite rewrites its logical block; map in non-volatile memory",
+    source: "Ban, US patent 5,404,485 (1995); the block-mapping extreme of Kwon et al., EMSOFT 2010",
+    cached: false,
+    durable: Durability::NonVolatileMaps,
+    outlives_worn_pages: false,
+};
+
+pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
+    Entry {
+        info: INFO,
+        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, |_| NoLogs)?)),
+        mount: None,
+    }
+}
+
+struct NoLogs;
+
+impl Scheme for NoLogs {
+    const LEAST_LOGS: u32 = 0;
+
+    fn step(&mut self, _: &Blocks, _: Target) -> Step {
+        Step::Rewrite
+    }
+
+    fn shrink(&mut self, _: &Blocks) -> Step {
+        Step::Stuck
+    }
+
+    fn opened(&mut self, _: BlockId, _: u32) {}
+
+    fn closed(&mut self, _: BlockId) {}
+
+    fn ram_bytes(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,27 @@
+//! Janus-FTL, adaptive: the page-mapped area grows and shrinks with the workload.
+//!
+//! Ghost buffers estimate the hit rate of twenty sizes; after every N_D writes the size moves toward the
+//! minimum of the paper's equation 4. The map can hold every logical block by page, so its RAM is that of page mapping
+//! and a little; `janus-fixed` is the one that saves RAM. Maps are assumed to be in non-volatile memory.
+
+use super::{Durability, Entry, Info};
+use crate::engine::janus::{Goal, JanusFtl};
+use alloc::boxed::Box;
+use nand::Nand;
+
+pub(super) const INFO: Info = Info {
+    name: "janus",
+    summary: "part mapped by page and part by block, moved by the workload; maps in non-volatile memory",
+    source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010",
+    cached: false,
+    durable: Durability::NonVolatileMaps,
+    outlives_worn_pages: false,
+};
+
+pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
+    Entry {
+        info: INFO,
+        format: |flash, config| Ok(Box::new(JanusFtl::format(flash, config, INFO.name, Goal::Adaptive)?)),
+        mount: None,
+    }
+}

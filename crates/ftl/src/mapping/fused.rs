@@ -1,0 +1,109 @@
+//! The page map of logical blocks that are mapped by page while the rest is mapped by block (Janus-FTL, section 3.2).
+//!
+//! A logical block that is fused takes a group of one entry a page from a pool; a block that is defused gives
+//! it back. The pool, not the device, decides the RAM: mapped by block, a logical block costs four bytes
+//! here.
+
+use super::bits::Bits;
+use super::is_page;
+use crate::contract::{RamItem, RamReport};
+use alloc::vec::Vec;
+use nand::Ppn;
+
+const NO_GROUP: u32 = u32::MAX;
+
+/// The page map of fused logical blocks.
+#[derive(Debug)]
+pub struct FusedPages {
+    pages_per_block: u32,
+    /// The group of each logical block.
+    groups: Vec<u32>,
+    entries: Vec<Ppn>,
+    free_groups: Vec<u32>,
+    /// Physical pages that an entry names: what a collector has to move.
+    live: Bits,
+}
+
+impl FusedPages {
+    /// A map in which nothing is fused, for at most `most` of `logical_blocks`, on a device of
+    /// `device_pages`. With `most` 0 it takes no memory.
+    #[must_use]
+    pub fn new(logical_blocks: u32, pages_per_block: u32, most: u32, device_pages: u32) -> Self {
+        let blocks = if most == 0 { 0 } else { logical_blocks as usize };
+        Self {
+            pages_per_block,
+            groups: alloc::vec![NO_GROUP; blocks],
+            entries: alloc::vec![Ppn::NONE; (most * pages_per_block) as usize],
+            free_groups: (0..most).rev().collect(),
+            live: Bits::new(if most == 0 { 0 } else { device_pages }),
+        }
+    }
+
+    /// Whether a logical block is mapped by page.
+    #[inline]
+    #[must_use]
+    pub fn is_fused(&self, lbn: u32) -> bool {
+        self.groups.get(lbn as usize).is_some_and(|&group| group != NO_GROUP)
+    }
+
+    /// Logical blocks that can still be fused.
+    #[inline]
+    #[must_use]
+    pub fn room(&self) -> u32 {
+        self.free_groups.len() as u32
+    }
+
+    /// Gives a logical block a group of empty entries; `false` if none is left.
+    pub fn fuse(&mut self, lbn: u32) -> bool {
+        let Some(group) = self.free_groups.pop() else { return false };
+        self.groups[lbn as usize] = group;
+        true
+    }
+
+    /// Takes back the group of a logical block, every entry of which is empty.
+    pub fn defuse(&mut self, lbn: u32) {
+        let group = core::mem::replace(&mut self.groups[lbn as usize], NO_GROUP);
+        debug_assert!(
+            self.entries[(group * self.pages_per_block) as usize..][..self.pages_per_block as usize]
+                .iter()
+                .all(|ppn| !is_page(*ppn)),
+            "logical block {lbn} is defused while it has pages"
+        );
+        self.free_groups.push(group);
+    }
+
+    /// Where page `offset` of a fused logical block is, or [`Ppn::NONE`].
+    #[inline]
+    #[must_use]
+    pub fn get(&self, lbn: u32, offset: u32) -> Ppn {
+        self.entries[(self.groups[lbn as usize] * self.pages_per_block + offset) as usize]
+    }
+
+    /// Records where page `offset` of a fused logical block is; answers where it was.
+    #[inline]
+    pub fn set(&mut self, lbn: u32, offset: u32, ppn: Ppn) -> Ppn {
+        let at = (self.groups[lbn as usize] * self.pages_per_block + offset) as usize;
+        let old = core::mem::replace(&mut self.entries[at], ppn);
+        if is_page(old) {
+            self.live.take(old.0);
+        }
+        if is_page(ppn) {
+            self.live.set(ppn.0);
+        }
+        old
+    }
+
+    /// Whether a physical page holds the newest copy of a page of a fused logical block.
+    #[inline]
+    #[must_use]
+    pub fn lives(&self, ppn: Ppn) -> bool {
+        self.live.has(ppn.0)
+    }
+
+    /// The RAM that it holds.
+    pub fn ram(&self, report: &mut RamReport) {
+        let words = self.groups.capacity() + self.entries.capacity() + self.free_groups.capacity();
+        report.push(RamItem { name: "fused_page_map", bytes: (words * size_of::<u32>()) as u64 });
+        report.push(RamItem { name: "paged_area_live_bits", bytes: self.live.bytes() });
+    }
+}
