@@ -4,7 +4,7 @@
 //! 1. A page of a logical block in the page-mapped area (PMA) goes to the next page of its active block.
 //! 2. Any other page goes to its place in its data block (BMA) while that was not passed.
 //! 3. Else to the sequential log block of its logical block (section 5). A sequential log block that is full, or
-//!    has to make room for another, is recycled by what was written to it ([`recycle`]): switch or partial merge,
+//!    has to make room for another, is recycled by what was written to it (`recycle`): switch or partial merge,
 //!    migration, or *Fusion*.
 //! 4. Fusion changes maps only: data block and log block join the PMA with what lives in them, and pages of theirs
 //!    that were never programmed are written next. If the PMA holds as many logical blocks as it should, the one

@@ -5,7 +5,7 @@
 //!    behind since the block was erased ([`area`]).
 //! 2. Else the scheme is asked what to do, and asked again until the page is in a log block ([`scheme`]): open a log
 //!    block, append to one, merge a logical block, reclaim a log block.
-//! 3. Merges are written once, for all schemes ([`merge`]): switch, partial, full.
+//! 3. Merges are written once, for all schemes (`merge`): switch, partial, full.
 //!
 //! Programs go in ascending order within a block, with gaps, so that a device with sequential programming is enough.
 //!
