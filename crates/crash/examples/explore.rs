@@ -1,5 +1,5 @@
-//! Explores one FTL and prints the report: `explore page exhaustive 100000 1 7` (FTL or `all`, mode, cuts, depth, seed),
-//! or replays an id: `explore page-0103…`.
+//! Explores one FTL and prints the report: `explore page exhaustive 100000 1 7` (FTL or `all`, mode, cuts, depth, seed,
+//! and `no-battery` if FTLs that need one are to have none), or replays an id: `explore page-0103…`.
 
 use openftl_crash::{Mode, Options, replay, run};
 
@@ -16,6 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         cuts: arg(2, "100000").parse()?,
         depth: arg(3, "1").parse()?,
         seed: arg(4, "1").parse()?,
+        battery: arg(5, "battery") != "no-battery",
         ..Options::default()
     };
     let report = run(&options, &mut |_| {})?;

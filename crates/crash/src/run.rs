@@ -101,9 +101,8 @@ fn failure(case: &Case, finding: &Finding) -> Failure {
 /// Why an FTL without a mount has none.
 fn why_not(info: &Info) -> String {
     match info.durable {
-        Durability::Battery => "its published design assumes a battery that saves its maps when power is cut".into(),
         Durability::NonVolatileMaps => "its published simulation assumes maps in non-volatile memory".into(),
-        Durability::OnCompletion | Durability::OnFlush => "the table has no mount for it".into(),
+        Durability::OnCompletion | Durability::OnFlush | Durability::Battery => "the table has no mount for it".into(),
     }
 }
 

@@ -193,3 +193,20 @@ fn data_of_another_page_is_caught() {
         "{failures:#?}"
     );
 }
+
+#[test]
+fn a_battery_that_saves_nothing_is_caught() {
+    fn dftl() -> Entry<Device> {
+        ftls::find("dftl").unwrap()
+    }
+    let failures = found(
+        Entry {
+            info: dftl().info,
+            format: |flash, config| (dftl().format)(flash, &Config { battery: false, ..*config }),
+            mount: dftl().mount,
+        },
+        vec![],
+    );
+    assert!(failures[0].what.contains("logical page"), "{failures:#?}");
+    assert!(failures[0].workload.len() <= 2, "{failures:#?}");
+}

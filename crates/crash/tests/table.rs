@@ -61,3 +61,18 @@ fn options_that_name_nothing_are_refused_with_what_there_is() {
         assert!(matches!(error, OptionsError::Range { what: "depth", .. }));
     }
 }
+
+#[test]
+fn without_its_battery_an_ftl_loses_writes_and_nothing_else() {
+    let options = Options {
+        ftls: vec!["dftl".into()],
+        mode: Mode::Linear,
+        cuts: 3000,
+        depth: 2,
+        images: 70,
+        ..Options::default()
+    };
+    assert_eq!(clean(&options).ftls[0].lost_writes, 0);
+    let report = clean(&Options { battery: false, ..options });
+    assert!(report.ftls[0].lost_writes > report.ftls[0].cut_points / 10, "{report:?}");
+}

@@ -18,6 +18,7 @@ pub mod ftls;
 pub mod mapping;
 pub mod placement;
 pub mod recovery;
+pub mod saved;
 pub mod space;
 pub mod validity;
 pub mod victim;

@@ -75,8 +75,9 @@ fn nothing_acknowledged_is_lost_whenever_power_is_cut() {
                 *ftl.flash_mut().nand_mut().plan_mut() = FaultPlan::cut(base + k, outcome);
                 let mut round = 1;
                 while !work(&mut *ftl, &mut expected, round) && round < 6 {
+                    ftl.flash_mut().nand_mut().power_up();
+                    ftl.power_failing().unwrap_or_else(|e| panic!("{what}: saving: {e}"));
                     let mut device = ftl.into_flash().into_nand();
-                    device.power_up();
                     let again = device.ops() + k / 7 % 5;
                     *device.plan_mut() = FaultPlan::cut(again, outcome);
                     ftl = loop {

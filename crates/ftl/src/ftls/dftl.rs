@@ -2,11 +2,14 @@
 //!
 //! As published, a write that misses the cache reads its translation page. As in the comparison of
 //! GeckoFTL's paper (section 5.3), one eviction brings a whole translation page up to date, and a page
-//! that is moved gets a dirty entry. Needs a battery: what is dirty in the cache is flushed before power is gone.
+//! that is moved gets a dirty entry. Needs a battery: what is dirty in the cache, the bitmap and the counts of live pages are
+//! saved before power is gone. Without one a mount finds the table as it was last synchronised: writes since are lost.
 
 use super::{Durability, Entry, Info};
-use crate::engine::page::{PageOptions, format_over_store};
+use crate::config::Config;
+use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
+use alloc::boxed::Box;
 use nand::Nand;
 
 const VALIDITY: &str = "ram-bitmap";
@@ -21,17 +24,23 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
 };
 
-const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false };
+const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false, battery: true };
+
+fn cached(config: &Config) -> CachedOptions {
+    CachedOptions { battery: true, ..CachedOptions::new(config.cache_entries) }
+}
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| {
-            let cached = CachedOptions { cache_entries: config.cache_entries, checkpoints: false };
             let (page_bytes, pages) = (flash.nand().geometry().page_bytes(), flash.nand().geometry().pages_per_block());
-            let mapping = CachedMap::<false>::new(config.logical_pages, page_bytes, pages, cached);
+            let mapping = CachedMap::<false>::new(config.logical_pages, page_bytes, pages, cached(config));
             format_over_store(flash, config, OPTIONS, mapping)
         },
-        mount: None,
+        mount: Some(|flash, config| {
+            let (ftl, report) = PageFtl::<N, CachedMap<false>, _>::mount_flat(flash, config, OPTIONS, cached(config))?;
+            Ok((Box::new(ftl), report))
+        }),
     }
 }

@@ -23,13 +23,13 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
 };
 
-const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: true };
+const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: true, battery: false };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| {
-            let cached = CachedOptions { cache_entries: config.cache_entries, checkpoints: true };
+            let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config.cache_entries) };
             let (page_bytes, pages) = (flash.nand().geometry().page_bytes(), flash.nand().geometry().pages_per_block());
             let mapping = CachedMap::<true>::new(config.logical_pages, page_bytes, pages, cached);
             format_over_store(flash, config, OPTIONS, mapping)

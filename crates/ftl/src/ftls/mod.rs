@@ -8,6 +8,7 @@ mod fast;
 mod gecko;
 mod janus;
 mod janus_fixed;
+mod lazy;
 mod page;
 
 use crate::config::Config;
@@ -24,7 +25,8 @@ pub enum Durability {
     OnCompletion,
     /// From the completion of the next [`Ftl::flush`] on.
     OnFlush,
-    /// Never by itself: the published design assumes a battery by which its maps are saved when power is cut.
+    /// From its completion on with a battery ([`crate::Config::battery`]) that lasts for [`Ftl::power_failing`], which the published
+    /// design assumes. Without one a cut can undo any write; the page then reads as it did at some time before, or as an error.
     Battery,
     /// Never by itself: the published simulation assumes maps in non-volatile memory.
     NonVolatileMaps,
@@ -66,7 +68,9 @@ impl Info {
             (Durability::NonVolatileMaps, _) => {
                 "nothing without the non-volatile maps that its paper assumes; cannot be mounted"
             }
-            (Durability::Battery, _) => "nothing without the battery that its design assumes; cannot be mounted",
+            (Durability::Battery, _) => {
+                "every completed write is there if a battery lasts for the save that its design assumes; without, some are not"
+            }
         }
     }
 }
@@ -90,10 +94,11 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 8] {
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 9] {
     [
         page::entry(),
         dftl::entry(),
+        lazy::entry(),
         gecko::entry(),
         block::entry(),
         bast::entry(),

@@ -21,7 +21,7 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: true,
 };
 
-const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false };
+const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false, battery: false };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {

@@ -9,6 +9,7 @@ pub mod ram;
 
 use crate::contract::{FtlError, RamReport};
 use crate::flash::Purpose;
+use crate::saved::Sink;
 use crate::space::core::{Context, Origin};
 use crate::validity::Validity;
 use alloc::vec::Vec;
@@ -91,6 +92,11 @@ pub trait Mapping {
         purpose: Purpose,
     ) -> Result<(), FtlError>;
 
+    /// Whether [`Mapping::maintain`] has to be called before anything else, because an operation was cut short.
+    fn urgent(&self) -> bool {
+        false
+    }
+
     /// Whether [`Mapping::maintain`] has something to do.
     fn due(&self) -> bool;
 
@@ -115,6 +121,20 @@ pub trait Mapping {
     /// The most pages that it reports dead between two chances to collect garbage, also while a block is collected, beside
     /// two for each page that [`Mapping::forget`] is told of.
     fn reports(&self) -> u32;
+
+    /// The most bytes that [`Mapping::save`] puts; 0 if the table needs no battery.
+    fn saved_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Puts what is only in RAM, while a battery lasts; perhaps after an operation that failed half-way.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
+        let _ = sink;
+        Ok(())
+    }
 
     /// Brings near what a write of this page will need, and says where the page is if that costs nothing.
     fn hint(&self, lpn: Lpn) -> Ppn;

@@ -1,4 +1,5 @@
 //! Recovery strategies: how an FTL comes back after power loss.
 
+pub mod saved;
 pub mod scan;
 pub mod survey;

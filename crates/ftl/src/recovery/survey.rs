@@ -210,6 +210,12 @@ impl Survey {
         &self.torn
     }
 
+    /// The largest sequence number of a page whose spare area was read.
+    #[must_use]
+    pub const fn largest_seq(&self) -> u64 {
+        self.burned_seq
+    }
+
     /// A sequence number larger than any that a page of the device may carry.
     #[must_use]
     pub const fn next_seq(&self) -> u64 {

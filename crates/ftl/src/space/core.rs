@@ -18,10 +18,16 @@ pub struct Core<N> {
     pub seq: u64,
     /// Blocks that hold translation pages which recovery may still have to read.
     pub pins: Pins,
+    /// The page whose program was cut short, if that was the last thing to happen: it may hold something, and nothing in RAM
+    /// knows of it.
+    pub interrupted: Option<Ppn>,
     /// Blocks that were erased only when they were opened, of which the validity store has to be told, with the sequence
     /// number that the next program was to carry then.
     pub newly_erased: Vec<(BlockId, u64)>,
 }
+
+/// Blocks that may be opened between two reports to the validity store without growing the list of them.
+const NEWLY_ERASED: usize = 64;
 
 /// Blocks that must not be erased until the validity store has made its reports durable (GeckoFTL, C.2.2).
 #[derive(Debug, Default)]
@@ -81,6 +87,11 @@ pub struct Origin {
 }
 
 impl<N: Nand> Core<N> {
+    /// A device of which nothing has been written since it was formatted or mounted.
+    pub fn new(flash: Flash<N>, space: Space, pins: Pins) -> Self {
+        Self { flash, space, seq: 1, pins, interrupted: None, newly_erased: Vec::with_capacity(NEWLY_ERASED) }
+    }
+
     /// The error for a device on which nothing is left to collect.
     #[cold]
     pub fn no_space(&self) -> FtlError {
@@ -143,7 +154,12 @@ impl<N: Nand> Core<N> {
                 self.space.abandon(self.space.geometry().block_of(ppn));
                 Ok(None)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                if error == NandError::PowerLost {
+                    self.interrupted = Some(slot.ppn);
+                }
+                Err(error.into())
+            }
         }
     }
 
@@ -276,6 +292,13 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
             let block = self.core.space.geometry().block_of(ppn);
             self.core.pins.pin(block, self.validity.flushes());
         }
-        if V::TRACKS_METADATA { self.validity.invalidate(self.core, ppn) } else { Ok(()) }
+        if !V::TRACKS_METADATA {
+            return Ok(());
+        }
+        // Its block may have been opened, and erased for that, since anything was reported.
+        while let Some((block, seq)) = self.core.newly_erased.pop() {
+            self.validity.erased(self.core, block, seq)?;
+        }
+        self.validity.invalidate(self.core, ppn)
     }
 }

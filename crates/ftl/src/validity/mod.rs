@@ -12,6 +12,7 @@ pub mod ram_bitmap;
 use crate::config::GeckoOptions;
 use crate::contract::{FtlError, RamReport};
 use crate::flash::Purpose;
+use crate::saved::Sink;
 use alloc::vec::Vec;
 use nand::{BlockId, Ppn, Spare};
 
@@ -151,6 +152,20 @@ pub trait Validity {
 
     /// The most pages it holds live on flash at any time.
     fn footprint_pages(&self) -> u32;
+
+    /// The most bytes that [`Validity::save`] puts; 0 if the store needs no battery.
+    fn saved_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Puts what is only in RAM, while a battery lasts.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
+        let _ = sink;
+        Ok(())
+    }
 
     /// Brings near what [`Validity::invalidate`] of this page will need. A hint; no effect.
     fn hint(&self, ppn: Ppn) {

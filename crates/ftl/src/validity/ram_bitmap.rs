@@ -9,6 +9,7 @@
 
 use super::{Entry, MetaStore, PageSet, Site, Store, Validity};
 use crate::contract::{FtlError, RamItem, RamReport};
+use crate::saved::{Sink, Source};
 use alloc::boxed::Box;
 use nand::{BlockId, Ppn, Spare};
 
@@ -42,6 +43,22 @@ impl RamBitmap {
     pub fn mark(&mut self, ppn: Ppn) {
         debug_assert!(!self.is_dead(ppn), "{ppn} was reported dead twice");
         self.words[ppn.index() / WORD_BITS] |= 1 << (ppn.index() % WORD_BITS);
+    }
+
+    /// Says that a page that was thought dead lives.
+    #[inline]
+    pub fn revive(&mut self, ppn: Ppn) {
+        self.words[ppn.index() / WORD_BITS] &= !(1 << (ppn.index() % WORD_BITS));
+    }
+
+    /// Takes over what [`Validity::save`] put; `false` if it is not of this device.
+    #[must_use]
+    pub fn load(&mut self, source: &mut Source<'_>) -> bool {
+        let Some(bytes) = source.take(core::mem::size_of_val(&*self.words)) else { return false };
+        for (word, bytes) in self.words.iter_mut().zip(bytes.chunks_exact(WORD_BITS / 8)) {
+            *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        }
+        true
     }
 
     /// The first bit of a block.
@@ -140,6 +157,14 @@ impl Validity for RamBitmap {
 
     fn footprint_pages(&self) -> u32 {
         0
+    }
+
+    fn saved_bytes(&self) -> u64 {
+        core::mem::size_of_val(&*self.words) as u64
+    }
+
+    fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
+        self.words.iter().try_for_each(|word| sink.put(&word.to_le_bytes()))
     }
 
     #[inline]

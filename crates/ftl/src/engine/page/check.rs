@@ -7,7 +7,7 @@ use crate::validity::PageSet;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
-use nand::{BlockId, PageKind};
+use nand::{BlockId, NandError, PageKind};
 
 impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// 1. Every mapped page is a programmed page of host data that names its logical page.
@@ -23,9 +23,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             if core::mem::replace(&mut owner[ppn.index()], lpn as u32) != u32::MAX {
                 return Err(format!("{ppn} is mapped twice, once for logical page {lpn}"));
             }
-            let spare = self.core.flash.nand_mut().read_spare(ppn).map_err(|e| e.to_string())?;
-            match spare {
-                Some(s) if s.kind == PageKind::User && s.tag as usize == lpn => {}
+            match self.core.flash.nand_mut().read_spare(ppn) {
+                // The device took it.
+                Err(NandError::Uncorrectable { .. }) => {}
+                Ok(Some(s)) if s.kind == PageKind::User && s.tag as usize == lpn => {}
                 other => return Err(format!("logical page {lpn} is mapped to {ppn}, which holds {other:?}")),
             }
         }

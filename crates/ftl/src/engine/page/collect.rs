@@ -81,15 +81,15 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(())
     }
 
-    /// Erases blocks in which nothing lives while blocks are short. Nothing is moved: for a mount that
+    /// Erases blocks in which nothing lives, but for these, while blocks are short. Nothing is moved: for a mount that
     /// has not settled yet which pages can be trusted.
-    pub(super) fn free_dead_blocks(&mut self) -> Result<(), FtlError> {
+    pub(super) fn free_dead_blocks(&mut self, keep: &[BlockId]) -> Result<(), FtlError> {
         for block in (0..self.core.space.geometry().blocks()).map(BlockId) {
             if self.core.space.free_blocks() >= self.reserve_blocks {
                 break;
             }
             let dead = self.core.space.state(block) == BlockState::Closed && self.core.space.valid(block) == 0;
-            if dead && !self.core.pins.holds(block, self.validity.flushes()) {
+            if dead && !keep.contains(&block) && !self.core.pins.holds(block, self.validity.flushes()) {
                 self.collect(block)?;
             }
         }
@@ -151,14 +151,47 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
 
     pub(super) fn collect(&mut self, victim: BlockId) -> Result<(), FtlError> {
         self.core.space.begin_collecting(victim);
-        let moved = self.empty(victim);
-        match moved {
+        self.live.clear();
+        self.moved = 0;
+        let outcome = match self.empty(victim) {
             Ok(erase_count) => self.release(victim, erase_count),
             Err(error) => {
                 self.core.space.cancel_collecting(victim);
                 Err(error)
             }
+        };
+        match outcome {
+            // A store that outlives power loss was told of each move.
+            Err(_) if V::BUFFERED => {}
+            Err(FtlError::Nand(NandError::PowerLost)) => self.unreported = true,
+            Err(_) => self.report_moved()?,
+            Ok(()) => {}
         }
+        outcome
+    }
+
+    /// Reports what a collection moved before it was cut short: pages that would otherwise have gone with their block.
+    #[cold]
+    pub(super) fn report_moved(&mut self) -> Result<(), FtlError> {
+        for index in 0..self.live.len().min(self.moved + 1) {
+            let Origin { ppn, spare } = self.live[index];
+            // Of the move that failed only the mapping knows how far it came.
+            let half_way = index == self.moved;
+            let gone = !half_way
+                || match spare.kind {
+                    PageKind::User => self.mapping.superseded(Lpn(spare.tag), ppn),
+                    PageKind::Translation => !self.mapping.owns(ppn, &spare),
+                    PageKind::Validity | PageKind::Checkpoint => !self.validity.owns(ppn, &spare),
+                };
+            if gone && half_way {
+                self.core.space.page_died(ppn);
+            }
+            if gone && (spare.kind == PageKind::User || V::TRACKS_METADATA) {
+                self.validity.invalidate(&mut self.core, ppn)?;
+            }
+        }
+        self.unreported = false;
+        Ok(())
     }
 
     /// Moves every live page out of a block; answers how often the block had been erased.
@@ -175,8 +208,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             self.validity.query(&mut self.core, victim, &mut self.dead)?;
         }
         let erase_count = self.find_live(victim, kind, purpose)?;
-        for index in 0..self.live.len() {
-            let origin = self.live[index];
+        while let Some(&origin) = self.live.get(self.moved) {
             if kind == PageKind::User {
                 self.move_host_page(purpose, origin)?;
             } else if kind == PageKind::Translation {
@@ -187,6 +219,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 self.validity.moved(origin.ppn, to, &spare);
                 self.core.space.page_died(origin.ppn);
             }
+            self.moved += 1;
         }
         Ok(erase_count)
     }
@@ -198,7 +231,6 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     fn find_live(&mut self, victim: BlockId, kind: PageKind, purpose: Purpose) -> Result<u32, FtlError> {
         let geometry = *self.core.space.geometry();
         let asks = M::LAZY || (kind != PageKind::User && !V::TRACKS_METADATA);
-        self.live.clear();
         let (mut erase_count, mut unreadable) = (0, false);
         for offset in 0..geometry.pages_per_block() {
             if self.dead.contains(offset) {
@@ -211,7 +243,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             let Some(spare) = Self::readable(spare)? else { continue };
             erase_count = spare.erase_count;
             let lives = match spare.kind {
-                PageKind::User => !self.mapping.superseded(Lpn(spare.tag), ppn),
+                // A tag beyond the disk is of an image that contradicts itself.
+                PageKind::User => spare.tag < self.logical_pages && !self.mapping.superseded(Lpn(spare.tag), ppn),
                 PageKind::Translation => self.mapping.owns(ppn, &spare),
                 PageKind::Validity | PageKind::Checkpoint => self.validity.owns(ppn, &spare),
             };

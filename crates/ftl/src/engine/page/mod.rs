@@ -9,10 +9,13 @@
 //! The page is on flash before the mapping knows of it, so that a cut between the two leaves the
 //! old copy mapped and the new one to be found by its sequence number.
 
+mod battery;
 mod check;
 mod collect;
+mod flat;
 mod mount;
 mod recover;
+mod steps;
 
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, RamItem, RamReport};
@@ -29,9 +32,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Payload, Ppn};
 
-/// Blocks that may be opened between two reports to the validity store without growing the list of them.
-const NEWLY_ERASED: usize = 64;
-
 /// Metadata blocks in which nothing lives that may wait to be erased.
 const DEAD_METADATA: u32 = 4;
 
@@ -44,6 +44,8 @@ pub struct PageOptions {
     pub validity: &'static str,
     /// Never collect metadata: erase its blocks once no page in them lives (GeckoFTL, section 4.2).
     pub metadata_apart: bool,
+    /// Its design assumes a battery that saves what only RAM holds.
+    pub battery: bool,
 }
 
 /// A page-mapped FTL.
@@ -61,6 +63,12 @@ pub struct PageFtl<N: Nand, M, V> {
     metadata_limit: u32,
     dead: PageSet,
     live: Vec<Origin>,
+    /// How many of `live` have been moved.
+    moved: usize,
+    /// A collection was cut short: what it moved is not yet reported.
+    unreported: bool,
+    /// A page to save state with; empty if there is no battery.
+    saving: Vec<u8>,
 }
 
 /// Blocks that an engine needs beside those that host data fills.
@@ -73,17 +81,26 @@ struct Overhead {
 }
 
 impl Overhead {
-    fn of<M: Mapping, V: Validity>(g: &Geometry, host_streams: u32, lanes: u32, mapping: &M, validity: &V) -> Self {
+    fn of<M: Mapping, V: Validity>(
+        g: &Geometry,
+        host_streams: u32,
+        lanes: u32,
+        saved: u32,
+        mapping: &M,
+        validity: &V,
+    ) -> Self {
         let pages = g.pages_per_block();
         let footprint = mapping.footprint_pages() + validity.footprint_pages();
         let translation =
             if mapping.footprint_pages() > 0 { (pages + mapping.reserve_pages()).div_ceil(pages) + 3 } else { 0 };
         let log = if validity.footprint_pages() > 0 { (2 * validity.reserve_pages()).div_ceil(pages) + 1 } else { 0 };
+        // Two runs of saved pages, the one that was loaded and the next, each beginning in a block that is partly filled.
+        let battery = if saved > 0 { 2 * (saved.div_ceil(pages) + 1) } else { 0 };
         // Mounts by scan that are cut short leave up to two blocks with pages in them before they stop adding up.
         let attempts = if mapping.footprint_pages() == 0 { 2 } else { 0 };
         let metadata_streams = u32::from(mapping.footprint_pages() > 0) + u32::from(validity.footprint_pages() > 0);
         Self {
-            reserve: lanes + 2 + attempts + translation + log,
+            reserve: lanes + 2 + attempts + translation + log + battery,
             active: host_streams * lanes + (host_streams * (lanes - 1)).div_ceil(2) + metadata_streams,
             metadata: if footprint > 0 { 2 * footprint.div_ceil(pages) + metadata_streams } else { 0 },
         }
@@ -122,6 +139,7 @@ struct Plan {
     overhead: Overhead,
     space: SpaceOptions,
     placement: Box<dyn Placement>,
+    battery: bool,
 }
 
 impl Plan {
@@ -143,12 +161,14 @@ impl Plan {
             return Err(refuse(format!("blocks of {} pages exceed 65535", geometry.pages_per_block())));
         }
         let lanes = config.lanes.clamp(1, geometry.dies());
-        let overhead = Overhead::of(geometry, u32::from(placement.streams()), lanes, mapping, validity);
+        let battery = options.battery && config.battery;
+        let saved = if battery { battery::saved_pages(geometry, mapping, validity) } else { 0 };
+        let overhead = Overhead::of(geometry, u32::from(placement.streams()), lanes, saved, mapping, validity);
         let usable = (0..geometry.blocks()).filter(|&block| !nand.is_bad(BlockId(block))).count() as u32;
         overhead.check(geometry, config.logical_pages, usable).map_err(refuse)?;
         let host_streams = placement.streams();
         let space = SpaceOptions { host_streams, lanes, victim, metadata_apart: options.metadata_apart };
-        Ok(Self { overhead, space, placement })
+        Ok(Self { overhead, space, placement, battery })
     }
 }
 
@@ -266,13 +286,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let limit = plan.overhead.metadata_limit(&geometry, config.logical_pages, usable);
         let pins = if V::BUFFERED { limit + reserve } else { 0 };
         Self {
-            core: Core {
-                flash,
-                space,
-                seq: 1,
-                pins: Pins::with_capacity(pins),
-                newly_erased: Vec::with_capacity(NEWLY_ERASED),
-            },
+            core: Core::new(flash, space, Pins::with_capacity(pins)),
             mapping,
             validity,
             placement: plan.placement,
@@ -282,6 +296,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             metadata_limit: limit,
             dead: PageSet::new(geometry.pages_per_block()),
             live: Vec::with_capacity(geometry.pages_per_block() as usize),
+            moved: 0,
+            unreported: false,
+            saving: alloc::vec![0; if plan.battery { geometry.page_bytes() as usize } else { 0 }],
         }
     }
 
@@ -312,6 +329,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Does what is owed before the mapping may change.
     #[inline]
     fn prepare(&mut self) -> Result<(), FtlError> {
+        if self.mapping.urgent() {
+            let (mut ctx, mapping) = self.parts();
+            mapping.maintain(&mut ctx)?;
+        }
         if self.core.space.dead_metadata() > DEAD_METADATA {
             self.reap()?;
         }
@@ -383,6 +404,10 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
         if self.core.space.free_blocks() >= self.idle_blocks {
             return Ok(false);
         }
+        if self.mapping.urgent() {
+            let (mut ctx, mapping) = self.parts();
+            mapping.maintain(&mut ctx)?;
+        }
         self.collect_one()
     }
 
@@ -406,10 +431,21 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
         self.core.space.ram(&mut report);
         let buffers = self.live.capacity() * size_of::<Origin>() + self.dead.ram_bytes();
         report.push(RamItem { name: "collector_buffers", bytes: buffers as u64 + self.placement.ram_bytes() });
+        if !self.saving.is_empty() {
+            report.push(RamItem { name: "save_buffer", bytes: self.saving.capacity() as u64 });
+        }
         if V::BUFFERED {
             report.push(RamItem { name: "pinned_blocks", bytes: self.core.pins.ram_bytes() });
         }
         report
+    }
+
+    fn power_failing(&mut self) -> Result<(), FtlError> {
+        self.save()
+    }
+
+    fn battery_pages(&self) -> u32 {
+        self.most_saved_pages()
     }
 
     fn flash(&self) -> &Flash<N> {

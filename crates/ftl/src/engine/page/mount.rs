@@ -70,7 +70,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
                 ftl.validity.mark(ppn);
             }
         }
-        ftl.free_dead_blocks()?;
+        ftl.free_dead_blocks(&[])?;
         if let Some((ppn, spare)) = last {
             ftl.settle_last(Origin { ppn, spare })?;
         }

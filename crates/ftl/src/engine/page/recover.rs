@@ -19,10 +19,11 @@
 //!
 //! Nothing that a later attempt needs is erased before 9, so it can be cut short and begun again any number of times.
 
+use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space};
 use crate::config::Config;
-use crate::contract::{FtlError, MountReport, MountStep};
-use crate::flash::{Counts, Purpose};
+use crate::contract::{FtlError, MountReport};
+use crate::flash::Purpose;
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use crate::mapping::{LOST, Mapping, is_page};
 use crate::placement::Stream;
@@ -75,11 +76,11 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
         options.only_own_store(config)?;
         let geometry = *flash.nand().geometry();
         let (page_bytes, pages) = (geometry.page_bytes(), geometry.pages_per_block());
-        let cached = CachedOptions { cache_entries: config.cache_entries, checkpoints: true };
+        let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config.cache_entries) };
         let mut mapping = Mapped::new(config.logical_pages, page_bytes, pages, cached);
         let empty = Gecko::new(page_bytes as usize, geometry.blocks(), pages, &config.gecko)?;
         let plan = Plan::new(flash.nand(), config, options, &mapping, &empty)?;
-        let mut steps = Steps { done: Vec::new(), before: *flash.counts() };
+        let mut steps = Steps::begin(&flash);
 
         let mut survey = Survey::run(&mut flash, plan.space.lanes)?;
         steps.end("1 first and last spare area of every block", &flash);
@@ -87,7 +88,7 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
         steps.end("2 spare areas of translation blocks: GMD", &flash);
         let found = survey.read_kind(&mut flash, PageKind::Validity, |_| true)?;
         let space = Space::new(flash.nand(), plan.space);
-        let mut core = Core { flash, space, seq: 0, pins: Pins::default(), newly_erased: Vec::new() };
+        let mut core = Core::new(flash, space, Pins::default());
         let mut gecko = Gecko::recover(&mut core, &config.gecko, found)?;
         steps.end("3 spare areas of validity blocks: run directories", &core.flash);
         findings.unsaved(&mut core.flash, &mut survey, &mapping, gecko.last_flush_seq())?;
@@ -107,7 +108,7 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
         ftl.core.seq = survey.next_seq();
         ftl.pin_versions(&findings.versions);
         ftl.validity.hold_flush_seq();
-        ftl.free_dead_blocks()?;
+        ftl.free_dead_blocks(&[])?;
         ftl.report_again(&survey, &findings)?;
         steps.end("7 reports that were only in RAM, made again", &ftl.core.flash);
         for copy in &findings.unsaved {
@@ -124,7 +125,7 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
         ftl.make_space()?;
         steps.end("9 rewrite the page programmed last, flush, free blocks", &ftl.core.flash);
         let report = MountReport {
-            steps: steps.done,
+            steps: steps.done(),
             unreadable_pages: survey.unreadable,
             rebuilt_entries: findings.unsaved.len() as u64,
         };
@@ -153,12 +154,14 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
         }
         Ok(())
     }
+}
 
+impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Writes the page programmed last again, whatever it is.
-    fn rewrite(&mut self, (ppn, spare): FoundPage) -> Result<(), FtlError> {
+    pub(super) fn rewrite(&mut self, (ppn, spare): FoundPage) -> Result<(), FtlError> {
         let origin = Origin { ppn, spare };
         match spare.kind {
-            PageKind::User => {
+            PageKind::User if spare.tag < self.logical_pages => {
                 let lpn = Lpn(spare.tag);
                 let (mut ctx, mapping) = self.parts();
                 if mapping.lookup(&mut ctx, lpn)? != ppn {
@@ -185,20 +188,6 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
             }
             _ => Ok(()),
         }
-    }
-}
-
-/// The steps done so far, and the counts when the last one ended.
-struct Steps {
-    done: Vec<MountStep>,
-    before: Counts,
-}
-
-impl Steps {
-    fn end<N: Nand>(&mut self, name: &'static str, flash: &Flash<N>) {
-        let now = *flash.counts();
-        self.done.push(MountStep { name, ops: now.since(&self.before).total() });
-        self.before = now;
     }
 }
 

@@ -195,6 +195,19 @@ impl Cmt {
         (at != NONE).then_some(Slot(at))
     }
 
+    /// The dirty entry of the same translation page after this one.
+    #[inline]
+    pub(super) fn next_dirty(&self, slot: Slot) -> Option<Slot> {
+        let at = self.entries[slot.0 as usize].dirty_next;
+        (at != NONE).then_some(Slot(at))
+    }
+
+    /// The before-image of an entry has been, or is being, reported.
+    #[inline]
+    pub(super) fn settle_before_image(&mut self, slot: Slot) {
+        self.entries[slot.0 as usize].flags &= !(UIP | UNCERTAIN);
+    }
+
     /// Marks an entry clean, with no before-image in flash.
     #[inline]
     pub(super) fn mark_clean(&mut self, slot: Slot) {

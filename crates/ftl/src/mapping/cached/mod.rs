@@ -15,23 +15,33 @@
 //!    order; a read would move a dirty entry past it, so entries carry the epoch of their last update instead.
 //! 6. Every translation page says in its spare area from which sequence number on pages of host data may have entries that are
 //!    only in RAM: how far back recovery has to look.
-//! 7. A trim changes the translation page at once. Its entry could not be found after power loss, and the
+//! 7. With [`CachedOptions::recent_updates`] (LazyFTL) only the entries of so many pages written last may be dirty: when a page
+//!    leaves their ring, its translation page is synchronised.
+//! 8. A synchronised entry counts as clean only once its translation page is programmed: so at any time what is dirty in RAM
+//!    and what is in flash make up the whole table.
+//! 9. A trim changes the translation page at once. Its entry could not be found after power loss, and the
 //!    page it forgets may be erased and hold other data by then.
 
 mod cmt;
+mod recent;
 mod restore;
 
 use super::{Mapping, is_page};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
+use crate::saved::Sink;
 use crate::space::core::{Context, Origin};
 use crate::validity::{PageSet, Validity};
 use alloc::vec::Vec;
 use cmt::Cmt;
 use nand::{Lpn, Nand, NandError, PageKind, Ppn, Spare};
+use recent::Recent;
 
 /// Bytes of a mapping entry in flash.
 const ENTRY_BYTES: usize = 4;
+
+/// Bytes of a dirty entry that a battery saves.
+const SAVED_ENTRY_BYTES: u64 = 8;
 
 /// Translation pages that one step of a checkpoint synchronises at most before space is looked after again.
 const CHECKPOINT_STEP: u32 = 16;
@@ -43,6 +53,18 @@ pub struct CachedOptions {
     pub cache_entries: u32,
     /// Take runtime checkpoints.
     pub checkpoints: bool,
+    /// How many of the pages written last may have dirty entries; 0 for any.
+    pub recent_updates: u32,
+    /// A battery saves dirty entries.
+    pub battery: bool,
+}
+
+impl CachedOptions {
+    /// A cache of so many entries, and nothing that makes recovery easy.
+    #[must_use]
+    pub const fn new(cache_entries: u32) -> Self {
+        Self { cache_entries, checkpoints: false, recent_updates: 0, battery: false }
+    }
 }
 
 /// Logical pages that one step of a trim forgets at most, because each can be reported to the validity store.
@@ -70,10 +92,14 @@ struct Checkpoints {
 pub struct CachedMap<const LAZY: bool> {
     gmd: Vec<Ppn>,
     cmt: Cmt,
+    recent: Recent,
+    battery: bool,
     checkpoints: Checkpoints,
     entries_per_page: u32,
     logical_pages: u32,
     buffer: Vec<u8>,
+    /// Logical pages that a trim forgets, and where they are.
+    trimmed: Vec<(Lpn, Ppn)>,
     /// Dead pages of one block, while a doubtful report is looked up.
     dead: PageSet,
 }
@@ -92,6 +118,8 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         Self {
             gmd: alloc::vec![Ppn::NONE; pages as usize],
             cmt: Cmt::new(options.cache_entries.max(2), pages, entries_per_page),
+            recent: Recent::new(options.recent_updates),
+            battery: options.battery,
             checkpoints: Checkpoints {
                 enabled: options.checkpoints,
                 updates: 0,
@@ -102,6 +130,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
             entries_per_page,
             logical_pages,
             buffer: alloc::vec![0; page_bytes as usize],
+            trimmed: Vec::with_capacity(if LAZY { 0 } else { TRIM_STEP as usize }),
             dead: PageSet::new(pages_per_block),
         }
     }
@@ -146,15 +175,17 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         self.replace_page(ctx, page, purpose)
     }
 
-    /// Brings the translation page in the buffer up to date with every dirty entry of it.
+    /// Brings the translation page in the buffer up to date with every dirty entry of it, and reports their before-images.
     fn absorb<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, page: u32) -> Result<(), FtlError> {
-        while let Some(slot) = self.cmt.first_dirty(page) {
+        let mut at = self.cmt.first_dirty(page);
+        while let Some(slot) = at {
             let index = (self.cmt.lpn(slot).0 % self.entries_per_page) as usize;
             let before = self.checked(ctx, self.gmd[page as usize], entry_at(&self.buffer, index))?;
             let (lpn, now) = (self.cmt.lpn(slot), self.cmt.ppn(slot));
             let (uip, uncertain) = (self.cmt.is_uip(slot), self.cmt.is_uncertain(slot));
-            self.cmt.mark_clean(slot);
+            self.cmt.settle_before_image(slot);
             self.set_entry(index, now);
+            at = self.cmt.next_dirty(slot);
             if uip && is_page(before) && (!uncertain || self.still_dies(ctx, lpn, before, now)?) {
                 ctx.page_died(before)?;
             }
@@ -162,7 +193,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         Ok(())
     }
 
-    /// Programs the buffer as the newest version of a translation page.
+    /// Programs the buffer, which has taken in every dirty entry, as the newest version of a translation page.
     fn replace_page<N: Nand, V: Validity>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
@@ -172,6 +203,9 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         let bound = (self.checkpoints.bound >> BOUND_SHIFT) as u32;
         let new = ctx.core.program_metadata(purpose, PageKind::Translation, page, bound, &self.buffer)?;
         let old = core::mem::replace(&mut self.gmd[page as usize], new);
+        while let Some(slot) = self.cmt.first_dirty(page) {
+            self.cmt.mark_clean(slot);
+        }
         if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
     }
 
@@ -222,6 +256,16 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         self.buffer[index * ENTRY_BYTES..][..ENTRY_BYTES].copy_from_slice(&ppn.0.to_le_bytes());
     }
 
+    /// What is cached of a logical page is that it is not mapped, as flash says too.
+    fn forget_entry(&mut self, lpn: Lpn) {
+        if let Some(slot) = self.cmt.find(lpn) {
+            self.cmt.set_ppn(slot, Ppn::NONE);
+            if self.cmt.is_dirty(slot) {
+                self.cmt.mark_clean(slot);
+            }
+        }
+    }
+
     /// Lets entries leave until the cache is not overfull; dirty ones are synchronised first.
     fn shrink<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
         while self.cmt.is_overfull()
@@ -236,9 +280,30 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         Ok(())
     }
 
+    /// A page of a logical page was programmed, and its entry cached: what leaves the ring of recent updates is synchronised.
     #[inline]
-    fn note_update(&mut self) {
+    fn note_update<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        lpn: Lpn,
+        ppn: Ppn,
+    ) -> Result<(), FtlError> {
         self.checkpoints.updates += 1;
+        if self.recent.is_empty() {
+            return Ok(());
+        }
+        if self.recent.push(lpn, ppn) {
+            // What was programmed before the lap began that ends now has left the ring.
+            self.checkpoints.bound = self.checkpoints.bound.max(self.checkpoints.began[0]);
+            self.checkpoints.began = [ctx.core.seq, self.checkpoints.began[0]];
+        }
+        let (lpn, ppn) = self.recent.left();
+        match self.cmt.find(lpn) {
+            Some(slot) if self.cmt.is_dirty(slot) && self.cmt.ppn(slot) == ppn => {
+                self.synchronise(ctx, self.cmt.translation_page(lpn), Purpose::Translation)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Translation pages that one step of a checkpoint synchronises.
@@ -269,13 +334,15 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         lpn: Lpn,
         ppn: Ppn,
     ) -> Result<(), FtlError> {
-        self.note_update();
         if let Some(slot) = self.cmt.find(lpn) {
             let old = self.cmt.ppn(slot);
             self.cmt.set_ppn(slot, ppn);
             self.cmt.mark_dirty(slot, false);
             self.cmt.touch(slot);
-            return if is_page(old) { ctx.page_died(old) } else { Ok(()) };
+            if is_page(old) {
+                ctx.page_died(old)?;
+            }
+            return self.note_update(ctx, lpn, ppn);
         }
         let in_flash = self.gmd[self.cmt.translation_page(lpn) as usize].is_some();
         let old = if LAZY { Ppn::NONE } else { self.fetch(ctx, lpn)? };
@@ -284,6 +351,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         if is_page(old) {
             ctx.page_died(old)?;
         }
+        self.note_update(ctx, lpn, ppn)?;
         self.shrink(ctx)
     }
 
@@ -296,7 +364,6 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         from: Ppn,
         to: Ppn,
     ) -> Result<(), FtlError> {
-        self.note_update();
         let slot = match self.cmt.find(lpn) {
             Some(slot) => {
                 debug_assert!(self.cmt.ppn(slot) == from, "{lpn} was not at {from} when it moved");
@@ -307,6 +374,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             None => self.cmt.insert(lpn, to),
         };
         self.cmt.mark_dirty(slot, false);
+        self.note_update(ctx, lpn, to)?;
         self.shrink(ctx)
     }
 
@@ -321,6 +389,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         let count = count.min(self.entries_per_page - first).min(TRIM_STEP);
         self.load_page(ctx, page, Purpose::Translation)?;
         let mut changed = false;
+        self.trimmed.clear();
         for index in first..first + count {
             let lpn = Lpn(page * self.entries_per_page + index);
             let before = self.checked(ctx, self.gmd[page as usize], entry_at(&self.buffer, index as usize))?;
@@ -329,23 +398,27 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             let uip = cached.is_some_and(|slot| self.cmt.is_uip(slot));
             let uncertain = cached.is_some_and(|slot| self.cmt.is_uncertain(slot));
             let report = uip && is_page(before) && (!uncertain || self.still_dies(ctx, lpn, before, now)?);
-            if let Some(slot) = cached {
-                self.cmt.set_ppn(slot, Ppn::NONE);
-                if self.cmt.is_dirty(slot) {
-                    self.cmt.mark_clean(slot);
-                }
-            }
-            for dead in [now, if report { before } else { Ppn::NONE }] {
-                if is_page(dead) {
-                    ctx.page_died(dead)?;
-                }
+            let dead = [now, if report { before } else { Ppn::NONE }];
+            if LAZY {
+                // The store looks for what it was told before it was flushed in translation pages programmed after that.
+                self.forget_entry(lpn);
+                dead.into_iter().filter(|ppn| is_page(*ppn)).try_for_each(|ppn| ctx.page_died(ppn))?;
+            } else {
+                self.trimmed.push((lpn, now));
             }
             changed |= before.is_some() || now.is_some();
-            self.set_entry(index as usize, Ppn::NONE);
         }
         if changed {
             self.absorb(ctx, page)?;
+            (first..first + count).for_each(|index| self.set_entry(index as usize, Ppn::NONE));
             self.replace_page(ctx, page, Purpose::Translation)?;
+        }
+        for at in 0..self.trimmed.len() {
+            let (lpn, dead) = self.trimmed[at];
+            self.forget_entry(lpn);
+            if is_page(dead) {
+                ctx.page_died(dead)?;
+            }
         }
         Ok(count)
     }
@@ -380,6 +453,12 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         spare.kind == PageKind::Translation && self.gmd.get(spare.tag as usize) == Some(&ppn)
     }
 
+    /// An entry could not leave the cache.
+    #[inline]
+    fn urgent(&self) -> bool {
+        self.cmt.is_overfull()
+    }
+
     #[inline]
     fn due(&self) -> bool {
         self.checkpoints.enabled
@@ -387,6 +466,9 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
     }
 
     fn maintain<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
+        if self.cmt.is_overfull() {
+            return self.shrink(ctx);
+        }
         let mut cursor = match self.checkpoints.cursor {
             Some(cursor) => cursor,
             None => {
@@ -424,7 +506,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
     }
 
     fn reserve_pages(&self) -> u32 {
-        self.checkpoint_step()
+        self.checkpoint_step().max(self.recent.len().min(self.gmd.len() as u32))
     }
 
     fn footprint_pages(&self) -> u32 {
@@ -434,6 +516,14 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
     /// If `LAZY`, every entry may have a before-image to report, once.
     fn reports(&self) -> u32 {
         if LAZY { self.cmt.capacity() + 1 } else { 1 }
+    }
+
+    fn saved_bytes(&self) -> u64 {
+        if self.battery { 8 + SAVED_ENTRY_BYTES * (u64::from(self.cmt.capacity()) + 1) } else { 0 }
+    }
+
+    fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
+        if self.battery { self.save_dirty(sink) } else { Ok(()) }
     }
 
     #[inline]
@@ -469,5 +559,9 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         report.push(item("cmt", entries));
         report.push(item("cmt_index", index));
         report.push(item("translation_buffer", self.buffer.capacity() as u64));
+        report.push(item("trim_buffer", (self.trimmed.capacity() * size_of::<(Lpn, Ppn)>()) as u64));
+        if !self.recent.is_empty() {
+            report.push(item("recent_updates", self.recent.ram_bytes()));
+        }
     }
 }

@@ -2,6 +2,9 @@
 
 use super::{BOUND_SHIFT, CachedMap, entry_at};
 use crate::contract::FtlError;
+use crate::flash::Purpose;
+use crate::mapping::is_page;
+use crate::saved::{Sink, Source};
 use crate::space::core::Context;
 use crate::validity::Validity;
 use alloc::vec::Vec;
@@ -31,6 +34,95 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     /// The entries in the bytes of a translation page.
     pub fn entries(page: &[u8]) -> impl Iterator<Item = Ppn> {
         (0..page.len() / super::ENTRY_BYTES).map(|index| entry_at(page, index))
+    }
+
+    /// Puts the number of translation pages and every dirty entry, the least recently used first.
+    pub(super) fn save_dirty(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
+        let oldest = self.cmt.oldest();
+        let dirty = || {
+            let all = core::iter::successors(oldest, |slot| self.cmt.newer(*slot));
+            all.filter(|slot| self.cmt.is_dirty(*slot))
+        };
+        sink.put_u32(self.gmd.iter().filter(|at| at.is_some()).count() as u32)?;
+        sink.put_u32(dirty().count() as u32)?;
+        for slot in dirty() {
+            sink.put_u32(self.cmt.lpn(slot).0)?;
+            sink.put_u32(self.cmt.ppn(slot).0)?;
+        }
+        Ok(())
+    }
+
+    /// The number of translation pages and the dirty entries that [`Mapping::save`](crate::mapping::Mapping::save) put, the least recently
+    /// used first; `None` if they are not of this disk on a device of so many pages, or more than the cache holds.
+    pub fn saved_entries(&self, source: &mut Source<'_>, pages: u32) -> Option<(u32, Vec<(Lpn, Ppn)>)> {
+        let translation_pages = source.take_u32()?;
+        let count = source.take_u32().filter(|count| *count <= self.cmt.capacity() + 1)?;
+        let mut entries = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            let (lpn, ppn) = (Lpn(source.take_u32()?), Ppn(source.take_u32()?));
+            if lpn.0 >= self.logical_pages || (is_page(ppn) && ppn.0 >= pages) {
+                return None;
+            }
+            entries.push((lpn, ppn));
+        }
+        let mut pages: Vec<Lpn> = entries.iter().map(|(lpn, _)| *lpn).collect();
+        pages.sort_unstable();
+        pages.windows(2).all(|pair| pair[0] != pair[1]).then_some((translation_pages, entries))
+    }
+
+    /// Caches entries that were saved. Programs nothing: one too many leaves with the next operation.
+    pub fn restore_saved(&mut self, entries: &[(Lpn, Ppn)]) {
+        for (lpn, ppn) in entries {
+            let slot = self.cmt.insert(*lpn, *ppn);
+            self.cmt.mark_dirty(slot, false);
+        }
+    }
+
+    /// Caches an entry that is newer than flash, and whose before-image is known to be dead.
+    ///
+    /// # Errors
+    /// Those of the device, if another entry has to leave.
+    pub fn restore_known<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        lpn: Lpn,
+        ppn: Ppn,
+    ) -> Result<(), FtlError> {
+        match self.cmt.find(lpn) {
+            Some(slot) => {
+                self.cmt.set_ppn(slot, ppn);
+                self.cmt.mark_dirty(slot, false);
+                Ok(())
+            }
+            None => {
+                let slot = self.cmt.insert(lpn, ppn);
+                self.cmt.mark_dirty(slot, false);
+                self.shrink(ctx)
+            }
+        }
+    }
+
+    /// Synchronises one translation page with dirty entries; `false` if there is none.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn synchronise_next<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<bool, FtlError> {
+        let mut all = core::iter::successors(self.cmt.oldest(), |slot| self.cmt.newer(*slot));
+        let Some(slot) = all.find(|slot| self.cmt.is_dirty(*slot)) else { return Ok(false) };
+        self.synchronise(ctx, self.cmt.translation_page(self.cmt.lpn(slot)), Purpose::Recovery)?;
+        Ok(true)
+    }
+
+    /// Every entry is in flash, and the next page of host data will carry at least this sequence number.
+    pub fn all_synchronised(&mut self, seq: u64) {
+        self.recent.clear();
+        (self.checkpoints.bound, self.checkpoints.began) = (seq, [seq; 2]);
+    }
+
+    /// How many of the pages of host data programmed last may have entries only in RAM; `None` if there is no bound.
+    #[must_use]
+    pub fn recent_updates(&self) -> Option<u32> {
+        (!self.recent.is_empty()).then(|| self.recent.len())
     }
 
     /// Caches an entry that was only in RAM when power went.

@@ -1,0 +1,60 @@
+//! What a battery saves, and when: the FTL stands as the last operation left it, which may have failed half-way.
+//!
+//! 1. Blocks that were opened and not yet reported are reported; so are pages that a collection moved before it was cut short,
+//!    and the page whose program was cut short: it may hold something that no entry leads to.
+//! 2. A run of checkpoint pages takes the count of live pages of each block (BVC), then what the validity store and the
+//!    mapping hold in RAM alone.
+//!
+//! Nothing is collected: room for it is kept free at all times.
+
+use super::{FtlError, Geometry, Mapping, Nand, PageFtl, PageKind, Validity};
+use crate::recovery::saved::{self, Writer};
+use crate::saved::Sink;
+use nand::BlockId;
+
+/// Bytes that are saved: the counts, the store, the mapping.
+fn saved_bytes<M: Mapping, V: Validity>(geometry: &Geometry, mapping: &M, validity: &V) -> u64 {
+    2 * u64::from(geometry.blocks()) + validity.saved_bytes() + mapping.saved_bytes()
+}
+
+/// Pages that a save programs at most: the run, and what reports can cost if the store is in flash.
+pub(super) fn saved_pages<M: Mapping, V: Validity>(geometry: &Geometry, mapping: &M, validity: &V) -> u32 {
+    let reports = if validity.reserve_pages() > 0 { geometry.pages_per_block() + 1 } else { 0 };
+    saved::pages(saved_bytes(geometry, mapping, validity), geometry.page_bytes()) + reports
+}
+
+impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
+    pub(super) fn most_saved_pages(&self) -> u32 {
+        if self.saving.is_empty() {
+            return 0;
+        }
+        saved_pages(self.core.space.geometry(), &self.mapping, &self.validity)
+    }
+
+    pub(super) fn save(&mut self) -> Result<(), FtlError> {
+        if self.saving.is_empty() {
+            return Ok(());
+        }
+        self.report_erased()?;
+        if self.unreported {
+            self.report_moved()?;
+        }
+        if let Some(ppn) = self.core.interrupted.take() {
+            let kind = self.core.space.kind(self.core.space.geometry().block_of(ppn));
+            if kind == PageKind::User || (kind == PageKind::Translation && V::TRACKS_METADATA) {
+                self.validity.invalidate(&mut self.core, ppn)?;
+            }
+        }
+        let geometry = *self.core.space.geometry();
+        let bytes = saved_bytes(&geometry, &self.mapping, &self.validity);
+        // The run itself opens blocks: the counts of those are of no use to a mount, and it does not use them.
+        let mut writer = Writer::new(&mut self.core, &mut self.saving, bytes);
+        for block in (0..geometry.blocks()).map(BlockId) {
+            let valid = writer.core().space.valid(block) as u16;
+            writer.put(&valid.to_le_bytes())?;
+        }
+        self.validity.save(&mut writer)?;
+        self.mapping.save(&mut writer)?;
+        writer.finish()
+    }
+}

@@ -1,0 +1,29 @@
+//! The steps of a mount, each counted.
+
+use crate::contract::MountStep;
+use crate::flash::{Counts, Flash};
+use alloc::vec::Vec;
+use nand::Nand;
+
+/// The steps done so far, and the counts when the last one ended.
+pub(super) struct Steps {
+    done: Vec<MountStep>,
+    before: Counts,
+}
+
+impl Steps {
+    pub(super) fn begin<N: Nand>(flash: &Flash<N>) -> Self {
+        Self { done: Vec::new(), before: *flash.counts() }
+    }
+
+    /// A step has ended.
+    pub(super) fn end<N: Nand>(&mut self, name: &'static str, flash: &Flash<N>) {
+        let now = *flash.counts();
+        self.done.push(MountStep { name, ops: now.since(&self.before).total() });
+        self.before = now;
+    }
+
+    pub(super) fn done(self) -> Vec<MountStep> {
+        self.done
+    }
+}

@@ -1,0 +1,53 @@
+//! LazyFTL: the table of DFTL, but only the entries of pages written lately may be dirty; validity bitmap in RAM.
+//!
+//! As published, pages are written to update blocks and moved to cold blocks, and a block leaves these areas when every entry
+//! of it is in flash. Here the two areas are the pages written last, a tenth of C of them as in GeckoFTL's comparison
+//! (section 5.3): when a page leaves, its entry is synchronised together with all dirty ones of the same translation
+//! page. The sum of work is that of converting whole blocks, done a page at a time, so that no write has
+//! to wait for a conversion. As published, a write does not look its old copy up: that copy
+//! is found dead when its entry is synchronised, or by its spare area when its block is collected.
+//!
+//! Needs no battery: a mount reads the spare areas of the pages written last, reads every translation page for the bitmap, and
+//! synchronises what was dirty. After power loss every completed write and trim is there.
+
+use super::{Durability, Entry, Info};
+use crate::config::Config;
+use crate::engine::page::{PageFtl, PageOptions, format_over_store};
+use crate::mapping::cached::{CachedMap, CachedOptions};
+use alloc::boxed::Box;
+use nand::Nand;
+
+const VALIDITY: &str = "ram-bitmap";
+
+pub(super) const INFO: Info = Info {
+    name: "lazy",
+    summary: "translation pages behind a cache with few dirty entries, validity bitmap in RAM",
+    source: "Ma, Feng and Li, SIGMOD 2011",
+    cached: true,
+    validity: Some(VALIDITY),
+    durable: Durability::OnCompletion,
+    outlives_worn_pages: false,
+};
+
+const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false, battery: false };
+
+fn cached(config: &Config) -> CachedOptions {
+    // What was dirty has to fit the cache again after power loss, and the write that was cut short with it.
+    let cache_entries = config.cache_entries.max(4);
+    CachedOptions { recent_updates: (cache_entries / 10).max(1), ..CachedOptions::new(cache_entries) }
+}
+
+pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
+    Entry {
+        info: INFO,
+        format: |flash, config| {
+            let (page_bytes, pages) = (flash.nand().geometry().page_bytes(), flash.nand().geometry().pages_per_block());
+            let mapping = CachedMap::<true>::new(config.logical_pages, page_bytes, pages, cached(config));
+            format_over_store(flash, config, OPTIONS, mapping)
+        },
+        mount: Some(|flash, config| {
+            let (ftl, report) = PageFtl::<N, CachedMap<true>, _>::mount_flat(flash, config, OPTIONS, cached(config))?;
+            Ok((Box::new(ftl), report))
+        }),
+    }
+}

@@ -1,0 +1,123 @@
+//! State saved to flash while a battery lasts, as a run of checkpoint pages, and found again by a mount.
+//!
+//! 1. Page i of n carries the tag i and the auxiliary field n; its first eight bytes are the sequence number that the first of
+//!    them was about to carry, so that pages of two runs are never mixed. The rest is one stream of bytes.
+//! 2. The run counts if its last page is the youngest page of the device: whatever is programmed after it makes it stale.
+//!    So a mount that loads it programs nothing, and can be cut short any number of times.
+
+use super::survey::{FoundPage, Survey};
+use crate::contract::FtlError;
+use crate::flash::{Flash, Purpose};
+use crate::saved::Sink;
+use crate::space::core::Core;
+use alloc::vec::Vec;
+use nand::{Nand, PageKind};
+
+/// Bytes that name the run on each of its pages.
+const HEADER: usize = 8;
+
+/// Pages that so many bytes take.
+#[must_use]
+pub const fn pages(bytes: u64, page_bytes: u32) -> u32 {
+    let room = page_bytes as u64 - HEADER as u64;
+    let pages = bytes.div_ceil(room);
+    if pages == 0 { 1 } else { pages as u32 }
+}
+
+/// Writes a run of checkpoint pages.
+pub struct Writer<'a, N> {
+    core: &'a mut Core<N>,
+    page: &'a mut [u8],
+    filled: usize,
+    written: u32,
+    total: u32,
+}
+
+impl<'a, N: Nand> Writer<'a, N> {
+    /// Begins a run of so many bytes; `page` has the size of a page.
+    pub fn new(core: &'a mut Core<N>, page: &'a mut [u8], bytes: u64) -> Self {
+        let total = pages(bytes, page.len() as u32);
+        page.fill(0xFF);
+        page[..HEADER].copy_from_slice(&core.seq.to_le_bytes());
+        Self { core, page, filled: HEADER, written: 0, total }
+    }
+
+    /// Flash and space, to look at.
+    #[must_use]
+    pub const fn core(&self) -> &Core<N> {
+        self.core
+    }
+
+    fn program(&mut self) -> Result<(), FtlError> {
+        let ppn = self.core.program_metadata(
+            Purpose::Checkpoint,
+            PageKind::Checkpoint,
+            self.written,
+            self.total,
+            self.page,
+        )?;
+        // Nothing is lost with it if power does not go after all.
+        self.core.space.page_died(ppn);
+        self.page[HEADER..].fill(0xFF);
+        (self.filled, self.written) = (HEADER, self.written + 1);
+        Ok(())
+    }
+
+    /// Programs what is left, so that the run is as long as was said.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn finish(mut self) -> Result<(), FtlError> {
+        while self.written < self.total {
+            self.program()?;
+        }
+        Ok(())
+    }
+}
+
+impl<N: Nand> Sink for Writer<'_, N> {
+    fn put(&mut self, mut bytes: &[u8]) -> Result<(), FtlError> {
+        while !bytes.is_empty() {
+            if self.filled == self.page.len() {
+                self.program()?;
+            }
+            let count = bytes.len().min(self.page.len() - self.filled);
+            self.page[self.filled..self.filled + count].copy_from_slice(&bytes[..count]);
+            self.filled += count;
+            bytes = &bytes[count..];
+        }
+        Ok(())
+    }
+}
+
+/// The bytes that were saved last; `None` if there are none, or anything was programmed since.
+///
+/// # Errors
+/// Those of the device, except pages that cannot be read.
+pub fn find<N: Nand>(flash: &mut Flash<N>, survey: &mut Survey) -> Result<Option<Vec<u8>>, FtlError> {
+    // Pages of a validity store may share their blocks.
+    let mut pages = survey.read_kind(flash, PageKind::Checkpoint, |_| true)?;
+    pages.extend(survey.read_kind(flash, PageKind::Validity, |_| true)?);
+    pages.retain(|(_, spare)| spare.kind == PageKind::Checkpoint);
+    pages.sort_unstable_by_key(|(_, spare)| spare.seq);
+    let Some(&(_, last)) = pages.last() else { return Ok(None) };
+    let total = last.aux as usize;
+    if last.seq != survey.largest_seq() || last.tag.checked_add(1) != Some(last.aux) || total > pages.len() {
+        return Ok(None);
+    }
+    let run: &[FoundPage] = &pages[pages.len() - total..];
+    let mut page = alloc::vec![0; flash.nand().geometry().page_bytes() as usize];
+    let mut bytes = Vec::with_capacity(total * (page.len() - HEADER));
+    let mut name = [0; HEADER];
+    for (index, (ppn, spare)) in run.iter().enumerate() {
+        let reads = flash.read_meta(Purpose::Recovery, *ppn, &mut page).is_ok();
+        if index == 0 {
+            name.copy_from_slice(&page[..HEADER]);
+        }
+        if !reads || spare.tag as usize != index || spare.aux != last.aux || page[..HEADER] != name {
+            return Ok(None);
+        }
+        bytes.extend_from_slice(&page[HEADER..]);
+    }
+    Ok(Some(bytes))
+}
