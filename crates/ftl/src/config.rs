@@ -18,6 +18,16 @@ impl Default for GeckoOptions {
     }
 }
 
+/// Where the maps of an FTL with log blocks are while power is off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Maps {
+    /// In flash: the disk is found again after power loss.
+    InFlash,
+    /// In non-volatile memory that is assumed and not simulated, as in the simulators of the papers. Keeping them costs
+    /// nothing; the disk cannot be mounted.
+    NonVolatile,
+}
+
 /// What an FTL is told when it is made. Parts ignore what does not concern them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -35,6 +45,8 @@ pub struct Config {
     pub validity: Option<&'static str>,
     /// How Logarithmic Gecko is tuned.
     pub gecko: GeckoOptions,
+    /// Where the maps of an FTL with log blocks are.
+    pub maps: Maps,
 }
 
 impl Config {
@@ -53,6 +65,7 @@ impl Config {
             lanes: 1,
             validity: None,
             gecko: GeckoOptions { size_ratio: 2, partitions: 0, multi_way: true },
+            maps: Maps::InFlash,
         }
     }
 }

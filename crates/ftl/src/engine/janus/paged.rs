@@ -73,7 +73,7 @@ impl PagedArea {
     /// The block that takes the next page of a collection, which may use up the reserve.
     fn destination<N: Nand>(&mut self, area: &mut Area<N>) -> Result<BlockId, FtlError> {
         if !self.has_room(area) && !self.reopen(area) {
-            self.active = area.open_paged().ok_or_else(|| area.no_space())?;
+            self.active = area.open_paged()?;
         }
         Ok(self.active)
     }
