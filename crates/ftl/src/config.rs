@@ -47,6 +47,8 @@ pub struct Config {
     pub gecko: GeckoOptions,
     /// Where the maps of an FTL with log blocks are.
     pub maps: Maps,
+    /// Whether there is a battery, for FTLs whose design assumes one ([`crate::ftls::Durability::Battery`]).
+    pub battery: bool,
 }
 
 impl Config {
@@ -66,6 +68,7 @@ impl Config {
             validity: None,
             gecko: GeckoOptions { size_ratio: 2, partitions: 0, multi_way: true },
             maps: Maps::InFlash,
+            battery: true,
         }
     }
 }
