@@ -1,17 +1,17 @@
 //! The copies of every logical page that are on flash, and what each block holds, for FTLs with log blocks.
 //!
 //! 1. Of a logical page the copy with the largest sequence number counts; the one before it is kept too, because the block that
-//!    an unfinished merge was filling is taken back ([`Copies::take_back_merge`]).
+//!    a merge or a collector was filling when power was cut is taken back ([`Copies::take_back`]).
 //! 2. A page whose program was cut short has the largest sequence number of its block for ever, because no block is
 //!    continued after a mount. So that page is read whole in every block, at every mount, and does not count if it cannot
 //!    be.
-//! 3. A block that a merge began to fill and did not finish is erased at the next mount. If that is cut short, it may read as erased
+//! 3. A block that is taken back is erased at the next mount. If that is cut short, it may read as erased
 //!    then and as written after another erase of it that is cut short. So every page of such a block is read whole.
 //! 4. The next sequence number leaves one out, because a torn page that cannot be read may have burned it.
 //!
 //! Trims leave no trace on flash and may be undone.
 
-use super::mark::{Mark, Writer};
+use super::mark::{Mark, Writer, root_of_write};
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
 use alloc::vec::Vec;
@@ -51,13 +51,28 @@ pub struct FoundBlock {
     pub erase_count: Option<u32>,
     /// The smallest sequence number in it.
     pub first_seq: u64,
-    /// Every page of it was written by a merge, none of them as the last one.
-    merging: bool,
+    /// Every page of it was written by a merge or a collector, none of them as the last one of its source.
+    unfinished: bool,
     newest: Option<(Ppn, Spare)>,
 }
 
 const EMPTY: FoundBlock =
-    FoundBlock { used: false, home_of: MANY, erase_count: None, first_seq: u64::MAX, merging: false, newest: None };
+    FoundBlock { used: false, home_of: MANY, erase_count: None, first_seq: u64::MAX, unfinished: false, newest: None };
+
+/// Whether only merges and collectors wrote these pages of a block, none of them as the last that lived in its source.
+fn is_unfinished(pages: &[(Ppn, Spare)]) -> bool {
+    let mut host = pages.iter().filter(|(_, spare)| spare.kind == PageKind::User).peekable();
+    host.peek().is_some()
+        && host.all(|(_, spare)| {
+            let mark = Mark::decode(spare.aux);
+            let moved = match mark.writer {
+                Writer::Merge => true,
+                Writer::Paged => Mark::is_copy(spare),
+                Writer::Home | Writer::Log => false,
+            };
+            moved && !mark.last
+        })
+}
 
 /// What is on a device.
 #[derive(Debug)]
@@ -138,8 +153,7 @@ impl Copies {
                 pages.remove(at);
             }
         }
-        let merged = |(_, spare): &(Ppn, Spare)| Mark::decode(spare.aux).writer == Writer::Merge;
-        if pages.iter().any(merged) && !pages.iter().any(|(_, spare)| Mark::decode(spare.aux).last) {
+        if is_unfinished(pages) {
             let mut at = 0;
             while at < pages.len() {
                 if self.can_be_read(flash, pages[at].0)? {
@@ -174,10 +188,7 @@ impl Copies {
             if host().all(is_home) {
                 found.home_of = lbn(first.tag);
             }
-            found.merging = host().all(|(_, spare)| {
-                let mark = Mark::decode(spare.aux);
-                mark.writer == Writer::Merge && !mark.last
-            });
+            found.unfinished = is_unfinished(pages);
         }
         found.newest = pages.iter().max_by_key(|(_, spare)| spare.seq).copied();
         found.first_seq = pages.iter().map(|(_, spare)| spare.seq).min().unwrap_or(u64::MAX);
@@ -197,33 +208,31 @@ impl Copies {
         Ok(())
     }
 
-    /// Takes back the block that a merge was filling when power was cut, if one was: answers it, and everything in it counts
-    /// no more. It has to be erased before anything else is programmed.
+    /// Takes back the block to which a merge or a collector was moving pages when power was cut, if one was: answers it, and
+    /// everything in it counts no more. It has to be erased before anything else is programmed.
     ///
-    /// That is the block with the page programmed last if only a merge wrote to it and did not end, and every page that it
-    /// copied is still where it was. A page that a merge got from the host was never acknowledged. If a page is found
-    /// nowhere else, the merge ended and the page that said so is worn: the block counts.
-    pub fn take_back_merge(&mut self) -> Option<BlockId> {
+    /// That is the block with the page programmed last, if only they wrote to it, none of its pages was the last that lived
+    /// in its source, and every page is still where it was. A page that a merge got from the host was never acknowledged. If a page
+    /// is found nowhere else, its source was erased and the page that said so is worn: the block counts.
+    pub fn take_back(&mut self) -> Option<BlockId> {
         let (youngest, _) = self.last_programmed()?;
         let block = self.geometry.block_of(youngest);
         let found = self.blocks[block.index()];
-        if !found.merging || found.home_of == MANY {
+        if !found.unfinished {
             return None;
         }
-        let pages = self.geometry.pages_per_block();
-        let first = found.home_of * pages;
-        let last = (first + pages).min(self.pages.len() as u32);
         let of_block = |copy: &Copy| copy.ppn.is_some() && self.geometry.block_of(copy.ppn) == block;
-        for [newest, before] in &self.pages[first as usize..last as usize] {
+        let is_lost = |[newest, before]: &[Copy; 2]| {
             let (root, before_root) = (Mark::decode(newest.aux).root, Mark::decode(before.aux).root);
-            let is_copy = root != super::mark::root_of_write(newest.seq);
-            if of_block(newest) && is_copy && (!before.ppn.is_some() || root != before_root) {
-                return None;
-            }
+            let is_copy = root != root_of_write(newest.seq);
+            of_block(newest) && is_copy && (!before.ppn.is_some() || root != before_root)
+        };
+        if self.pages.iter().any(is_lost) {
+            return None;
         }
-        for at in first..last {
-            let copies = &mut self.pages[at as usize];
-            if copies[0].ppn.is_some() && self.geometry.block_of(copies[0].ppn) == block {
+        let geometry = self.geometry;
+        for copies in &mut self.pages {
+            if copies[0].ppn.is_some() && geometry.block_of(copies[0].ppn) == block {
                 *copies = [copies[1], NO_COPY];
             }
         }
@@ -257,6 +266,10 @@ impl Copies {
 
     /// The newest copy of every logical page that has one.
     pub fn newest(&self) -> impl Iterator<Item = (Lpn, Copy)> + '_ {
-        (0..).map(Lpn).zip(&self.pages).filter(|(_, copies)| copies[0].ppn.is_some()).map(|(lpn, [copy, _])| (lpn, *copy))
+        (0..)
+            .map(Lpn)
+            .zip(&self.pages)
+            .filter(|(_, copies)| copies[0].ppn.is_some())
+            .map(|(lpn, [copy, _])| (lpn, *copy))
     }
 }

@@ -1,8 +1,8 @@
 //! What the spare area of a page says beyond its logical page, under block mapping with log blocks: who wrote it, and of which
 //! write it is a copy. It takes the field `aux`.
 //!
-//! Two copies of a logical page with the same root hold the same contents. So a merge that power loss cut short can be
-//! taken back instead of being completed, however often the attempt is cut short itself.
+//! Two copies of a logical page with the same root hold the same contents. So a merge or a collection that power loss cut short
+//! can be taken back, however often the attempt is cut short itself.
 
 use nand::Spare;
 
@@ -25,7 +25,7 @@ pub enum Writer {
 pub struct Mark {
     /// Who programmed the page.
     pub writer: Writer,
-    /// The merge that programmed the page had no other to program.
+    /// Nothing is left to be copied by the merge that copied the page, or lives in the block from which a collector copied it.
     pub last: bool,
     /// The low bits of the sequence number that the page had when the host wrote it.
     pub root: u32,

@@ -107,6 +107,11 @@ impl<N: Nand> Area<N> {
         options: AreaOptions,
     ) -> Result<&'static victim::Entry, FtlError> {
         let refuse = |reason: String| FtlError::Unsupported { ftl: options.name, reason };
+        if let Some(store) = config.validity {
+            return Err(refuse(format!(
+                "it keeps no page-validity store, so '{store}' means nothing to it; name none"
+            )));
+        }
         let victim = victim::find(config.victim)
             .ok_or_else(|| refuse(format!("there is no victim policy '{}'", config.victim)))?;
         let geometry = *flash.nand().geometry();
@@ -138,7 +143,8 @@ impl<N: Nand> Area<N> {
         let geometry = *flash.nand().geometry();
         let (data, pages) = (config.logical_pages.div_ceil(geometry.pages_per_block()), geometry.pages_per_block());
         let blocks = Blocks::new(flash.nand(), data, victim);
-        let room = room(data, blocks.log_limit());
+        // For the device as it was made, or maps could not be found again after blocks went bad.
+        let room = room(data, geometry.blocks().saturating_sub(data + RESERVE));
         Self {
             table: BlockTable::new(data, pages),
             // A mount may find more than may be open now, because blocks went bad.
@@ -402,7 +408,8 @@ impl<N: Nand> Area<N> {
     #[inline]
     pub fn move_page(&mut self, from: Ppn, block: BlockId, lpn: Lpn) -> Result<bool, FtlError> {
         let offset = self.blocks.next(block);
-        match self.copy(from, block, offset, lpn, (self.writer(block), false))? {
+        let last = self.blocks.valid(self.blocks.geometry().block_of(from)) == 1;
+        match self.copy(from, block, offset, lpn, (self.writer(block), last))? {
             Copied::Yes => {
                 self.forget(lpn);
                 if self.blocks.role(block) == Role::Log {

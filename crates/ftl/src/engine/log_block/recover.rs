@@ -1,7 +1,7 @@
 //! Finding an area again on flash after power loss.
 //!
-//! 1. The newest copy of every logical page is found ([`Copies`]); the block that an unfinished merge was filling is
-//!    taken back and erased before anything is programmed.
+//! 1. The newest copy of every logical page is found ([`Copies`]); the block that a merge or a collector was
+//!    filling when power was cut is taken back and erased before anything is programmed.
 //! 2. A block in which pages live, all of one logical block and at their offsets, is its data block; of several the oldest.
 //! 3. Every other block in which pages live is a log block, or, if there is a page-mapped area, belongs to that: if a page in it was
 //!    written there, if it holds pages of more than one logical block, or if it holds pages of a logical block of which
@@ -24,12 +24,12 @@ use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn, Spare};
 
 /// What may become of blocks that are no data blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Others {
     /// Log blocks.
     Logs,
-    /// So many log blocks of one logical block each; else part of the page-mapped area.
-    LogsAndPaged(u32),
+    /// Log blocks of one logical block each, of so many over-provisioned blocks so many; else part of the page-mapped area.
+    LogsAndPaged(fn(u32) -> u32),
 }
 
 /// What a mount found besides the maps.
@@ -97,12 +97,12 @@ impl<N: Nand> Area<N> {
         let mut steps = Steps { done: Vec::new(), before: *flash.counts() };
         let mut copies = Copies::scan(&mut flash, config.logical_pages)?;
         steps.end("scan every spare area", &flash);
-        if let Some(block) = copies.take_back_merge() {
+        if let Some(block) = copies.take_back() {
             match flash.erase(Purpose::Recovery, block) {
                 Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
                 outcome => outcome?,
             }
-            steps.end("erase the block of an unfinished merge", &flash);
+            steps.end("erase the block that was being filled by a merge or collection", &flash);
         }
         if copies.next_seq() > Spare::SEQ_END / 2 {
             let ppn = copies.last_programmed().map_or(Ppn::NONE, |(ppn, _)| ppn);
@@ -113,7 +113,7 @@ impl<N: Nand> Area<N> {
         area.seq = copies.next_seq();
         let mut plan = Plan::new(*area.blocks.geometry(), area.table.logical_blocks(), &copies);
         if let Others::LogsAndPaged(logs) = others {
-            plan.page_mapped(&copies, logs);
+            plan.page_mapped(&copies, logs(area.blocks.log_limit()));
         }
         area.adopt(&copies, &plan)?;
         let logs = area.restore_maps(&copies, &plan)?;
