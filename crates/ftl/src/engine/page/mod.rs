@@ -14,6 +14,8 @@ mod collect;
 mod mount;
 mod recover;
 
+pub use mount::mount_by_scan_over_store;
+
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, RamItem, RamReport};
 use crate::flash::{Flash, Purpose};
