@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use ftl::{Config, Flash, Ftl, FtlError, ftls};
+use ftl::{Config, Flash, Ftl, FtlError, WearOptions, ftls};
 use nand::geometry::Dimensions;
 use nand::{Capabilities, Geometry, Lpn, Payload, SimNand, Stamp};
 use openftl_ftl as ftl;
@@ -42,6 +42,16 @@ fn geometry(shape: Shape) -> Geometry {
         spare_bytes: 32,
     })
     .unwrap()
+}
+
+/// Whether an FTL does as the configuration asks; it says so if not.
+fn accepts(entry: &ftls::Entry<SimNand>, config: Config) -> bool {
+    let device = SimNand::new(geometry(SHAPES[7]), Capabilities::MODERN);
+    match (entry.format)(Flash::new(device), &config) {
+        Ok(_) => true,
+        Err(FtlError::Unsupported { reason, .. }) if reason.contains("wear") => false,
+        Err(error) => panic!("{}: {error}", entry.info.name),
+    }
 }
 
 /// The largest disk that an FTL will make of a device: it says so when it refuses a larger one. A device too small for the
@@ -158,9 +168,12 @@ proptest! {
         shape in prop::sample::select(&SHAPES[..]),
         victim in prop::sample::select(vec!["greedy", "fifo", "cost-benefit"]),
         placement in prop::sample::select(vec!["split", "single"]),
+        levels_wear: bool,
     ) {
-        for entry in ftls::table::<SimNand>() {
-            let (mut ftl, _) = largest(&entry, shape, config(shape, victim, placement));
+        let wear = levels_wear.then_some(WearOptions { spread: 1, scans: 8 });
+        let config = Config { wear, ..config(shape, victim, placement) };
+        for entry in ftls::table::<SimNand>().iter().filter(|entry| accepts(entry, config)) {
+            let (mut ftl, _) = largest(entry, shape, config);
             run(&mut *ftl, &steps);
         }
     }
@@ -168,9 +181,10 @@ proptest! {
 
 #[test]
 fn every_ftl_runs_for_ever_on_a_full_device() {
-    for shape in SHAPES {
-        for entry in ftls::table::<SimNand>() {
-            let (mut ftl, config) = largest(&entry, shape, config(shape, "greedy", "split"));
+    for (shape, wear) in SHAPES.iter().flat_map(|shape| [(*shape, None), (*shape, Some(WearOptions::default()))]) {
+        let config = Config { wear, ..config(shape, "greedy", "split") };
+        for entry in ftls::table::<SimNand>().iter().filter(|entry| accepts(entry, config)) {
+            let (mut ftl, config) = largest(entry, shape, config);
             let pages = config.logical_pages;
             let mut model = Model { versions: vec![0; pages as usize], next: 0 };
             (0..pages).for_each(|lpn| model.write(&mut *ftl, lpn).unwrap());
