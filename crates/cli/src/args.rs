@@ -96,6 +96,9 @@ pub struct CompareArgs {
     #[arg(long, value_name = "N", default_value_t = 1, requires = "level_wear",
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub wear_scans: u32,
+    /// Page-validity store: how dead pages are known (openftl list stores) [default: each FTL's own]
+    #[arg(long, value_name = "NAME")]
+    pub validity: Option<String>,
     /// Blocks that each stream fills at once, on different dies [default: 1; all dies with --timing queued]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub lanes: Option<u32>,
@@ -275,6 +278,8 @@ pub enum Listing {
     Victims,
     /// Placement policies
     Placements,
+    /// Page-validity stores
+    Stores,
 }
 
 /// Options of `openftl trace`.

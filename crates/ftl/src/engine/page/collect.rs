@@ -260,7 +260,15 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let stream = self.stream_of_moved(purpose, &origin);
         let to = match self.core.move_host_page(purpose, stream, origin) {
             Ok(to) => to,
-            Err(FtlError::Nand(NandError::Uncorrectable { ppn })) if ppn == origin.ppn => LOST,
+            Err(FtlError::Nand(NandError::Uncorrectable { ppn })) if ppn == origin.ppn => {
+                // A torn page can look alive: its spare area may read only now and then, so that nobody reported it.
+                let (mut ctx, mapping) = self.parts();
+                if mapping.lookup(&mut ctx, lpn)? != origin.ppn {
+                    self.core.space.page_died(origin.ppn);
+                    return Ok(());
+                }
+                LOST
+            }
             Err(error) => return Err(error),
         };
         self.report_erased()?;
@@ -294,7 +302,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             }
         }
         if kind == PageKind::User || V::TRACKS_METADATA {
-            self.validity.erased(&mut self.core, block)?;
+            let seq = self.core.seq;
+            self.validity.erased(&mut self.core, block, seq)?;
         }
         Ok(())
     }
