@@ -53,6 +53,8 @@ pub struct Config {
     pub gecko: GeckoOptions,
     /// How wear is levelled; not at all if `None`.
     pub wear: Option<WearOptions>,
+    /// Whether there is a battery, for FTLs whose design assumes one ([`crate::ftls::Durability::Battery`]).
+    pub battery: bool,
 }
 
 impl Config {
@@ -72,6 +74,7 @@ impl Config {
             validity: None,
             gecko: GeckoOptions { size_ratio: 2, partitions: 0, multi_way: true },
             wear: None,
+            battery: true,
         }
     }
 }
