@@ -3,7 +3,7 @@
 use crate::tap::{Tapped, blank};
 use crate::{Device, Shared};
 use ftl::ftls::Entry;
-use ftl::{Config, Flash, FtlError};
+use ftl::{Config, Flash, FtlError, WearOptions};
 use nand::{BlockId, Capabilities, Dimensions, FaultPlan, Geometry, GeometryError, Pairing, ProgramOrder};
 
 /// A device, and what an FTL on it is told. The number of a row is part of replay ids: rows are added at the end.
@@ -19,6 +19,8 @@ pub struct Shape {
     logical_pages: u32,
     /// The page-validity store, if not the FTL's own. Only what an FTL promises over its own store holds when a page is worn.
     pub(crate) validity: Option<&'static str>,
+    /// Level wear as often as can be.
+    level_wear: bool,
     /// Pages that share a word line, in exploration of that fault.
     pub(crate) pairing: Pairing,
     capabilities: Capabilities,
@@ -32,6 +34,7 @@ const MODERN: Shape = Shape {
     cache_entries: 4,
     logical_pages: u32::MAX,
     validity: None,
+    level_wear: false,
     pairing: Pairing { bits_per_cell: 2, distance: 1 },
     capabilities: Capabilities::MODERN,
 };
@@ -40,7 +43,7 @@ const OLD_SLC: Capabilities =
     Capabilities { program_order: ProgramOrder::Free, spare_reprograms: 4, ..Capabilities::MODERN };
 
 /// Every shape.
-pub const SHAPES: [Shape; 8] = [
+pub const SHAPES: [Shape; 9] = [
     MODERN,
     Shape { name: "small", blocks: 32, pages_per_block: 8, cache_entries: 9, ..MODERN },
     Shape {
@@ -54,6 +57,7 @@ pub const SHAPES: [Shape; 8] = [
     },
     Shape { name: "deep", blocks: 30, pages_per_block: 32, cache_entries: 24, logical_pages: 400, ..MODERN },
     Shape { name: "slc", blocks: 40, pages_per_block: 8, logical_pages: 100, capabilities: OLD_SLC, ..MODERN },
+    Shape { name: "level", blocks: 32, pages_per_block: 6, level_wear: true, ..MODERN },
     Shape { name: "over-flash-bitmap", blocks: 44, pages_per_block: 8, validity: Some("flash-bitmap"), ..MODERN },
     Shape { name: "over-log", blocks: 44, pages_per_block: 8, validity: Some("log"), ..MODERN },
     Shape { name: "over-gecko", blocks: 44, pages_per_block: 8, validity: Some("gecko"), ..MODERN },
@@ -83,12 +87,9 @@ impl Shape {
     }
 
     pub(crate) fn config(&self, logical_pages: u32) -> Config {
-        Config {
-            cache_entries: self.cache_entries,
-            lanes: self.channels,
-            validity: self.validity,
-            ..Config::new(logical_pages)
-        }
+        let wear = self.level_wear.then_some(WearOptions { spread: 1, scans: 4 });
+        let (cache_entries, lanes, validity) = (self.cache_entries, self.channels, self.validity);
+        Config { cache_entries, lanes, validity, wear, ..Config::new(logical_pages) }
     }
 
     pub(crate) fn device(&self, plan: FaultPlan) -> Result<Device, GeometryError> {

@@ -98,6 +98,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
             metadata_limit: self.metadata_limit,
             dead: self.dead,
             live: self.live,
+            wear: self.wear,
         }
     }
 
@@ -153,6 +154,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         }
         ftl.collect_emptiest()?;
         ftl.placement = ready;
+        ftl.begin_levelling(config.wear);
         let end = *ftl.core.flash.counts();
         let steps = vec![
             MountStep { name: "scan every spare area", ops: scanned.since(&start).total() },
