@@ -8,14 +8,14 @@ use crate::host::Host;
 use crate::memory;
 use crate::precondition::precondition;
 use crate::result::{
-    ByPurpose, FlashResult, GeometryResult, PreconditionResult, RunResult, SimulationResult, TimelinePoint, WearBin,
-    WearResult,
+    ByPurpose, FlashResult, GeometryResult, MountResult, MountStepResult, PreconditionResult, RunResult,
+    SimulationResult, TimelinePoint, WearBin, WearResult,
 };
 use crate::spec::{RunSpec, TimingMode, WorkloadContext};
 use crate::timed::{self, TimedResult};
 use crate::timeline::Timeline;
-use ftl::ftls::{self, Format};
-use ftl::{Config, Counts, Flash};
+use ftl::ftls::{self, Durability, Format, Mount};
+use ftl::{Config, Counts, Flash, OpCounts};
 use nand::sim::SimNand;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -82,10 +82,19 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(Progress)) -> Result<RunResu
         name: spec.ftl.clone(),
         known: ftls::table::<SimNand>().iter().map(|entry| entry.info.name).collect::<Vec<_>>().join(", "),
     })?;
-    run_ftl(spec, entry.format, progress)
+    let power_cut =
+        entry.mount.map(|mount| PowerCut { mount, flush_first: entry.info.durable != Durability::OnCompletion });
+    run_parts(spec, entry.format, power_cut, progress)
 }
 
-/// Runs one simulation of any FTL on any device.
+/// How an FTL comes back.
+struct PowerCut<N: Device> {
+    mount: Mount<N>,
+    /// Its promise needs a flush, or what a battery does instead.
+    flush_first: bool,
+}
+
+/// Runs one simulation of any FTL on any device; without a power cut.
 ///
 /// # Errors
 /// As [`run`].
@@ -94,6 +103,21 @@ pub fn run_ftl<N: Device>(
     format: Format<N>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<RunResult, SimError> {
+    run_parts(spec, format, None, progress)
+}
+
+fn run_parts<N: Device>(
+    spec: &RunSpec,
+    format: Format<N>,
+    power_cut: Option<PowerCut<N>>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<RunResult, SimError> {
+    if spec.power_cut && power_cut.is_none() {
+        return Err(SimError::BadSpec {
+            what: "power cut",
+            reason: format!("{} cannot be mounted; run it without one", spec.ftl),
+        });
+    }
     let begun = Instant::now();
     let mut report = Reporter::new(progress);
     let config = Config { logical_pages: spec.device.logical_pages, ..spec.config };
@@ -117,7 +141,7 @@ pub fn run_ftl<N: Device>(
     host.begin("the measured part");
     let start = host.counts();
     let begun = Instant::now();
-    let mut timeline = Timeline::new(spec.writes, start);
+    let mut timeline = Timeline::new(spec.writes, spec.interval_writes, start);
     let timed = match &spec.timing {
         TimingMode::None => {
             count(&mut host, &mut feed, &mut timeline, &mut report)?;
@@ -143,6 +167,11 @@ pub fn run_ftl<N: Device>(
         },
     };
     let mut result = assemble(spec, &host, measured);
+    if let Some(power_cut) = power_cut.filter(|_| spec.power_cut) {
+        let mount;
+        (host, mount) = come_back(spec, host, &config, &power_cut)?;
+        result.mount = Some(mount);
+    }
     if spec.verify {
         result.verified_pages = verify_all(&mut host, &mut report)?;
     }
@@ -214,10 +243,7 @@ fn assemble<N: Device>(spec: &RunSpec, host: &Host<N>, measured: Measured) -> Ru
         workload: spec.workload.name.clone(),
         seed: spec.seed,
         host: tally,
-        flash: ByPurpose::from_fn(|purpose| {
-            let c = measured.counts.of(purpose);
-            FlashResult { reads: c.reads, spare_reads: c.spare_reads, programs: c.programs, erases: c.erases }
-        }),
+        flash: ByPurpose::from_fn(|purpose| flash_result(measured.counts.of(purpose))),
         write_amplification: amplification(&measured.counts, tally.writes, tally.rmw_reads, spec.device.delta()),
         ram_bytes,
         latency_us,
@@ -240,7 +266,39 @@ fn assemble<N: Device>(spec: &RunSpec, host: &Host<N>, measured: Measured) -> Ru
         },
         notes: spec.workload.notes.clone(),
         verified_pages: 0,
+        mount: None,
     }
+}
+
+const fn flash_result(c: &OpCounts) -> FlashResult {
+    FlashResult { reads: c.reads, spare_reads: c.spare_reads, programs: c.programs, erases: c.erases }
+}
+
+/// Cuts power and mounts.
+fn come_back<N: Device>(
+    spec: &RunSpec,
+    mut host: Host<N>,
+    config: &Config,
+    power_cut: &PowerCut<N>,
+) -> Result<(Host<N>, MountResult), SimError> {
+    host.begin("the power cut");
+    let mut saved_before = None;
+    if power_cut.flush_first {
+        let before = host.counts();
+        host.flush()?;
+        saved_before = Some(flash_result(&host.counts().since(&before).total()));
+    }
+    let (host, report) = host.power_cycle(power_cut.mount, config)?;
+    let steps: Vec<MountStepResult> = report
+        .steps
+        .iter()
+        .map(|step| {
+            let flash = flash_result(&step.ops);
+            MountStepResult { name: step.name.to_owned(), flash, seconds: spec.device.serial_seconds(&flash) }
+        })
+        .collect();
+    let seconds = steps.iter().map(|step| step.seconds).sum();
+    Ok((host, MountResult { saved_before, steps, seconds }))
 }
 
 /// Bars of an erase histogram, at most.
