@@ -74,17 +74,39 @@ fn ftls() -> String {
     let mut out = String::from(
         "# Flash translation layers\n\n\
          Written by `cargo xtask docs` from the table in `crates/ftl/src/ftls/mod.rs`; `openftl list ftls` prints the same.\n\n\
-         | name | what it is | published in | cached map | after power loss |\n\
-         |---|---|---|---|---|\n",
+         | name | what it is | published in | cached map | page validity | after power loss |\n\
+         |---|---|---|---|---|---|\n",
     );
     for entry in ftl::ftls::table::<SimNand>() {
         let info = entry.info;
         let cached = if info.cached { "yes, `--cache`" } else { "no" };
+        let validity = info.validity.map_or_else(|| "none".to_owned(), |name| format!("`{name}`, `--validity`"));
         // Writing to a String cannot fail.
-        let _ =
-            writeln!(out, "| `{}` | {} | {} | {cached} | {} |", info.name, info.summary, info.source, info.promise());
+        let _ = writeln!(
+            out,
+            "| `{}` | {} | {} | {cached} | {validity} | {} |",
+            info.name,
+            info.summary,
+            info.source,
+            info.promise()
+        );
     }
+    stores(&mut out);
     out
+}
+
+/// The table of page-validity stores.
+fn stores(out: &mut String) {
+    out.push_str(
+        "\n# Page-validity stores\n\n\
+         Written from the table in `crates/ftl/src/validity/mod.rs`; `openftl list stores` prints the same. Any of them works under any \
+         FTL that has one (`openftl compare --validity NAME`).\n\n\
+         | name | what it is | published in |\n\
+         |---|---|---|\n",
+    );
+    for entry in ftl::validity::table() {
+        let _ = writeln!(out, "| `{}` | {} | {} |", entry.name, entry.summary, entry.source);
+    }
 }
 
 #[cfg(test)]

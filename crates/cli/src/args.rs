@@ -91,6 +91,9 @@ pub struct CompareArgs {
     /// Placement policy: which stream a page is written to (openftl list placements)
     #[arg(long, value_name = "NAME", default_value = "split")]
     pub placement: String,
+    /// Page-validity store: how dead pages are known (openftl list stores) [default: each FTL's own]
+    #[arg(long, value_name = "NAME")]
+    pub validity: Option<String>,
     /// Blocks that each stream fills at once, on different dies [default: 1; all dies with --timing queued]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub lanes: Option<u32>,
@@ -270,6 +273,8 @@ pub enum Listing {
     Victims,
     /// Placement policies
     Placements,
+    /// Page-validity stores
+    Stores,
 }
 
 /// Options of `openftl trace`.

@@ -77,6 +77,7 @@ fn check(args: &CompareArgs) -> Result<()> {
         let known = ftl::placement::table().iter().map(|entry| entry.name);
         return Err(unknown("placement policy", &args.placement, known, "placements"));
     }
+    check_store(args, &table)?;
     if args.delta.is_some_and(|delta| !(delta > 0.0 && delta.is_finite())) {
         return Err(usage("--delta is how many reads take as long as one program: more than 0, 10 is usual"));
     }
@@ -90,6 +91,25 @@ fn check(args: &CompareArgs) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// A page-validity store that does not exist, or that means nothing to an FTL, is refused.
+fn check_store(args: &CompareArgs, table: &[ftl::ftls::Entry<SimNand>]) -> Result<()> {
+    let Some(name) = &args.validity else { return Ok(()) };
+    if ftl::validity::find(name).is_none() {
+        let known = ftl::validity::table().iter().map(|entry| entry.name);
+        return Err(unknown("page-validity store", name, known, "stores"));
+    }
+    let without = table.iter().map(|entry| entry.info).filter(|info| info.validity.is_none());
+    let asked: Vec<&str> =
+        without.map(|info| info.name).filter(|ftl| args.ftl.iter().any(|asked| asked == ftl)).collect();
+    if asked.is_empty() {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "--validity {name} means nothing to {}, which has no page-validity store; leave out one or the other",
+        asked.join(", ")
+    )))
 }
 
 fn check_time(args: &CompareArgs) -> Result<()> {
@@ -126,6 +146,7 @@ fn spec(args: &CompareArgs, ftl: &str, chosen: &Chosen, load: &Load) -> Result<R
     // The tables hold names that live as long as the program; the user's do not.
     spec.config.victim = ftl::victim::find(&args.victim).map_or(spec.config.victim, |entry| entry.name);
     spec.config.placement = ftl::placement::find(&args.placement).map_or(spec.config.placement, |entry| entry.name);
+    spec.config.validity = args.validity.as_deref().and_then(ftl::validity::find).map(|entry| entry.name);
     spec.config.gecko.size_ratio = args.gecko.t;
     spec.config.gecko.partitions = args.gecko.s;
     spec.config.gecko.multi_way = !args.gecko.two_way;

@@ -35,6 +35,7 @@ fn as_text(what: Listing) -> String {
         Listing::Ftls => promised(),
         Listing::Victims => sourced(victims()),
         Listing::Placements => sourced(placements()),
+        Listing::Stores => sourced(stores()),
         Listing::Devices => devices(),
         Listing::Traces => traces(),
         Listing::Workloads => workloads(),
@@ -63,6 +64,10 @@ fn victims() -> Vec<Row> {
 
 fn placements() -> Vec<Row> {
     ftl::placement::table().iter().map(|entry| (entry.name, entry.summary, entry.source)).collect()
+}
+
+fn stores() -> Vec<Row> {
+    ftl::validity::table().iter().map(|entry| (entry.name, entry.summary, entry.source)).collect()
 }
 
 fn sourced(rows: Vec<Row>) -> String {
@@ -163,6 +168,7 @@ fn as_json(what: Listing) -> Value {
                     "name": info.name,
                     "summary": info.summary,
                     "source": info.source,
+                    "validity": info.validity,
                     "after_power_loss": info.promise(),
                     "mountable": entry.mount.is_some(),
                 })
@@ -170,6 +176,7 @@ fn as_json(what: Listing) -> Value {
             .collect(),
         Listing::Victims => rows(victims()),
         Listing::Placements => rows(placements()),
+        Listing::Stores => rows(stores()),
         Listing::Devices => profiles::profiles().iter().map(|profile| json!(profile)).collect(),
         Listing::Traces => workload::formats()
             .iter()

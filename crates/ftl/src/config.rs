@@ -31,6 +31,8 @@ pub struct Config {
     pub placement: &'static str,
     /// Blocks that each write stream fills at once, on different dies.
     pub lanes: u32,
+    /// Page-validity store, by its name in [`crate::validity::table`]; `None` for the FTL's own.
+    pub validity: Option<&'static str>,
     /// How Logarithmic Gecko is tuned.
     pub gecko: GeckoOptions,
 }
@@ -49,6 +51,7 @@ impl Config {
             victim: "greedy",
             placement: "split",
             lanes: 1,
+            validity: None,
             gecko: GeckoOptions { size_ratio: 2, partitions: 0, multi_way: true },
         }
     }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use ftl::{Config, Flash, Ftl, FtlError, ftls};
+use ftl::{Config, Flash, Ftl, FtlError, ftls, validity};
 use nand::geometry::Dimensions;
 use nand::{Capabilities, Geometry, Lpn, Payload, SimNand, Stamp};
 use openftl_ftl as ftl;
@@ -54,7 +54,7 @@ fn largest(entry: &ftls::Entry<SimNand>, shape: Shape, config: Config) -> (Box<d
     let mut blocks = shape.blocks;
     while make(blocks, 1).is_err() {
         blocks += shape.channels;
-        assert!(blocks < 4 * shape.blocks, "{} fits nothing like {shape:?}", entry.info.name);
+        assert!(blocks < 8 * shape.blocks, "{} fits nothing like {shape:?}, {config:?}", entry.info.name);
     }
     let mut fits = (1, blocks * shape.pages_per_block);
     while fits.1 - fits.0 > 1 {
@@ -62,6 +62,18 @@ fn largest(entry: &ftls::Entry<SimNand>, shape: Shape, config: Config) -> (Box<d
         if make(blocks, middle).is_ok() { fits.0 = middle } else { fits.1 = middle }
     }
     (make(blocks, fits.0).unwrap(), Config { logical_pages: fits.0, ..config })
+}
+
+/// Every FTL, with every page-validity store if it has one.
+fn compositions() -> Vec<(ftls::Entry<SimNand>, Option<&'static str>)> {
+    let mut all = Vec::new();
+    for at in 0..ftls::table::<SimNand>().len() {
+        let entry = || ftls::table::<SimNand>().into_iter().nth(at).unwrap();
+        all.push((entry(), None));
+        let other = |store: &&validity::Entry| entry().info.validity.is_some_and(|own| own != store.name);
+        all.extend(validity::table().iter().filter(other).map(|store| (entry(), Some(store.name))));
+    }
+    all
 }
 
 fn config(shape: Shape, victim: &'static str, placement: &'static str) -> Config {
@@ -159,8 +171,9 @@ proptest! {
         victim in prop::sample::select(vec!["greedy", "fifo", "cost-benefit"]),
         placement in prop::sample::select(vec!["split", "single"]),
     ) {
-        for entry in ftls::table::<SimNand>() {
-            let (mut ftl, _) = largest(&entry, shape, config(shape, victim, placement));
+        for (entry, validity) in compositions() {
+            let config = Config { validity, ..config(shape, victim, placement) };
+            let (mut ftl, _) = largest(&entry, shape, config);
             run(&mut *ftl, &steps);
         }
     }
@@ -169,8 +182,9 @@ proptest! {
 #[test]
 fn every_ftl_runs_for_ever_on_a_full_device() {
     for shape in SHAPES {
-        for entry in ftls::table::<SimNand>() {
-            let (mut ftl, config) = largest(&entry, shape, config(shape, "greedy", "split"));
+        for (entry, validity) in compositions() {
+            let config = Config { validity, ..config(shape, "greedy", "split") };
+            let (mut ftl, config) = largest(&entry, shape, config);
             let pages = config.logical_pages;
             let mut model = Model { versions: vec![0; pages as usize], next: 0 };
             (0..pages).for_each(|lpn| model.write(&mut *ftl, lpn).unwrap());
@@ -178,11 +192,11 @@ fn every_ftl_runs_for_ever_on_a_full_device() {
             for i in 0..20_000_u32 {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 let skewed = if state & 7 == 0 { state >> 8 } else { (state >> 8) % pages.div_ceil(8) };
-                model
-                    .write(&mut *ftl, skewed % pages)
-                    .unwrap_or_else(|e| panic!("{} on {shape:?} after {i} writes: {e}", entry.info.name));
+                model.write(&mut *ftl, skewed % pages).unwrap_or_else(|e| {
+                    panic!("{} over {validity:?} on {shape:?} after {i} writes: {e}", entry.info.name)
+                });
             }
-            ftl.check().unwrap_or_else(|e| panic!("{} on {shape:?}: {e}", entry.info.name));
+            ftl.check().unwrap_or_else(|e| panic!("{} over {validity:?} on {shape:?}: {e}", entry.info.name));
             (0..pages).for_each(|lpn| model.check(&mut *ftl, lpn));
         }
     }
@@ -213,5 +227,24 @@ fn a_refused_device_is_told_what_would_fit() {
         let Err(error) = (entry.format)(Flash::new(device), &config) else { panic!("{} accepted", entry.info.name) };
         let text = error.to_string();
         assert!(text.contains(entry.info.name) && text.contains("ask for 1 to"), "{text}");
+    }
+}
+
+#[test]
+fn a_store_that_is_not_there_or_means_nothing_is_refused() {
+    for entry in ftls::table::<SimNand>() {
+        for (name, wanted) in [("log", "keeps no page-validity store"), ("lgo", "ram-bitmap, flash-bitmap, log, gecko")]
+        {
+            if entry.info.validity.is_some() && name == "log" {
+                continue;
+            }
+            let device = SimNand::new(geometry(SHAPES[7]), Capabilities::MODERN);
+            let config = Config { validity: Some(name), ..Config::new(100) };
+            let Err(error) = (entry.format)(Flash::new(device), &config) else {
+                panic!("{} accepted", entry.info.name)
+            };
+            let wanted = if entry.info.validity.is_none() { "keeps no page-validity store" } else { wanted };
+            assert!(error.to_string().contains(wanted), "{error}");
+        }
     }
 }

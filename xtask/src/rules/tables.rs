@@ -4,17 +4,19 @@ use crate::tree::{Finding, Tree};
 use anyhow::Result;
 
 /// Folders with one file a row.
-const FOLDERS: [&str; 5] = [
+const FOLDERS: [&str; 6] = [
     "crates/ftl/src/ftls",
     "crates/ftl/src/victim",
     "crates/ftl/src/placement",
+    "crates/ftl/src/validity",
     "crates/workload/src/synthetic",
     "crates/workload/src/trace/formats",
 ];
 
 /// Files in those folders that several rows share, and what they are.
-const SHARED: [(&str, &str); 2] = [
+const SHARED: [(&str, &str); 3] = [
     ("crates/ftl/src/victim/lists.rs", "blocks linked by valid count, for several policies"),
+    ("crates/ftl/src/validity/check.rs", "check values, for every store that is found again after power loss"),
     ("crates/workload/src/trace/formats/fields.rs", "columns of text, for every text format"),
 ];
 

@@ -5,7 +5,7 @@ use super::common::{folder, openftl, openftl_in, output_of};
 /// Arguments, exit code, and what the message has to say.
 type Case = (&'static [&'static str], i32, &'static [&'static str]);
 
-const CASES: [Case; 29] = [
+const CASES: [Case; 31] = [
     (&["compare", "--ftl", "gekco"], 2, &["no FTL `gekco`", "did you mean `gecko`", "page, dftl"]),
     (&["compare", "--ftl", "page,page"], 2, &["page twice"]),
     (&["compare", "--ftl", ""], 2, &["no FTL ``"]),
@@ -28,6 +28,8 @@ const CASES: [Case; 29] = [
     (&["compare", "--timing", "queued", "--open-loop"], 2, &["arrival times", "rate"]),
     (&["compare", "--timing", "queued", "--time-scale", "2"], 2, &["--open-loop"]),
     (&["compare", "--victim", "greedily"], 2, &["no victim policy", "did you mean `greedy`"]),
+    (&["compare", "--validity", "gekco"], 2, &["no page-validity store `gekco`", "did you mean `gecko`", "ram-bitmap"]),
+    (&["compare", "--validity", "log", "--ftl", "page,bast"], 2, &["--validity log", "means nothing to bast"]),
     (&["compare", "--html", "no/such/folder/r.html"], 1, &["no folder no/such/folder"]),
     (&["compare", "absent.trace"], 1, &["absent.trace"]),
     (&["compare", "--lanes", "4000"], 2, &["--lanes 4000", "32 dies"]),

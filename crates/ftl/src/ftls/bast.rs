@@ -23,6 +23,7 @@ pub(super) const INFO: Info = Info {
     summary: "log blocks that belong to one data block each; maps in non-volatile memory",
     source: "Kim, Kim, Noh, Min and Cho, IEEE Transactions on Consumer Electronics 48(2), 2002",
     cached: false,
+    validity: None,
     durable: Durability::NonVolatileMaps,
     outlives_worn_pages: false,
 };

@@ -17,6 +17,7 @@ pub(super) const INFO: Info = Info {
     summary: "block mapping: an overwrite rewrites its logical block; map in non-volatile memory",
     source: "Ban, US patent 5,404,485 (1995); the block-mapping extreme of Kwon et al., EMSOFT 2010",
     cached: false,
+    validity: None,
     durable: Durability::NonVolatileMaps,
     outlives_worn_pages: false,
 };

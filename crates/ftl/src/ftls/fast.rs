@@ -26,6 +26,7 @@ pub(super) const INFO: Info = Info {
     summary: "one sequential log block, the others shared and reclaimed in order; maps in non-volatile memory",
     source: "Lee, Park, Chung, Lee, Park and Song, ACM Transactions on Embedded Computing Systems 6(3), 2007",
     cached: false,
+    validity: None,
     durable: Durability::NonVolatileMaps,
     outlives_worn_pages: false,
 };

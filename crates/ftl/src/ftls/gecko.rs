@@ -6,37 +6,36 @@
 //! far back an entry that is only in RAM can lie (section 4.3). After power loss every completed write and trim is there.
 
 use super::{Durability, Entry, Info};
-use crate::engine::page::{PageFtl, PageOptions};
+use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
-use crate::validity::gecko::Gecko;
 use alloc::boxed::Box;
 use nand::Nand;
+
+const VALIDITY: &str = "gecko";
 
 pub(super) const INFO: Info = Info {
     name: "gecko",
     summary: "translation pages behind a cache, page validity in flash by Logarithmic Gecko",
     source: "Dayan, Bonnet and Idreos, SIGMOD 2016",
     cached: true,
+    validity: Some(VALIDITY),
     durable: Durability::OnCompletion,
     outlives_worn_pages: false,
 };
+
+const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: true };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| {
-            let geometry = *flash.nand().geometry();
-            let options = PageOptions { name: INFO.name, metadata_apart: true };
             let cached = CachedOptions { cache_entries: config.cache_entries, checkpoints: true };
-            let mapping =
-                CachedMap::<true>::new(config.logical_pages, geometry.page_bytes(), geometry.pages_per_block(), cached);
-            let page_bytes = geometry.page_bytes() as usize;
-            let validity = Gecko::new(page_bytes, geometry.blocks(), geometry.pages_per_block(), &config.gecko)?;
-            Ok(Box::new(PageFtl::format(flash, config, options, mapping, validity)?))
+            let (page_bytes, pages) = (flash.nand().geometry().page_bytes(), flash.nand().geometry().pages_per_block());
+            let mapping = CachedMap::<true>::new(config.logical_pages, page_bytes, pages, cached);
+            format_over_store(flash, config, OPTIONS, mapping)
         },
         mount: Some(|flash, config| {
-            let options = PageOptions { name: INFO.name, metadata_apart: true };
-            let (ftl, report) = PageFtl::mount_by_steps(flash, config, options)?;
+            let (ftl, report) = PageFtl::mount_by_steps(flash, config, OPTIONS)?;
             Ok((Box::new(ftl), report))
         }),
     }

@@ -14,6 +14,7 @@ pub(super) const INFO: Info = Info {
     summary: "part mapped by page and part by block, moved by the workload; maps in non-volatile memory",
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010",
     cached: false,
+    validity: None,
     durable: Durability::NonVolatileMaps,
     outlives_worn_pages: false,
 };

@@ -13,6 +13,7 @@ pub(super) const INFO: Info = Info {
     summary: "Janus-FTL with its page-mapped area at 75% utilisation; maps in non-volatile memory",
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010, section 6",
     cached: false,
+    validity: None,
     durable: Durability::NonVolatileMaps,
     outlives_worn_pages: false,
 };

@@ -41,6 +41,9 @@ pub struct Info {
     pub source: &'static str,
     /// Whether it holds a cache of mapping entries, sized by [`Config::cache_entries`].
     pub cached: bool,
+    /// Its page-validity store, by its name in [`crate::validity::table`], unless [`Config::validity`] names another; `None` if
+    /// it is not mapped by page and has none, so that naming one is an error.
+    pub validity: Option<&'static str>,
     /// When a completed write survives power loss.
     pub durable: Durability,
     /// Whether any one page that wears out, so that it can no longer be read, costs at most its own contents, also across a

@@ -4,34 +4,31 @@
 //! write is there; a trim may be undone, as nothing on flash records it.
 
 use super::{Durability, Entry, Info};
-use crate::engine::page::{PageFtl, PageOptions};
+use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::ram::RamMap;
-use crate::validity::ram_bitmap::RamBitmap;
 use alloc::boxed::Box;
 use nand::Nand;
+
+const VALIDITY: &str = "ram-bitmap";
 
 pub(super) const INFO: Info = Info {
     name: "page",
     summary: "page table and validity bitmap in RAM",
     source: "Ban, US patent 5,404,485 (1995); PPM in GeckoFTL's and Janus-FTL's papers",
     cached: false,
+    validity: Some(VALIDITY),
     durable: Durability::OnCompletion,
     outlives_worn_pages: true,
 };
 
+const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false };
+
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
-        format: |flash, config| {
-            let geometry = *flash.nand().geometry();
-            let options = PageOptions { name: INFO.name, metadata_apart: false };
-            let validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
-            let mapping = RamMap::new(config.logical_pages);
-            Ok(Box::new(PageFtl::format(flash, config, options, mapping, validity)?))
-        },
+        format: |flash, config| format_over_store(flash, config, OPTIONS, RamMap::new(config.logical_pages)),
         mount: Some(|flash, config| {
-            let options = PageOptions { name: INFO.name, metadata_apart: false };
-            let (ftl, report) = PageFtl::mount_by_scan(flash, config, options)?;
+            let (ftl, report) = PageFtl::mount_by_scan(flash, config, OPTIONS)?;
             Ok((Box::new(ftl), report))
         }),
     }

@@ -112,6 +112,10 @@ pub trait Mapping {
     /// The most pages it holds live on flash.
     fn footprint_pages(&self) -> u32;
 
+    /// The most pages that it reports dead between two chances to collect garbage, also while a block is collected, beside
+    /// two for each page that [`Mapping::forget`] is told of.
+    fn reports(&self) -> u32;
+
     /// Brings near what a write of this page will need, and says where the page is if that costs nothing.
     fn hint(&self, lpn: Lpn) -> Ppn;
 

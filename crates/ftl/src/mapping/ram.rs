@@ -103,6 +103,10 @@ impl Mapping for RamMap {
         0
     }
 
+    fn reports(&self) -> u32 {
+        1
+    }
+
     #[inline]
     fn hint(&self, lpn: Lpn) -> Ppn {
         self.table.get(lpn.index()).copied().unwrap_or(Ppn::NONE)

@@ -18,8 +18,9 @@ pub struct Core<N> {
     pub seq: u64,
     /// Blocks that hold translation pages which recovery may still have to read.
     pub pins: Pins,
-    /// Blocks that were erased only when they were opened, of which the validity store has to be told.
-    pub newly_erased: Vec<BlockId>,
+    /// Blocks that were erased only when they were opened, of which the validity store has to be told, with the sequence
+    /// number that the next program was to carry then.
+    pub newly_erased: Vec<(BlockId, u64)>,
 }
 
 /// Blocks that must not be erased until the validity store has made its reports durable (GeckoFTL, C.2.2).
@@ -99,7 +100,7 @@ impl<N: Nand> Core<N> {
         let block = self.space.geometry().block_of(slot.ppn);
         match self.flash.erase(Purpose::Recovery, block) {
             Ok(()) => {
-                self.newly_erased.push(block);
+                self.newly_erased.push((block, self.seq));
                 Ok(true)
             }
             Err(NandError::EraseFailed { .. }) => {

@@ -1,11 +1,15 @@
 //! Page-validity stores: which pages of a block are dead.
 //!
 //! A store is told of every page that dies and every block that is erased, and asked, before a block
-//! is collected, which of its pages are dead.
+//! is collected, which of its pages are dead. Stores can be exchanged under any page-mapped FTL: the table has them by name.
 
+mod check;
+pub mod flash_bitmap;
 pub mod gecko;
+pub mod log;
 pub mod ram_bitmap;
 
+use crate::config::GeckoOptions;
 use crate::contract::{FtlError, RamReport};
 use crate::flash::Purpose;
 use alloc::vec::Vec;
@@ -113,11 +117,12 @@ pub trait Validity {
     /// Those of the device, if the store wrote.
     fn invalidate<S: MetaStore>(&mut self, store: &mut S, ppn: Ppn) -> Result<(), FtlError>;
 
-    /// Says that a block was erased: everything said about its pages before is void.
+    /// Says that a block was erased: everything said about its pages before is void. When that happened the next program
+    /// was to carry the sequence number `seq`; it may have been programmed since, but no page of it has died.
     ///
     /// # Errors
     /// Those of the device, if the store wrote.
-    fn erased<S: MetaStore>(&mut self, store: &mut S, block: BlockId) -> Result<(), FtlError>;
+    fn erased<S: MetaStore>(&mut self, store: &mut S, block: BlockId, seq: u64) -> Result<(), FtlError>;
 
     /// Adds the dead pages of a block to `dead`, which the caller has emptied.
     ///
@@ -154,4 +159,79 @@ pub trait Validity {
 
     /// The RAM that its structures hold.
     fn ram(&self, report: &mut RamReport);
+}
+
+/// What a store is made for.
+#[derive(Clone, Copy, Debug)]
+pub struct Site {
+    /// Blocks of the device.
+    pub blocks: u32,
+    /// Pages in each.
+    pub pages_per_block: u32,
+    /// Bytes in a page.
+    pub page_bytes: u32,
+    /// Pages that the host sees.
+    pub logical_pages: u32,
+    /// The most pages that die between two chances to collect garbage.
+    pub reports: u32,
+    /// How Logarithmic Gecko is tuned.
+    pub gecko: GeckoOptions,
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// Where it was published.
+    pub source: &'static str,
+}
+
+/// A store with a row in the table.
+pub trait Store: Validity + Sized + 'static {
+    /// The row.
+    const ENTRY: Entry;
+
+    /// The store of a device on which no page is dead.
+    ///
+    /// # Errors
+    /// [`FtlError::Unsupported`] if it does not fit the device.
+    fn make(site: &Site) -> Result<Self, FtlError>;
+}
+
+/// What is to be done with a store whose type only its name tells: code for each is compiled, and none is slower for it.
+pub trait Receiver {
+    /// What comes of it.
+    type Output;
+
+    /// Takes the store's type.
+    fn receive<V: Store>(self) -> Self::Output;
+}
+
+macro_rules! stores {
+    ($($store:ty),*) => {
+        /// Every page-validity store.
+        #[must_use]
+        pub const fn table() -> &'static [Entry] {
+            &[$(<$store>::ENTRY),*]
+        }
+
+        /// Hands the type of the store with this name to `receiver`; `None` if there is none.
+        pub fn with<R: Receiver>(name: &str, receiver: R) -> Option<R::Output> {
+            $(if name == <$store>::ENTRY.name {
+                return Some(receiver.receive::<$store>());
+            })*
+            None
+        }
+    };
+}
+
+stores!(ram_bitmap::RamBitmap, flash_bitmap::FlashBitmap, log::ValidityLog, gecko::Gecko);
+
+/// The row with this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Entry> {
+    table().iter().find(|entry| entry.name == name)
 }

@@ -7,7 +7,7 @@
 //! The bits are one flat array over physical page numbers, so that a report is a shift, a mask and an
 //! OR, whatever the number of pages in a block; only queries and erases meet blocks that are not whole words.
 
-use super::{MetaStore, PageSet, Validity};
+use super::{Entry, MetaStore, PageSet, Site, Store, Validity};
 use crate::contract::{FtlError, RamItem, RamReport};
 use alloc::boxed::Box;
 use nand::{BlockId, Ppn, Spare};
@@ -80,6 +80,18 @@ impl RamBitmap {
     }
 }
 
+impl Store for RamBitmap {
+    const ENTRY: Entry = Entry {
+        name: "ram-bitmap",
+        summary: "a bit a page in RAM (PVB): no flash operation, lost with power",
+        source: "DFTL, LazyFTL; GeckoFTL's paper, section 2",
+    };
+
+    fn make(site: &Site) -> Result<Self, FtlError> {
+        Ok(Self::new(site.blocks, site.pages_per_block))
+    }
+}
+
 impl Validity for RamBitmap {
     const TRACKS_METADATA: bool = true;
     const BUFFERED: bool = false;
@@ -91,7 +103,7 @@ impl Validity for RamBitmap {
     }
 
     #[inline]
-    fn erased<S: MetaStore>(&mut self, _: &mut S, block: BlockId) -> Result<(), FtlError> {
+    fn erased<S: MetaStore>(&mut self, _: &mut S, block: BlockId, _: u64) -> Result<(), FtlError> {
         self.reset(block);
         Ok(())
     }

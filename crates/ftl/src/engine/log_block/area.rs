@@ -75,6 +75,11 @@ impl<N: Nand> Area<N> {
         room: impl FnOnce(u32, u32) -> Room,
     ) -> Result<Self, FtlError> {
         let refuse = |reason: String| FtlError::Unsupported { ftl: options.name, reason };
+        if let Some(store) = config.validity {
+            return Err(refuse(format!(
+                "it keeps no page-validity store, so '{store}' means nothing to it; name none"
+            )));
+        }
         let victim = victim::find(config.victim)
             .ok_or_else(|| refuse(format!("there is no victim policy '{}'", config.victim)))?;
         let geometry = *flash.nand().geometry();

@@ -292,7 +292,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             }
         }
         if kind == PageKind::User || V::TRACKS_METADATA {
-            self.validity.erased(&mut self.core, block)?;
+            let seq = self.core.seq;
+            self.validity.erased(&mut self.core, block, seq)?;
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use crate::mapping::{LOST, Mapping, is_page};
 use crate::placement::{self, Placement};
 use crate::space::blocks::{Space, SpaceOptions};
 use crate::space::core::{Context, Core, Origin, Pins};
-use crate::validity::{PageSet, Validity};
+use crate::validity::{self, PageSet, Receiver, Site, Store, Validity};
 use crate::victim;
 use alloc::boxed::Box;
 use alloc::format;
@@ -40,6 +40,8 @@ const DEAD_METADATA: u32 = 4;
 pub struct PageOptions {
     /// The FTL's name, for errors.
     pub name: &'static str,
+    /// Its page-validity store, unless the configuration names another.
+    pub validity: &'static str,
     /// Never collect metadata: erase its blocks once no page in them lives (GeckoFTL, section 4.2).
     pub metadata_apart: bool,
 }
@@ -150,6 +152,84 @@ impl Plan {
     }
 }
 
+/// What makes an FTL of a mapping and the store whose type it is handed.
+struct Format<'a, N: Nand, M> {
+    flash: Flash<N>,
+    config: &'a Config,
+    options: PageOptions,
+    mapping: M,
+}
+
+impl<N: Nand + 'static, M: Mapping + 'static> Receiver for Format<'_, N, M> {
+    type Output = Result<Box<dyn Ftl<N>>, FtlError>;
+
+    fn receive<V: Store>(self) -> Self::Output {
+        let Self { flash, config, options, mapping } = self;
+        let validity = V::make(&site(flash.nand(), config, &mapping))?;
+        Ok(Box::new(PageFtl::format(flash, config, options, mapping, validity)?))
+    }
+}
+
+/// What a store is made for under this mapping.
+fn site<N: Nand, M: Mapping>(nand: &N, config: &Config, mapping: &M) -> Site {
+    let geometry = nand.geometry();
+    Site {
+        blocks: geometry.blocks(),
+        pages_per_block: geometry.pages_per_block(),
+        page_bytes: geometry.page_bytes(),
+        logical_pages: config.logical_pages,
+        reports: mapping.reports() + 2 * trim_step(geometry),
+        gecko: config.gecko,
+    }
+}
+
+/// Logical pages that a trim forgets before space is looked after again: each can cost a page of the validity store.
+fn trim_step(geometry: &Geometry) -> u32 {
+    2 * geometry.pages_per_block()
+}
+
+/// Makes an empty disk of a device, over the page-validity store that the configuration names, else the FTL's own.
+///
+/// # Errors
+/// As [`PageFtl::format`]; [`FtlError::Unsupported`] if there is no such store or it does not fit the device.
+pub fn format_over_store<N: Nand + 'static, M: Mapping + 'static>(
+    flash: Flash<N>,
+    config: &Config,
+    options: PageOptions,
+    mapping: M,
+) -> Result<Box<dyn Ftl<N>>, FtlError> {
+    let name = options.store(config);
+    validity::with(name, Format { flash, config, options, mapping }).unwrap_or_else(|| Err(options.no_store(name)))
+}
+
+impl PageOptions {
+    /// The name of the page-validity store to use.
+    fn store(&self, config: &Config) -> &'static str {
+        config.validity.unwrap_or(self.validity)
+    }
+
+    /// The error for a store that does not exist.
+    #[cold]
+    fn no_store(&self, name: &str) -> FtlError {
+        let known: Vec<&str> = validity::table().iter().map(|entry| entry.name).collect();
+        let reason = format!("there is no page-validity store '{name}'; there are {}", known.join(", "));
+        FtlError::Unsupported { ftl: self.name, reason }
+    }
+
+    /// Refuses a store other than the FTL's own: what is on flash could not be mounted.
+    fn only_own_store(&self, config: &Config) -> Result<(), FtlError> {
+        let name = self.store(config);
+        if name == self.validity {
+            return Ok(());
+        }
+        if validity::find(name).is_none() {
+            return Err(self.no_store(name));
+        }
+        let reason = format!("with page-validity store '{name}' it cannot be mounted, only with '{}'", self.validity);
+        Err(FtlError::Unsupported { ftl: self.name, reason })
+    }
+}
+
 impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Makes an empty disk of a device: every block that is not bad is erased, whatever it seems to hold,
     /// because a page torn by power loss can read as erased.
@@ -223,8 +303,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Tells the validity store of blocks that were erased when they were opened, before a page in them can die.
     #[inline]
     fn report_erased(&mut self) -> Result<(), FtlError> {
-        while let Some(block) = self.core.newly_erased.pop() {
-            self.validity.erased(&mut self.core, block)?;
+        while let Some((block, seq)) = self.core.newly_erased.pop() {
+            self.validity.erased(&mut self.core, block, seq)?;
         }
         Ok(())
     }
@@ -287,8 +367,9 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
         let (mut next, end) = (lpn.0, lpn.0 + count);
         while next < end {
             self.prepare()?;
+            let count = (end - next).min(trim_step(self.core.space.geometry()));
             let (mut ctx, mapping) = self.parts();
-            next += mapping.forget(&mut ctx, Lpn(next), end - next)?;
+            next += mapping.forget(&mut ctx, Lpn(next), count)?;
         }
         self.report_erased()
     }

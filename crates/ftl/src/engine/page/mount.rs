@@ -35,6 +35,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         config: &Config,
         options: PageOptions,
     ) -> Result<(Self, MountReport), FtlError> {
+        options.only_own_store(config)?;
         let geometry = *flash.nand().geometry();
         let validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
         let mapping = RamMap::new(config.logical_pages);

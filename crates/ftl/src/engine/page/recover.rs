@@ -72,6 +72,7 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
         config: &Config,
         options: PageOptions,
     ) -> Result<(Self, MountReport), FtlError> {
+        options.only_own_store(config)?;
         let geometry = *flash.nand().geometry();
         let (page_bytes, pages) = (geometry.page_bytes(), geometry.pages_per_block());
         let cached = CachedOptions { cache_entries: config.cache_entries, checkpoints: true };
@@ -141,8 +142,8 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
     /// Step 7. Counts of live pages know all of it already.
     fn report_again(&mut self, survey: &Survey, findings: &Findings) -> Result<(), FtlError> {
         let flushed = self.validity.last_flush_seq();
-        for (block, _) in survey.blocks().filter(|(_, info)| info.first_seq >= flushed) {
-            self.validity.erased(&mut self.core, block)?;
+        for (block, info) in survey.blocks().filter(|(_, info)| info.first_seq >= flushed) {
+            self.validity.erased(&mut self.core, block, info.first_seq)?;
         }
         for ppn in &findings.dead {
             // A block erased meanwhile has no dead pages.

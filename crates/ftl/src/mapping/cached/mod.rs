@@ -431,6 +431,11 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         self.gmd.len() as u32
     }
 
+    /// If `LAZY`, every entry may have a before-image to report, once.
+    fn reports(&self) -> u32 {
+        if LAZY { self.cmt.capacity() + 1 } else { 1 }
+    }
+
     #[inline]
     fn hint(&self, lpn: Lpn) -> Ppn {
         self.cmt.find(lpn).map_or(Ppn::NONE, |slot| self.cmt.ppn(slot))

@@ -1,5 +1,6 @@
 //! Bytes of pages and runs, as `FORMAT.md` in this folder lays them down; nothing else reads or writes them.
 
+use crate::validity::check::check_value;
 use nand::Spare;
 
 /// Length of a page's header.
@@ -82,22 +83,6 @@ pub(super) fn get_uint(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-fn check_value(bytes: &[u8]) -> u32 {
-    let mut hash = CHECK_START.wrapping_add(bytes.len() as u64);
-    let mut mix = |word: u64| {
-        hash = (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        hash ^= hash >> 32;
-    };
-    let (words, rest) = bytes.as_chunks::<8>();
-    for word in words {
-        mix(u64::from_le_bytes(*word));
-    }
-    if !rest.is_empty() {
-        mix(get_uint(rest));
-    }
-    hash as u32
-}
-
 /// Completes a page image of `used` bytes: its header and its check value.
 pub(super) fn seal(page: &mut [u8], used: usize, count: u32, name: PageName) {
     debug_assert!((HEADER_BYTES..=PAGE_BYTES_MAX).contains(&used) && count <= u32::from(u16::MAX));
@@ -105,7 +90,7 @@ pub(super) fn seal(page: &mut [u8], used: usize, count: u32, name: PageName) {
     put_u32(page, 8, name.aux());
     page[12..14].copy_from_slice(&(used as u16).to_le_bytes());
     page[14..16].copy_from_slice(&(count as u16).to_le_bytes());
-    let check = check_value(&page[4..used]);
+    let check = check_value(CHECK_START, &page[4..used]);
     put_u32(page, 0, check);
 }
 
@@ -121,7 +106,7 @@ pub(super) fn is_sound(page: &[u8], name: PageName, entry_bytes: usize) -> bool 
     is_named(page, name)
         && end <= page.len()
         && HEADER_BYTES + count(page) as usize * entry_bytes <= end
-        && get_u32(page, 0) == check_value(&page[4..end])
+        && get_u32(page, 0) == check_value(CHECK_START, &page[4..end])
 }
 
 /// Bytes of the page that mean something.

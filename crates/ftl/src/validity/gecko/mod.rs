@@ -36,7 +36,7 @@ mod shape;
 mod tests;
 mod writer;
 
-use super::{MetaStore, PageSet, Validity};
+use super::{Entry, MetaStore, PageSet, Site, Store, Validity};
 use crate::config::GeckoOptions;
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
@@ -165,6 +165,18 @@ impl Gecko {
     }
 }
 
+impl Store for Gecko {
+    const ENTRY: Entry = Entry {
+        name: "gecko",
+        summary: "log-structured merge tree in flash: reports are buffered, a query reads a page of each run",
+        source: "Dayan, Bonnet and Idreos, SIGMOD 2016, section 3",
+    };
+
+    fn make(site: &Site) -> Result<Self, FtlError> {
+        Self::new(site.page_bytes as usize, site.blocks, site.pages_per_block, &site.gecko)
+    }
+}
+
 impl Validity for Gecko {
     const TRACKS_METADATA: bool = false;
     const BUFFERED: bool = true;
@@ -179,7 +191,7 @@ impl Validity for Gecko {
     }
 
     /// On an error of the flush that makes room, the report was not taken and can be made again.
-    fn erased<S: MetaStore>(&mut self, store: &mut S, block: BlockId) -> Result<(), FtlError> {
+    fn erased<S: MetaStore>(&mut self, store: &mut S, block: BlockId, _: u64) -> Result<(), FtlError> {
         while self.buffer.erased(&self.shape, block) == Err(Full) {
             self.flush_buffer(store)?;
         }

@@ -112,7 +112,7 @@ impl Drive {
         for _ in 0..dead.count_zeros() {
             self.program();
         }
-        self.gecko.erased(&mut self.store, BlockId(victim)).unwrap();
+        self.gecko.erased(&mut self.store, BlockId(victim), 0).unwrap();
         self.free.push(victim);
     }
 

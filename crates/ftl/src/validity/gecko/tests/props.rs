@@ -142,7 +142,7 @@ impl Rig {
     }
 
     pub fn erase(&mut self, block: u32) {
-        self.report(|gecko, store| gecko.erased(store, BlockId(block)));
+        self.report(|gecko, store| gecko.erased(store, BlockId(block), 0));
         self.now[block as usize].clear();
     }
 

@@ -1,0 +1,176 @@
+//! Page validity bitmap in flash: one bit a page of the device, nothing buffered.
+//!
+//! The store of µ-FTL (Lee et al., EMSOFT 2008) and the baseline that Logarithmic Gecko is measured against (GeckoFTL,
+//! sections 2 and 5.1, Table 1). Not for write-heavy work: every dead page costs a page program.
+//!
+//! 1. The bits lie flat over physical page numbers, page_bytes·8 of them on a page of the bitmap; set means dead. A
+//!    directory in RAM says where each of those pages is; one that was never written holds no set bit.
+//! 2. A report reads the page with its bit and programs it anew elsewhere: one read, one program.
+//! 3. A query reads the page or pages with the block's bits: one, unless the block straddles two.
+//! 4. An erase clears the block's bits at once, by another read and program (one each a collection, so a hundredth of
+//!    what the reports cost). If no bit was set nothing is programmed.
+//!
+//! Power loss: a page of the bitmap counts from its program on; before it the old one does. Nothing is only in
+//! RAM but the directory, which the spare areas (tag: index of the page) give back.
+
+use super::{Entry, MetaStore, PageSet, Site, Store, Validity};
+use crate::contract::{FtlError, RamItem, RamReport};
+use crate::flash::Purpose;
+use alloc::vec::Vec;
+use core::ops::Range;
+use nand::{BlockId, PageKind, Ppn, Spare};
+
+/// A page validity bitmap in flash.
+#[derive(Clone, Debug)]
+pub struct FlashBitmap {
+    directory: Vec<Ppn>,
+    /// The page being changed or asked.
+    page: Vec<u8>,
+    pages_per_block: usize,
+    reports: u32,
+}
+
+impl FlashBitmap {
+    /// The bitmap of a device on which no page is dead. `reports` is the most pages that die between two chances to
+    /// collect garbage.
+    #[must_use]
+    pub fn new(blocks: u32, pages_per_block: u32, page_bytes: u32, reports: u32) -> Self {
+        let bits = blocks as usize * pages_per_block as usize;
+        Self {
+            directory: alloc::vec![Ppn::NONE; bits.div_ceil(page_bytes as usize * 8)],
+            page: alloc::vec![0; page_bytes as usize],
+            pages_per_block: pages_per_block as usize,
+            reports,
+        }
+    }
+
+    const fn page_bits(&self) -> usize {
+        self.page.len() * 8
+    }
+
+    /// Brings a page of the bitmap into `page`.
+    fn load<S: MetaStore>(&mut self, store: &mut S, purpose: Purpose, index: usize) -> Result<(), FtlError> {
+        let at = self.directory[index];
+        if at.is_some() {
+            store.fetch(purpose, at, &mut self.page)?;
+        } else {
+            self.page.fill(0);
+        }
+        Ok(())
+    }
+
+    /// Programs `page` as the page of the bitmap with this index.
+    fn save<S: MetaStore>(&mut self, store: &mut S, index: usize) -> Result<(), FtlError> {
+        let new = store.append(Purpose::Validity, index as u32, 0, &self.page)?;
+        let old = core::mem::replace(&mut self.directory[index], new);
+        if old.is_some() {
+            store.discard(old);
+        }
+        Ok(())
+    }
+
+    /// The pages of the bitmap that hold bits of a block, with the bits and the offset of the first of them in the block.
+    fn pieces(&self, block: BlockId) -> impl Iterator<Item = (usize, Range<usize>, u32)> + use<> {
+        let (page_bits, first) = (self.page_bits(), block.index() * self.pages_per_block);
+        let end = first + self.pages_per_block;
+        (first / page_bits..=(end - 1) / page_bits).map(move |index| {
+            let start = first.max(index * page_bits);
+            let bits = start - index * page_bits..end.min((index + 1) * page_bits) - index * page_bits;
+            (index, bits, (start - first) as u32)
+        })
+    }
+
+    fn is_set(&self, bit: usize) -> bool {
+        self.page[bit / 8] >> (bit % 8) & 1 != 0
+    }
+}
+
+impl Store for FlashBitmap {
+    const ENTRY: Entry = Entry {
+        name: "flash-bitmap",
+        summary: "a bit a page in flash, nothing buffered: a read and a program for each dead page",
+        source: "µ-FTL: Lee et al., EMSOFT 2008; the baseline of GeckoFTL's paper, section 5.1",
+    };
+
+    fn make(site: &Site) -> Result<Self, FtlError> {
+        Ok(Self::new(site.blocks, site.pages_per_block, site.page_bytes, site.reports))
+    }
+}
+
+impl Validity for FlashBitmap {
+    /// If it did, every update of a translation page would cost one of the bitmap.
+    const TRACKS_METADATA: bool = false;
+    const BUFFERED: bool = false;
+
+    fn invalidate<S: MetaStore>(&mut self, store: &mut S, ppn: Ppn) -> Result<(), FtlError> {
+        let (index, bit) = (ppn.index() / self.page_bits(), ppn.index() % self.page_bits());
+        self.load(store, Purpose::Validity, index)?;
+        debug_assert!(!self.is_set(bit), "{ppn} was reported dead twice");
+        self.page[bit / 8] |= 1 << (bit % 8);
+        self.save(store, index)
+    }
+
+    fn erased<S: MetaStore>(&mut self, store: &mut S, block: BlockId, _: u64) -> Result<(), FtlError> {
+        for (index, bits, _) in self.pieces(block) {
+            if !self.directory[index].is_some() {
+                continue;
+            }
+            self.load(store, Purpose::Validity, index)?;
+            let mut changed = false;
+            for bit in bits {
+                changed |= self.is_set(bit);
+                self.page[bit / 8] &= !(1 << (bit % 8));
+            }
+            if changed {
+                self.save(store, index)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn query<S: MetaStore>(&mut self, store: &mut S, block: BlockId, dead: &mut PageSet) -> Result<(), FtlError> {
+        for (index, bits, first) in self.pieces(block) {
+            self.load(store, Purpose::ValidityQuery, index)?;
+            for (offset, bit) in (first..).zip(bits) {
+                if self.is_set(bit) {
+                    dead.insert(offset);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn owns(&self, ppn: Ppn, spare: &Spare) -> bool {
+        spare.kind == PageKind::Validity && self.directory.get(spare.tag as usize) == Some(&ppn)
+    }
+
+    fn moved(&mut self, from: Ppn, to: Ppn, spare: &Spare) {
+        debug_assert!(self.owns(from, spare), "{from} is no page of the bitmap");
+        self.directory[spare.tag as usize] = to;
+    }
+
+    /// Nothing to do: every report is durable when it returns.
+    fn flush<S: MetaStore>(&mut self, _: &mut S) -> Result<(), FtlError> {
+        Ok(())
+    }
+
+    /// Always 0: nothing waits.
+    fn flushes(&self) -> u64 {
+        0
+    }
+
+    fn reserve_pages(&self) -> u32 {
+        self.reports + self.pages_per_block.div_ceil(self.page_bits()) as u32 + 1
+    }
+
+    /// One more than the bitmap has pages: the new copy lives before the old one dies.
+    fn footprint_pages(&self) -> u32 {
+        self.directory.len() as u32 + 1
+    }
+
+    fn ram(&self, report: &mut RamReport) {
+        let directory = (self.directory.capacity() * size_of::<Ppn>()) as u64;
+        report.push(RamItem { name: "pvb_directory", bytes: directory });
+        report.push(RamItem { name: "pvb_buffer", bytes: self.page.capacity() as u64 });
+    }
+}

@@ -1,0 +1,282 @@
+//! Every page-validity store of the table against a set of pages, over pages kept in memory.
+
+#![allow(clippy::unwrap_used)]
+
+use ftl::validity::flash_bitmap::FlashBitmap;
+use ftl::validity::log::{LogOptions, ValidityLog};
+use ftl::validity::{self, MetaStore, PageSet, Receiver, Site, Store, Validity};
+use ftl::{FtlError, GeckoOptions, Purpose};
+use nand::{BlockId, PageKind, Ppn, Spare};
+use openftl_ftl as ftl;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+/// Pages kept in memory, each written once.
+struct Memory {
+    page_bytes: usize,
+    pages: Vec<(Spare, Vec<u8>)>,
+    live: BTreeSet<u32>,
+    seq: u64,
+    reads: u64,
+}
+
+impl Memory {
+    fn new(page_bytes: u32) -> Self {
+        Self { page_bytes: page_bytes as usize, pages: Vec::new(), live: BTreeSet::new(), seq: 1, reads: 0 }
+    }
+
+    fn program(&mut self, tag: u32, aux: u32, data: Vec<u8>) -> Ppn {
+        let spare = Spare { kind: PageKind::Validity, tag, seq: self.seq, erase_count: 0, erased_at: 0, aux };
+        self.seq += 1;
+        self.pages.push((spare, data));
+        self.live.insert(self.pages.len() as u32 - 1);
+        Ppn(self.pages.len() as u32 - 1)
+    }
+}
+
+impl MetaStore for Memory {
+    fn page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    fn blocks(&self) -> u32 {
+        BLOCKS
+    }
+
+    fn pages_per_block(&self) -> u32 {
+        unreachable!("no store asks again what it was made for")
+    }
+
+    fn append(&mut self, _: Purpose, tag: u32, aux: u32, data: &[u8]) -> Result<Ppn, FtlError> {
+        assert!(data.len() <= self.page_bytes);
+        Ok(self.program(tag, aux, data.to_vec()))
+    }
+
+    fn fetch(&mut self, _: Purpose, ppn: Ppn, out: &mut [u8]) -> Result<Spare, FtlError> {
+        assert!(self.live.contains(&ppn.0), "{ppn} was discarded");
+        let (spare, data) = &self.pages[ppn.index()];
+        out.fill(0xFF);
+        out[..data.len()].copy_from_slice(data);
+        self.reads += 1;
+        Ok(*spare)
+    }
+
+    fn discard(&mut self, ppn: Ppn) {
+        assert!(self.live.remove(&ppn.0), "{ppn} was discarded twice");
+    }
+
+    fn next_seq(&self) -> u64 {
+        self.seq
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Some pages of the device die.
+    Die(u32, u32),
+    Erase(u32),
+    /// A block was erased, and its first page programmed before the store hears of it.
+    EraseSaidLate(u32),
+    /// A collector moves a page of the store.
+    Move(u32),
+    Flush,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        12 => (any::<u32>(), 1..40_u32).prop_map(|(at, count)| Step::Die(at, count)),
+        4 => any::<u32>().prop_map(Step::Erase),
+        1 => any::<u32>().prop_map(Step::EraseSaidLate),
+        2 => any::<u32>().prop_map(Step::Move),
+        1 => Just(Step::Flush),
+    ];
+    prop::collection::vec(step, 1..300)
+}
+
+const BLOCKS: u32 = 9;
+
+/// A store at work on a device.
+struct Rig<V> {
+    store: V,
+    memory: Memory,
+    site: Site,
+    dead: BTreeSet<u32>,
+}
+
+impl<V: Store> Rig<V> {
+    fn new(site: Site) -> Self {
+        let store = V::make(&site).unwrap();
+        Self { store, memory: Memory::new(site.page_bytes), site, dead: BTreeSet::new() }
+    }
+
+    /// Pages die, as many at a time as may without a chance to collect garbage; the bound on what is appended holds.
+    fn die(&mut self, at: u32, count: u32) {
+        let pages = self.site.blocks * self.site.pages_per_block;
+        let dying: BTreeSet<u32> = (0..count).map(|i| (at / 7 + i * (at % 7 + 1)) % pages).collect();
+        let dying: Vec<u32> = dying.difference(&self.dead).copied().collect();
+        for group in dying.chunks(self.site.reports as usize) {
+            let before = self.memory.pages.len();
+            group.iter().for_each(|&ppn| self.store.invalidate(&mut self.memory, Ppn(ppn)).unwrap());
+            assert!(self.memory.pages.len() - before <= self.store.reserve_pages() as usize);
+        }
+        self.dead.extend(dying);
+    }
+
+    fn step(&mut self, step: Step) {
+        let before = self.memory.pages.len();
+        match step {
+            Step::Die(at, count) => self.die(at, count),
+            Step::Erase(block) => {
+                let block = block % self.site.blocks;
+                self.dead.retain(|page| page / self.site.pages_per_block != block);
+                let seq = self.memory.seq;
+                self.store.erased(&mut self.memory, BlockId(block), seq).unwrap();
+                assert!(self.memory.pages.len() - before <= self.store.reserve_pages() as usize);
+                // A page is programmed before it can die.
+                self.memory.seq += 1;
+            }
+            Step::EraseSaidLate(block) => {
+                let block = block % self.site.blocks;
+                self.dead.retain(|page| page / self.site.pages_per_block != block);
+                let seq = self.memory.seq;
+                self.memory.seq += 1;
+                self.store.erased(&mut self.memory, BlockId(block), seq).unwrap();
+            }
+            Step::Move(which) if !self.memory.live.is_empty() => {
+                let memory = &mut self.memory;
+                let from = *memory.live.iter().nth(which as usize % memory.live.len()).unwrap();
+                let (spare, data) = memory.pages[from as usize].clone();
+                assert!(self.store.owns(Ppn(from), &spare));
+                let to = memory.program(spare.tag, spare.aux, data);
+                self.store.moved(Ppn(from), to, &memory.pages[to.index()].0);
+                memory.discard(Ppn(from));
+            }
+            Step::Move(_) => {}
+            Step::Flush => self.store.flush(&mut self.memory).unwrap(),
+        }
+        let memory = &self.memory;
+        assert!(memory.live.len() <= self.store.footprint_pages() as usize, "{} pages live", memory.live.len());
+        let owned = |&page: &u32| self.store.owns(Ppn(page), &memory.pages[page as usize].0);
+        assert!(memory.live.iter().all(owned));
+    }
+
+    /// The store knows exactly the dead pages.
+    fn check(&mut self) {
+        for block in 0..self.site.blocks {
+            let mut found = PageSet::new(self.site.pages_per_block);
+            self.store.query(&mut self.memory, BlockId(block), &mut found).unwrap();
+            for offset in 0..self.site.pages_per_block {
+                let dead = self.dead.contains(&(block * self.site.pages_per_block + offset));
+                assert_eq!(found.contains(offset), dead, "{}: page {offset} of block {block}", V::ENTRY.name);
+            }
+        }
+    }
+}
+
+/// Runs steps on a store of any type.
+struct Run<'a> {
+    site: Site,
+    steps: &'a [Step],
+}
+
+impl Receiver for Run<'_> {
+    type Output = ();
+
+    fn receive<V: Store>(self) {
+        let mut rig = Rig::<V>::new(self.site);
+        for step in self.steps {
+            rig.step(*step);
+        }
+        rig.check();
+    }
+}
+
+fn log(pages_per_block: u32, page_bytes: u32, entries: u64) -> ValidityLog {
+    ValidityLog::new(LogOptions { blocks: BLOCKS, pages_per_block, page_bytes, entries, reports: 1 }).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn every_store_agrees_with_a_set_of_pages(
+        pages_per_block in prop::sample::select(vec![1_u32, 4, 7, 33, 64, 130, 600, 2000]),
+        page_bytes in prop::sample::select(vec![128_u32, 512]),
+        logical_part in 0_u32..100,
+        reports in 1_u32..40,
+        steps in steps(),
+    ) {
+        for entry in validity::table() {
+            // The bound of Logarithmic Gecko is on one flush.
+            let reports = if entry.name == "gecko" { 1 } else { reports };
+            let logical_pages = BLOCKS * pages_per_block * logical_part / 100;
+            let gecko = GeckoOptions::default();
+            let site = Site { blocks: BLOCKS, pages_per_block, page_bytes, logical_pages, reports, gecko };
+            validity::with(entry.name, Run { site, steps: &steps }).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_table_is_found_by_its_names_and_nothing_else_is() {
+    let names: Vec<&str> = validity::table().iter().map(|entry| entry.name).collect();
+    assert_eq!(names, ["ram-bitmap", "flash-bitmap", "log", "gecko"]);
+    assert!(names.iter().all(|name| validity::find(name).is_some_and(|entry| entry.name == *name)));
+    let site = Site {
+        blocks: 1,
+        pages_per_block: 1,
+        page_bytes: 512,
+        logical_pages: 1,
+        reports: 1,
+        gecko: GeckoOptions::default(),
+    };
+    assert!(validity::with("flash", Run { site, steps: &[] }).is_none());
+}
+
+#[test]
+fn a_flash_bitmap_costs_a_read_and_a_program_a_report_and_a_read_a_query() {
+    let (mut memory, mut store) = (Memory::new(512), FlashBitmap::new(BLOCKS, 64, 512, 1));
+    store.invalidate(&mut memory, Ppn(100)).unwrap();
+    assert_eq!((memory.reads, memory.pages.len()), (0, 1), "nothing was written before");
+    (0..50).for_each(|page| store.invalidate(&mut memory, Ppn(page)).unwrap());
+    assert_eq!((memory.reads, memory.pages.len()), (50, 51));
+    store.query(&mut memory, BlockId(0), &mut PageSet::new(64)).unwrap();
+    assert_eq!((memory.reads, memory.pages.len()), (51, 51));
+    store.erased(&mut memory, BlockId(0), 60).unwrap();
+    assert_eq!((memory.reads, memory.pages.len()), (52, 52));
+}
+
+/// Appendix E: with a log of twice the pages that can be dead, an entry is reported again at most once on average.
+#[test]
+fn a_log_twice_as_long_as_dead_pages_rewrites_each_entry_at_most_once() {
+    let (pages_per_block, page_bytes, per_page) = (64, 512, (512 - 24) / 14);
+    let (mut memory, mut store) = (Memory::new(page_bytes), log(pages_per_block, page_bytes, 2 * 288));
+    let (mut dead, mut reports, mut state) = (vec![0_u32; BLOCKS as usize], 0_usize, 1_u32);
+    let mut gone = BTreeSet::new();
+    while reports < 100_000 {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let ppn = (state >> 8) % (BLOCKS * pages_per_block);
+        if !gone.insert(ppn) {
+            continue;
+        }
+        reports += 1;
+        memory.seq += 1;
+        store.invalidate(&mut memory, Ppn(ppn)).unwrap();
+        dead[(ppn / pages_per_block) as usize] += 1;
+        while dead.iter().sum::<u32>() >= 288 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let victim = (state >> 8) % BLOCKS;
+            let seq = memory.seq;
+            store.erased(&mut memory, BlockId(victim), seq).unwrap();
+            dead[victim as usize] = 0;
+            gone.retain(|page| page / pages_per_block != victim);
+        }
+    }
+    let written = memory.pages.len() as f64 / (reports as f64 / f64::from(per_page));
+    assert!((1.03..2.0).contains(&written), "{written} programs for each page of new entries");
+}
+
+#[test]
+fn a_log_whose_positions_do_not_fit_is_refused() {
+    let options = LogOptions { blocks: 1 << 22, pages_per_block: 1 << 9, page_bytes: 4096, entries: 0, reports: 1 };
+    assert!(ValidityLog::new(options).is_ok());
+    assert!(ValidityLog::new(LogOptions { entries: 1 << 32, ..options }).is_err());
+}
