@@ -105,9 +105,9 @@ fn as_text(d: &Device, times: &Times, models: &[&Model]) -> String {
     let size = |n: f64| bytes(n as u64);
     let time = |step: &Step| duration_us(step.seconds(times) * 1e6);
     let mut out = format!(
-        "Device: {} raw: K = {} blocks of B = {} pages of P = {}; R = {}; C = {} cached entries\n\
-         Logarithmic Gecko: T = {}, S = {}; V = {} entries on a page, L = {} levels; write-amplification by page \
-         validity at most {}, a bitmap in flash {}\n\n",
+        "{} raw: K = {} blocks of B = {} pages of P = {}; R = {}; C = {} cached entries\n\
+         Logarithmic Gecko: T = {}, S = {}, V = {} entries on a page, L = {} levels\n\
+         write-amplification by page validity: at most {} with it, {} with a bitmap in flash\n\n",
         size(d.raw_bytes()),
         count(d.blocks),
         d.pages_per_block,

@@ -137,35 +137,7 @@ fn run_parts<N: Device>(
     let aged = precondition(&mut host, &spec.precondition, &spec.workload, &ageing, &mut report)?;
     let precondition_wall_s = begun.elapsed().as_secs_f64();
 
-    let mut feed = Feed::new(spec, &context)?;
-    host.begin("the measured part");
-    let start = host.counts();
-    let begun = Instant::now();
-    let mut timeline = Timeline::new(spec.writes, spec.interval_writes, start);
-    let timed = match &spec.timing {
-        TimingMode::None => {
-            count(&mut host, &mut feed, &mut timeline, &mut report)?;
-            None
-        }
-        TimingMode::Queued(options) => {
-            Some(timed::play(&mut host, &mut feed, spec, options, &mut timeline, &mut report)?)
-        }
-    };
-    let wall_s = begun.elapsed().as_secs_f64();
-    let counts = host.counts();
-    let end_ns = timed.as_ref().map_or(0, |t| t.end_ns);
-    let measured = Measured {
-        counts: counts.since(&start),
-        timeline: timeline.finish(host.tally().writes, end_ns, counts),
-        timed,
-        aged,
-        simulation: SimulationResult {
-            wall_s,
-            precondition_wall_s,
-            host_writes_per_s: if wall_s > 0.0 { host.tally().writes as f64 / wall_s } else { 0.0 },
-            ..SimulationResult::default()
-        },
-    };
+    let measured = measure(spec, &mut host, &context, aged, precondition_wall_s, &mut report)?;
     let mut result = assemble(spec, &host, measured);
     if let Some(power_cut) = power_cut.filter(|_| spec.power_cut) {
         let mount;
@@ -177,6 +149,44 @@ fn run_parts<N: Device>(
     }
     result.simulation.peak_memory_bytes = memory::peak_bytes();
     Ok(result)
+}
+
+/// The part of a run that results are about.
+fn measure<N: Device>(
+    spec: &RunSpec,
+    host: &mut Host<N>,
+    context: &WorkloadContext,
+    aged: PreconditionResult,
+    precondition_wall_s: f64,
+    report: &mut Reporter<'_>,
+) -> Result<Measured, SimError> {
+    let mut feed = Feed::new(spec, context)?;
+    host.begin("the measured part");
+    let start = host.counts();
+    let begun = Instant::now();
+    let mut timeline = Timeline::new(spec.writes, spec.interval_writes, start);
+    let timed = match &spec.timing {
+        TimingMode::None => {
+            count(host, &mut feed, &mut timeline, report)?;
+            None
+        }
+        TimingMode::Queued(options) => Some(timed::play(host, &mut feed, spec, options, &mut timeline, report)?),
+    };
+    let wall_s = begun.elapsed().as_secs_f64();
+    let counts = host.counts();
+    let end_ns = timed.as_ref().map_or(0, |t| t.end_ns);
+    Ok(Measured {
+        counts: counts.since(&start),
+        timeline: timeline.finish(host.tally().writes, end_ns, counts),
+        timed,
+        aged,
+        simulation: SimulationResult {
+            wall_s,
+            precondition_wall_s,
+            host_writes_per_s: if wall_s > 0.0 { host.tally().writes as f64 / wall_s } else { 0.0 },
+            ..SimulationResult::default()
+        },
+    })
 }
 
 /// Ageing must not write what is measured: another sequence of the same kind.

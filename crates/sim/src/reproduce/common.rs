@@ -1,6 +1,6 @@
 //! What figures of GeckoFTL's paper share.
 
-use super::{Experiment, Lab, Run};
+use super::{Bar, Experiment, Lab, Part, Run};
 use crate::error::SimError;
 use crate::model;
 use crate::result::RunResult;
@@ -12,6 +12,9 @@ pub const PROFILE: &str = "gecko-2tb";
 
 /// The FTL that keeps page validity in Logarithmic Gecko.
 pub const GECKO: &str = "gecko";
+
+/// The page-validity store that is a bitmap in flash.
+pub const FLASH_BITMAP: &str = "flash-bitmap";
 
 /// What a flash operation was for, in the three groups of GeckoFTL's Figure 13.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +158,12 @@ pub fn gib(bytes: f64) -> String {
 /// MiB of these bytes.
 pub fn mib(bytes: f64) -> f64 {
     bytes / (1024.0 * 1024.0)
+}
+
+/// A bar for each run, its parts the groups of its write-amplification.
+pub fn amplification_bars(runs: &[Run]) -> Vec<Bar> {
+    let parts = |run: &Run| Group::ALL.map(|group| Part::new(group.name(), amplification(&run.result, group)));
+    runs.iter().map(|run| Bar { label: run.experiment.series.clone(), parts: parts(run).into() }).collect()
 }
 
 /// Runs of a series by rising x, with a value of each.

@@ -220,3 +220,9 @@ pub fn run_all(plan: Vec<Experiment>, jobs: usize, progress: &(dyn Fn(Advance) +
 pub fn mountable(ftl: &str) -> bool {
     ftls::find::<SimNand>(ftl).is_some_and(|entry| entry.mount.is_some())
 }
+
+/// Whether the table of FTLs has this one.
+#[must_use]
+pub fn in_build(ftl: &str) -> bool {
+    ftls::find::<SimNand>(ftl).is_some()
+}

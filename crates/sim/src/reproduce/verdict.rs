@@ -37,7 +37,8 @@ impl Verdict {
         let below = if whole.1 > 0.0 { (1.0 - part.1 / whole.1) * 100.0 } else { f64::NAN };
         let ours = format!("{below:.1}% ({} {}, {} {})", part.0, short(part.1), whole.0, short(whole.1));
         let margin = beside(below, percent, "%");
-        Self::new(claim, &format!("at least {}%", short(percent)), below >= percent, ours, margin)
+        let paper = if percent == 0.0 { "less".to_owned() } else { format!("at least {}%", short(percent)) };
+        Self::new(claim, &paper, below >= percent, ours, margin)
     }
 
     /// `value` is `limit` or more. `unit` follows the numbers.
@@ -70,8 +71,9 @@ impl Verdict {
         let wanted = values.iter().find(|(n, _)| *n == name).map_or(f64::NAN, |(_, value)| *value);
         let others = values.iter().filter(|(n, _)| *n != name);
         let next = others.min_by(|a, b| a.1.total_cmp(&b.1)).copied().unwrap_or(("nothing", f64::NAN));
-        let percent = (next.1 / wanted - 1.0) * 100.0;
-        let margin = format!("the least of the others, {}, differs from it by {}%", next.0, signed(percent, 1));
+        let percent = if wanted == 0.0 { 0.0 } else { (next.1 / wanted - 1.0) * 100.0 };
+        let by = if wanted == 0.0 { short(next.1) } else { signed(percent, 1) + "%" };
+        let margin = format!("the least of the others, {}, differs from it by {by}", next.0);
         Self::new(claim, paper, wanted < next.1, ours, margin)
     }
 

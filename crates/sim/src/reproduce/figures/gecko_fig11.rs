@@ -2,7 +2,9 @@
 
 use crate::error::SimError;
 use crate::model::Device;
-use crate::reproduce::common::{GECKO, PROFILE, gecko_run, line, model_of, setup, validity, validity_ops};
+use crate::reproduce::common::{
+    FLASH_BITMAP, GECKO, PROFILE, gecko_run, line, model_of, setup, validity, validity_ops,
+};
 use crate::reproduce::lab::Shape;
 use crate::reproduce::verdict::short;
 use crate::reproduce::{Cell, Chart, DataTable, Experiment, Figure, Lab, Lines, Outcome, Run, Series, Verdict};
@@ -26,6 +28,7 @@ fn plan(lab: &Lab) -> Result<Vec<Experiment>, SimError> {
         let device = lab.device(PROFILE, Shape::share(lab.scale * share))?;
         let blocks = f64::from(device.geometry.blocks());
         plan.push(gecko_run(lab, &device, GECKO, blocks, |_| {})?);
+        plan.push(gecko_run(lab, &device, PVB, blocks, |spec| spec.config.validity = Some(FLASH_BITMAP))?);
     }
     Ok(plan)
 }

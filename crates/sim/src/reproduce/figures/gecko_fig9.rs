@@ -1,7 +1,7 @@
 //! Figure 9 of GeckoFTL: Logarithmic Gecko at size ratios of 2 to 32 against a bitmap in flash.
 
 use crate::error::SimError;
-use crate::reproduce::common::{PROFILE, gecko_run, model_of, series_of, setup, validity, validity_ops};
+use crate::reproduce::common::{FLASH_BITMAP, PROFILE, gecko_run, model_of, series_of, setup, validity, validity_ops};
 use crate::reproduce::lab::Shape;
 use crate::reproduce::verdict::{Named, short};
 use crate::reproduce::{Cell, Chart, DataTable, Experiment, Figure, Lab, Lines, Outcome, Run, Series, Verdict};
@@ -31,6 +31,10 @@ fn plan(lab: &Lab) -> Result<Vec<Experiment>, SimError> {
             spec.interval_writes = INTERVAL;
         })?);
     }
+    plan.push(gecko_run(lab, &device, PVB, 0.0, |spec| {
+        spec.config.validity = Some(FLASH_BITMAP);
+        spec.interval_writes = INTERVAL;
+    })?);
     Ok(plan)
 }
 

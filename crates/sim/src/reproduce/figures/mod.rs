@@ -4,13 +4,22 @@ mod gecko_fig1;
 mod gecko_fig10;
 mod gecko_fig11;
 mod gecko_fig12;
+mod gecko_fig13;
+mod gecko_fig14;
 mod gecko_fig9;
 
 use super::Figure;
 
 /// Every figure, in the order of the papers.
-static TABLE: &[Figure] =
-    &[gecko_fig1::FIGURE, gecko_fig9::FIGURE, gecko_fig10::FIGURE, gecko_fig11::FIGURE, gecko_fig12::FIGURE];
+static TABLE: &[Figure] = &[
+    gecko_fig1::FIGURE,
+    gecko_fig9::FIGURE,
+    gecko_fig10::FIGURE,
+    gecko_fig11::FIGURE,
+    gecko_fig12::FIGURE,
+    gecko_fig13::FIGURE,
+    gecko_fig14::FIGURE,
+];
 
 /// Every figure, in the order of the papers.
 #[must_use]
