@@ -1,12 +1,13 @@
 //! A case: everything that decides how one exploration goes, and the id that holds all of it.
 //!
-//! An id is the FTL's name, a dash, and in hexadecimal: format version, shape, logical pages, seed, faults, what is done,
+//! An id is the FTL's name, a dash, and in hexadecimal: format version (another without a battery), shape, logical pages, seed, faults, what is done,
 //! the workload (its length if the seed decides it, else every step), the steps after recovery, the cuts, a check byte.
 //! Numbers are in groups of seven bits, least significant first, the high bit saying that more follow.
 
 use crate::model::Model;
 use crate::shape::{SHAPES, Shape};
 use crate::workload::{Step, generate};
+use ftl::ftls::Durability;
 use nand::{Blemish, Cut, CutOutcome};
 
 /// One exploration, as data.
@@ -19,6 +20,8 @@ pub(crate) struct Case {
     pub(crate) seed: u64,
     /// Bits of [`crate::Fault`].
     pub(crate) faults: u8,
+    /// Whether an FTL that needs a battery has one.
+    pub(crate) battery: bool,
     pub(crate) scenario: Scenario,
     pub(crate) work: Work,
     /// Steps done after a recovery.
@@ -95,6 +98,9 @@ pub enum ReplayError {
 
 const VERSION: u8 = 1;
 
+/// The version of ids of cases without a battery.
+const NO_BATTERY: u8 = 2;
+
 impl Case {
     pub(crate) fn steps(&self) -> Vec<Step> {
         match &self.work {
@@ -107,13 +113,14 @@ impl Case {
         &SHAPES[self.shape as usize % SHAPES.len()]
     }
 
-    pub(crate) fn model(&self, durable: ftl::ftls::Durability) -> Model {
-        Model::new(durable, self.logical_pages)
+    pub(crate) fn model(&self, durable: Durability) -> Model {
+        let model = Model::new(durable, self.logical_pages);
+        if durable == Durability::Battery && !self.battery { model.without_battery() } else { model }
     }
 
     /// The id. [`Case::parse`] gives the case back.
     pub(crate) fn id(&self) -> String {
-        let mut out = Bytes(vec![VERSION, self.shape]);
+        let mut out = Bytes(vec![if self.battery { VERSION } else { NO_BATTERY }, self.shape]);
         out.number(self.logical_pages.into());
         out.number(self.seed);
         out.0.push(self.faults);
@@ -168,9 +175,11 @@ impl Case {
             return Err("a digit is wrong or missing");
         }
         let mut input = Input(bytes.into_iter());
-        if input.byte()? != VERSION {
-            return Err("it is of another version");
-        }
+        let battery = match input.byte()? {
+            VERSION => true,
+            NO_BATTERY => false,
+            _ => return Err("it is of another version"),
+        };
         let shape = input.byte()?;
         let logical_pages = input.short()?;
         let seed = input.number()?;
@@ -190,7 +199,7 @@ impl Case {
             let outcome = *CutOutcome::ALL.get(usize::from(input.byte()?)).ok_or("it names an unknown outcome")?;
             path.push(Cut { at, outcome });
         }
-        Ok(Self { ftl: ftl.into(), shape, logical_pages, seed, faults, scenario, work, tail, path })
+        Ok(Self { ftl: ftl.into(), shape, logical_pages, seed, faults, battery, scenario, work, tail, path })
     }
 }
 
@@ -302,6 +311,7 @@ mod tests {
                 logical_pages: 90,
                 seed: u64::MAX - 3,
                 faults: 5,
+                battery: matches!(scenario, Scenario::Cuts),
                 scenario,
                 work,
                 tail: 40,

@@ -4,9 +4,12 @@
 //!    the tap of depth 0 wants ([`crate::tap`]).
 //! 2. After each call to the FTL the images made during it are recovered, one by one, each with a copy
 //!    of the model as it was: the call was under way, all before it was acknowledged.
-//! 3. A recovery is a line of its own: mount, read and check everything, do more of the workload, check,
+//! 3. An FTL with a battery saves what it holds in RAM after a cut. What it held at that very operation, perhaps half-way through
+//!    something, is had by doing the line again, this time with a real cut; then the device works until the save is done. A
+//!    mount that is cut short saves nothing.
+//! 4. A recovery is a line of its own: mount, read and check everything, do more of the workload, check,
 //!    flush, mount again, check. Its device yields images as well while the cuts are less deep than wanted.
-//! 4. The first broken promise, unexpected error, panic or endless loop ends it, with the path of cuts that led there.
+//! 5. The first broken promise, unexpected error, panic or endless loop ends it, with the path of cuts that led there.
 
 use crate::case::Case;
 use crate::model::{Model, Seen};
@@ -14,10 +17,10 @@ use crate::quiet;
 use crate::shape::LIMIT;
 use crate::tap::{Image, Tap, Tapped};
 use crate::workload::Step;
-use crate::{Device, Shared, faults};
+use crate::{Device, Fault, Shared, faults};
 use ftl::ftls::{Durability, Entry, Mount};
 use ftl::{Config, Flash, Ftl, FtlError};
-use nand::{Cut, CutOutcome, Faulty, Lpn, SimNand, Stamp};
+use nand::{Cut, CutOutcome, Faulty, Lpn, NandError, SimNand, Snapshot, Stamp};
 
 /// Where the lines of one depth are cut.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +60,8 @@ pub(crate) struct Stats {
     pub(crate) outcomes: [u64; CutOutcome::ALL.len()],
     /// By the number of cuts, less one.
     pub(crate) depths: [u64; MAX_DEPTH],
+    /// Acknowledged writes that were not there after a cut without the battery that the FTL assumes.
+    pub(crate) lost_writes: u64,
 }
 
 /// Cuts that one path may have.
@@ -67,6 +72,61 @@ pub(crate) struct Line {
     pub(crate) device: Device,
     pub(crate) ftl: Box<dyn Ftl<Device>>,
     pub(crate) model: Model,
+    /// How to come here again, if there is a battery.
+    again: Again,
+}
+
+/// What has been done with a disk since it was formatted or mounted.
+#[derive(Default)]
+struct Again {
+    /// The device before it was mounted; `None` if it was formatted.
+    from: Option<Faulty<SimNand>>,
+    calls: Vec<Call>,
+}
+
+/// A call to an FTL.
+#[derive(Clone, Copy)]
+enum Call {
+    Read(Lpn),
+    Write(Lpn, Stamp),
+    Trim(Lpn, u32),
+    Flush,
+    Idle,
+    Check,
+}
+
+impl Call {
+    fn doing(self) -> &'static str {
+        match self {
+            Self::Read(_) => "reading",
+            Self::Write(..) => "writing",
+            Self::Trim(..) => "trimming",
+            Self::Flush => "flushing",
+            Self::Idle => "idling",
+            Self::Check => "checking",
+        }
+    }
+
+    /// Does it; what was read, if anything.
+    fn to(self, ftl: &mut dyn Ftl<Device>) -> Result<Stamp, FtlError> {
+        let mut stamp = Stamp::UNWRITTEN;
+        match self {
+            Self::Read(lpn) => ftl.read(lpn, &mut stamp)?,
+            Self::Write(lpn, stamp) => ftl.write(lpn, &stamp)?,
+            Self::Trim(lpn, count) => ftl.trim(lpn, count)?,
+            Self::Flush => ftl.flush()?,
+            Self::Idle => drop(ftl.idle()?),
+            // It reads, and a read can be a page's last.
+            Self::Check => drop(ftl.check()),
+        }
+        Ok(stamp)
+    }
+}
+
+impl Line {
+    pub(crate) fn new(device: Device, ftl: Box<dyn Ftl<Device>>, model: Model) -> Self {
+        Self { device, ftl, model, again: Again::default() }
+    }
 }
 
 /// What stays the same over all lines of a case.
@@ -81,12 +141,31 @@ pub(crate) struct Bench<'a> {
 impl<'a> Bench<'a> {
     /// `None` if the FTL cannot be mounted.
     pub(crate) fn new(entry: &'a Entry<Device>, case: &'a Case) -> Option<Self> {
-        let config = case.shape().config(case.logical_pages);
+        let config = Config { battery: case.battery, ..case.shape().config(case.logical_pages) };
         Some(Self { entry, mount: entry.mount?, case, config, steps: case.steps() })
     }
 
     pub(crate) fn durable(&self) -> Durability {
         self.entry.info.durable
+    }
+
+    /// Whether a battery saves what the FTL holds in RAM.
+    pub(crate) fn has_battery(&self) -> bool {
+        self.durable() == Durability::Battery && self.case.battery
+    }
+
+    /// Has the FTL save what it holds in RAM, if there is a battery for it; the device must be powered.
+    pub(crate) fn save(&self, ftl: &mut dyn Ftl<Device>) -> Result<(), String> {
+        if !self.has_battery() {
+            return Ok(());
+        }
+        let before = *ftl.flash().counts();
+        ftl.power_failing().map_err(|error| format!("saving while the battery lasts: {error}"))?;
+        let pages = ftl.flash().counts().since(&before).total().programs;
+        if pages > u64::from(ftl.battery_pages()) && self.case.faults & Fault::Programs.bit() == 0 {
+            return Err(format!("{pages} pages programmed while the battery lasts, {} promised", ftl.battery_pages()));
+        }
+        Ok(())
     }
 
     /// A fresh disk.
@@ -98,7 +177,7 @@ impl<'a> Bench<'a> {
         let ftl = formatted.map_err(|error| format!("formatting: {error}"))?;
         device.get_mut().flash().plan_mut().failing_blocks =
             faults::worn_blocks(self.case.faults, self.case.seed, &geometry);
-        Ok(Line { device, ftl, model: self.case.model(self.durable()) })
+        Ok(Line::new(device, ftl, self.case.model(self.durable())))
     }
 }
 
@@ -152,13 +231,16 @@ impl<'a> Explorer<'a> {
     }
 
     /// Mounts an image and goes on from there.
-    fn recover(&mut self, flash: Faulty<SimNand>, model: Model, next: usize) -> Result<(), Ending> {
+    fn recover(&mut self, mut flash: Faulty<SimNand>, model: Model, next: usize) -> Result<(), Ending> {
+        let from = self.bench.has_battery().then(|| flash.snapshot());
         let device = Shared::new(Tapped::new(flash, LIMIT));
         let level = self.levels.get(self.path.len()).copied().unwrap_or(Level::both(Tap::OFF));
         device.get_mut().begin(level.mounting, self.bench.case.seed, LIMIT);
         let mut line = self.mount(device, model, next)?;
+        line.again.from = from;
         line.device.get_mut().tap(level.after);
         self.inspect(&mut line, next)?;
+        self.stats.lost_writes += line.model.take_lost();
         self.work(&mut line, next, self.bench.case.tail as usize)?;
         self.inspect(&mut line, next)?;
         self.reopen(line, next)
@@ -166,14 +248,14 @@ impl<'a> Explorer<'a> {
 
     fn mount(&mut self, device: Device, model: Model, next: usize) -> Result<Line, Ending> {
         let mounted = (self.bench.mount)(Flash::new(device.clone()), &self.bench.config);
-        self.branch(&device, &model, next)?;
+        self.branch(&device, &model, next, None)?;
         match mounted {
             Ok((ftl, _)) => {
                 let now = ram_bytes(&*ftl);
                 if now > 2 * self.ram_bytes + 4096 {
                     return self.found(format!("{now} B of RAM after a mount, {} B when formatted", self.ram_bytes));
                 }
-                Ok(Line { device, ftl, model })
+                Ok(Line::new(device, ftl, model))
             }
             Err(error) => self.failed(&device, "mounting", &error),
         }
@@ -182,17 +264,24 @@ impl<'a> Explorer<'a> {
     /// A clean end, and a mount that finds everything.
     fn reopen(&mut self, mut line: Line, next: usize) -> Result<(), Ending> {
         self.step(&mut line, Step::Flush, next)?;
-        let Line { device, ftl, mut model } = line;
+        line.device.get_mut().tap(Tap::OFF);
+        self.bench.save(&mut *line.ftl).or_else(|what| self.found(what))?;
+        let Line { device, ftl, mut model, .. } = line;
         drop(ftl);
         model.cut();
         let mut line = self.mount(device, model, next)?;
-        self.inspect(&mut line, next)
+        self.inspect(&mut line, next)?;
+        self.stats.lost_writes += line.model.take_lost();
+        Ok(())
     }
 
     /// Reads every page and checks every invariant.
     fn inspect(&mut self, line: &mut Line, next: usize) -> Result<(), Ending> {
         for lpn in 0..line.model.logical_pages() {
             self.step(line, Step::Read { lpn }, next)?;
+        }
+        if self.bench.has_battery() {
+            line.again.calls.push(Call::Check);
         }
         match line.ftl.check() {
             Ok(()) => Ok(()),
@@ -219,44 +308,76 @@ impl<'a> Explorer<'a> {
             Step::Write { lpn, count } => {
                 for lpn in (0..count.min(pages)).map(|i| (lpn % pages + i) % pages) {
                     let stamp = line.model.begin_write(lpn);
-                    self.call(line, next, "writing", |ftl| ftl.write(Lpn(lpn), &stamp))?;
+                    self.call(line, next, Call::Write(Lpn(lpn), stamp))?;
                     line.model.complete_write(lpn);
                 }
             }
             Step::Trim { lpn, count } => {
                 let (lpn, count) = (lpn % pages, count.min(pages - lpn % pages));
                 line.model.begin_trim(lpn, count);
-                self.call(line, next, "trimming", |ftl| ftl.trim(Lpn(lpn), count))?;
+                self.call(line, next, Call::Trim(Lpn(lpn), count))?;
                 line.model.complete_trim(lpn, count);
             }
             Step::Read { lpn } => {
-                let mut stamp = Stamp::UNWRITTEN;
-                let got = line.ftl.read(Lpn(lpn % pages), &mut stamp).map(|()| stamp);
-                self.branch(&line.device, &line.model, next)?;
+                let got = self.act(line, next, Call::Read(Lpn(lpn % pages)))?;
                 match line.model.read(lpn % pages, got) {
                     Ok(Seen::Expected | Seen::Other | Seen::Error) => {}
                     Err(what) => return self.found(what),
                 }
             }
             Step::Flush => {
-                self.call(line, next, "flushing", |ftl| ftl.flush())?;
+                self.call(line, next, Call::Flush)?;
                 line.model.complete_flush();
             }
-            Step::Idle => self.call(line, next, "idling", |ftl| ftl.idle().map(drop))?,
+            Step::Idle => self.call(line, next, Call::Idle)?,
         }
         Ok(())
     }
 
-    fn call(
-        &mut self,
-        line: &mut Line,
-        next: usize,
-        doing: &str,
-        act: impl FnOnce(&mut dyn Ftl<Device>) -> Result<(), FtlError>,
-    ) -> Result<(), Ending> {
-        let outcome = act(&mut *line.ftl);
-        self.branch(&line.device, &line.model, next)?;
-        outcome.or_else(|error| self.failed(&line.device, doing, &error))
+    /// Calls the FTL, and recovers every image that this gave.
+    fn act(&mut self, line: &mut Line, next: usize, call: Call) -> Result<Result<Stamp, FtlError>, Ending> {
+        if self.bench.has_battery() {
+            line.again.calls.push(call);
+        }
+        let outcome = call.to(&mut *line.ftl);
+        let Line { device, model, again, .. } = line;
+        self.branch(device, model, next, Some(again))?;
+        Ok(outcome)
+    }
+
+    fn call(&mut self, line: &mut Line, next: usize, call: Call) -> Result<(), Ending> {
+        match self.act(line, next, call)? {
+            Ok(_) => Ok(()),
+            Err(error) => self.failed(&line.device, call.doing(), &error),
+        }
+    }
+
+    /// What is on flash after a cut once the battery has provided for what was only in RAM.
+    fn saved(&self, again: &mut Again, cut: Cut) -> Result<Faulty<SimNand>, String> {
+        let (device, mut ftl) = match &mut again.from {
+            None => {
+                let Line { device, ftl, .. } = self.bench.format()?;
+                (device, ftl)
+            }
+            Some(flash) => {
+                let device = Shared::new(Tapped::new(flash.snapshot(), LIMIT));
+                let mounted = (self.bench.mount)(Flash::new(device.clone()), &self.bench.config);
+                let (ftl, _) = mounted.map_err(|error| format!("mounting the same again: {error}"))?;
+                (device, ftl)
+            }
+        };
+        device.get_mut().flash().plan_mut().cuts = vec![cut];
+        device.get_mut().begin(Tap::OFF, 0, LIMIT);
+        let lost = |call: &Call| call.to(&mut *ftl) == Err(FtlError::Nand(NandError::PowerLost));
+        if !again.calls.iter().any(lost) {
+            return Err("the same calls do not come to the same operation".into());
+        }
+        device.get_mut().flash().plan_mut().cuts.clear();
+        device.get_mut().flash().power_up();
+        device.get_mut().begin(Tap::OFF, 0, LIMIT);
+        self.bench.save(&mut *ftl)?;
+        let flash = device.get_mut().flash().snapshot();
+        Ok(flash)
     }
 
     fn failed<T>(&self, device: &Device, doing: &str, error: &FtlError) -> Result<T, Ending> {
@@ -266,10 +387,16 @@ impl<'a> Explorer<'a> {
         self.found(format!("{doing}: {error}"))
     }
 
-    /// Recovers every image that the last call gave.
-    fn branch(&mut self, device: &Device, model: &Model, next: usize) -> Result<(), Ending> {
+    /// Recovers every image that the last call gave; without `again` that was a mount.
+    fn branch(
+        &mut self,
+        device: &Device,
+        model: &Model,
+        next: usize,
+        mut again: Option<&mut Again>,
+    ) -> Result<(), Ending> {
         let images = device.get_mut().take_images();
-        for Image { flash, cut, casualties } in images {
+        for Image { mut flash, cut, op, casualties } in images {
             let depth = self.path.len();
             let mut model = model.clone();
             model.cut();
@@ -284,6 +411,9 @@ impl<'a> Explorer<'a> {
                 self.stats.outcomes[at] += 1;
             }
             (self.on_cut)();
+            if let Some(again) = again.as_deref_mut().filter(|_| self.bench.has_battery()) {
+                flash = self.saved(again, Cut { at: op, ..cut }).or_else(|what| self.found(what))?;
+            }
             self.recover(flash, model, next)?;
             self.path.truncate(depth);
             if self.stats.cut_points >= self.quota {

@@ -7,7 +7,9 @@
 //! 4. What was read once is what is read until power is cut again, or the page written.
 //! 5. A page that the device itself took (an unreadable copy, a partner lost to a torn program) may read as an error, or after a cut as
 //!    an older version of itself, until it is written again.
-//! 6. Never is the data of another page returned, nor data never written.
+//! 6. Without the battery that an FTL assumes, every page may read after a cut as an error or as an older version of itself.
+//!    Each that does and was acknowledged is counted.
+//! 7. Never is the data of another page returned, nor data never written.
 
 use ftl::FtlError;
 use ftl::ftls::Durability;
@@ -19,6 +21,8 @@ const TRIMMED: u8 = 1;
 const HARMED: u8 = 2;
 /// Read or written since power came on.
 const PINNED: u8 = 4;
+/// Counted as lost since power came on.
+const COUNTED: u8 = 8;
 
 /// What every logical page may read as. Version 0 is a page never written.
 #[derive(Clone, Debug)]
@@ -30,6 +34,10 @@ pub(crate) struct Model {
     others: Vec<(u32, u16)>,
     /// The page of each version ever written.
     owners: Vec<u32>,
+    /// There is no battery although the FTL assumes one.
+    forgetful: bool,
+    /// Acknowledged writes found to be lost.
+    lost: u64,
 }
 
 impl Model {
@@ -41,7 +49,19 @@ impl Model {
             flags: vec![PINNED; pages],
             others: Vec::new(),
             owners: vec![u32::MAX],
+            forgetful: false,
+            lost: 0,
         }
+    }
+
+    /// From here on a cut takes what is only in RAM.
+    pub(crate) fn without_battery(self) -> Self {
+        Self { forgetful: true, ..self }
+    }
+
+    /// Acknowledged writes found to be lost since the last call.
+    pub(crate) fn take_lost(&mut self) -> u64 {
+        core::mem::take(&mut self.lost)
     }
 
     pub(crate) fn logical_pages(&self) -> u32 {
@@ -95,7 +115,10 @@ impl Model {
 
     /// Power was cut: what was not read since may be another version.
     pub(crate) fn cut(&mut self) {
-        self.flags.iter_mut().for_each(|flags| *flags &= !PINNED);
+        self.flags.iter_mut().for_each(|flags| *flags &= !(PINNED | COUNTED));
+        if self.forgetful {
+            self.harm_all();
+        }
     }
 
     /// The device took a copy of the page.
@@ -120,6 +143,7 @@ impl Model {
                 | FtlError::Damaged { .. }
                 | FtlError::Nand(nand::NandError::Uncorrectable { .. }),
             ) if flags & HARMED != 0 || flags & (TRIMMED | PINNED) == TRIMMED => {
+                self.count_lost(lpn);
                 return Ok(Seen::Error);
             }
             Err(error) => return Err(format!("reading logical page {lpn}: {error}")),
@@ -132,13 +156,27 @@ impl Model {
         if version != current && !self.may_be(lpn, version) {
             return Err(format!("logical page {lpn} reads as {}, should be {}", name(version), self.allowed(lpn)));
         }
+        if version != current && !self.others.contains(&(lpn, version)) {
+            self.count_lost(lpn);
+        }
         self.current[lpn as usize] = version;
-        let kept = if version == 0 { flags } else { flags & !TRIMMED };
+        let flags = self.flags[lpn as usize];
+        // What a missing battery spared is as good as any.
+        let spared = if self.forgetful { HARMED } else { 0 };
+        let kept = if version == 0 { flags & !spared } else { flags & !(TRIMMED | spared) };
         self.flags[lpn as usize] = kept | PINNED;
         if flags & PINNED == 0 {
             self.others.retain(|other| other.0 != lpn);
         }
         Ok(if version == current { Seen::Expected } else { Seen::Other })
+    }
+
+    fn count_lost(&mut self, lpn: u32) {
+        let flags = &mut self.flags[lpn as usize];
+        if self.forgetful && *flags & (TRIMMED | PINNED | COUNTED) == 0 && self.current[lpn as usize] != 0 {
+            *flags |= COUNTED;
+            self.lost += 1;
+        }
     }
 
     fn may_be(&self, lpn: u32, version: u16) -> bool {

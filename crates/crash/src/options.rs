@@ -50,6 +50,8 @@ pub struct Options {
     /// Cuts in a row, 1 to 3. The second and third come at every operation of the mount, then at the first, second,
     /// fourth, … of what follows, with outcomes by chance.
     pub depth: u32,
+    /// Whether FTLs that need a battery have one. Without, they may lose what was acknowledged; how much is counted.
+    pub battery: bool,
     /// Decides everything that is left open.
     pub seed: u64,
     /// Faults besides cuts; those that can be are laid over the cuts in turn, round by round.
@@ -76,6 +78,7 @@ impl Default for Options {
             mode: Mode::Exhaustive,
             cuts: 100_000,
             depth: 1,
+            battery: true,
             seed: 1,
             faults: Fault::ALL.to_vec(),
             geometry: None,

@@ -43,6 +43,8 @@ pub struct FtlReport {
     pub by_outcome: BTreeMap<&'static str, u64>,
     /// Runs of the other scenarios.
     pub other_runs: BTreeMap<&'static str, u64>,
+    /// Acknowledged writes that were gone or undone after a cut without the battery that the FTL assumes, over all cut points.
+    pub lost_writes: u64,
     /// What went wrong.
     pub failures: Vec<Failure>,
     /// Time spent on cut points.
@@ -89,6 +91,7 @@ pub const fn outcome_name(outcome: CutOutcome) -> &'static str {
 impl FtlReport {
     pub(crate) fn add(&mut self, stats: &Stats) {
         self.cut_points += stats.cut_points;
+        self.lost_writes += stats.lost_writes;
         self.by_depth.resize(stats.depths.len(), 0);
         self.by_depth.iter_mut().zip(stats.depths).for_each(|(sum, n)| *sum += n);
         for (outcome, n) in CutOutcome::ALL.iter().zip(stats.outcomes).filter(|(_, n)| *n > 0) {

@@ -81,8 +81,9 @@ pub fn replay_on(entries: &[Entry<Device>], id: &str) -> Result<Option<Failure>,
 }
 
 fn failure(case: &Case, finding: &Finding) -> Failure {
+    let battery = if case.battery { None } else { Some("no battery".to_owned()) };
     let laid = Fault::ALL.into_iter().filter(|fault| case.faults & fault.bit() != 0);
-    let mut faults: Vec<String> = laid.map(|fault| fault.name().into()).collect();
+    let mut faults: Vec<String> = battery.into_iter().chain(laid.map(|fault| fault.name().into())).collect();
     if case.scenario != Scenario::Cuts {
         faults.push(format!("{:?}", case.scenario));
     }
@@ -168,6 +169,7 @@ impl Runner<'_, '_> {
             logical_pages,
             seed: mix(self.options.seed, round) >> 32,
             faults,
+            battery: self.options.battery,
             scenario,
             work: Work::Generated(self.options.steps),
             tail: self.options.tail,

@@ -101,6 +101,8 @@ pub(crate) struct Casualties {
 pub(crate) struct Image {
     pub(crate) flash: Faulty<SimNand>,
     pub(crate) cut: Cut,
+    /// The number of the operation that was cut, counted from the device's first.
+    pub(crate) op: u64,
     pub(crate) casualties: Casualties,
 }
 
@@ -190,7 +192,7 @@ impl Tapped {
         let _ = act(&mut flash);
         flash.plan_mut().cuts.clear();
         flash.power_up();
-        Image { flash, cut, casualties }
+        Image { flash, cut, op: at, casualties }
     }
 
     /// Whose copies a torn program takes with it.

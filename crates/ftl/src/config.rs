@@ -35,6 +35,8 @@ pub struct Config {
     pub validity: Option<&'static str>,
     /// How Logarithmic Gecko is tuned.
     pub gecko: GeckoOptions,
+    /// Whether there is a battery, for FTLs whose design assumes one ([`crate::ftls::Durability::Battery`]).
+    pub battery: bool,
 }
 
 impl Config {
@@ -53,6 +55,7 @@ impl Config {
             lanes: 1,
             validity: None,
             gecko: GeckoOptions { size_ratio: 2, partitions: 0, multi_way: true },
+            battery: true,
         }
     }
 }

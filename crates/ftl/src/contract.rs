@@ -146,6 +146,24 @@ pub trait Ftl<N: Nand> {
     /// The RAM that each structure holds.
     fn ram(&self) -> RamReport;
 
+    /// Saves to flash what only RAM holds. Called when power is about to go, also in a clean shutdown, while a battery keeps
+    /// the device running, after whatever the FTL was doing has ended, if only in an error: an operation that power cut
+    /// short is one that failed ([`NandError::PowerLost`]). The FTL can go on if power does not go after all.
+    ///
+    /// Does nothing for an FTL that needs no battery, or was made without one ([`crate::Config::battery`]).
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn power_failing(&mut self) -> Result<(), FtlError> {
+        Ok(())
+    }
+
+    /// Pages that [`Ftl::power_failing`] programs at most, what the battery has to last for; a page whose program fails is
+    /// programmed again beyond that. 0 if no battery is needed.
+    fn battery_pages(&self) -> u32 {
+        0
+    }
+
     /// The device behind its accounting layer.
     fn flash(&self) -> &Flash<N>;
 

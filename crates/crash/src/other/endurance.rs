@@ -15,12 +15,17 @@ const INTERRUPTED_MOUNTS: u32 = 40;
 
 pub(super) fn run(bench: &Bench<'_>, rounds: u32) -> Result<(), String> {
     let mut rng = Rng::new(bench.case.seed, 0xE4D);
-    let Line { device, mut ftl, mut model } = bench.format()?;
+    let Line { device, mut ftl, mut model, .. } = bench.format()?;
     let ram_bound = 2 * ram_bytes(&*ftl) + 4096;
     for round in 0..rounds {
         plug(&device, &mut rng, 60);
         let step = rng.below(bench.steps.len().max(1) as u32) as usize;
         write_until_cut(bench, &device, &mut *ftl, &mut model, step)
+            .and_then(|()| {
+                device.get_mut().flash().power_up();
+                device.get_mut().flash().plan_mut().cuts.clear();
+                bench.save(&mut *ftl)
+            })
             .map_err(|what| format!("round {round}: {what}"))?;
         drop(ftl);
         let many = rng.one_in(16);
@@ -46,7 +51,7 @@ pub(super) fn run(bench: &Bench<'_>, rounds: u32) -> Result<(), String> {
         if ram > ram_bound {
             return Err(format!("round {round}: {ram} B of RAM after a mount, at most {ram_bound} B are right"));
         }
-        let mut line = Line { device: Shared::clone(&device), ftl, model };
+        let mut line = Line::new(Shared::clone(&device), ftl, model);
         read_all(&mut line).and_then(|()| line.ftl.check()).map_err(|what| format!("round {round}: {what}"))?;
         Line { ftl, model, .. } = line;
         if model.is_nearly_used_up() {

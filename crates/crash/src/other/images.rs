@@ -56,7 +56,7 @@ pub(super) fn run(bench: &Bench<'_>, n: u32) -> Result<(), String> {
     let Ok((ftl, _)) = (bench.mount)(Flash::new(device.clone()), &config) else {
         return if device.get().is_exhausted() { Err("mounting does not end".into()) } else { Ok(()) };
     };
-    judge(bench, config, Line { device, ftl, model: Model::new(bench.durable(), config.logical_pages) })
+    judge(bench, config, Line::new(device, ftl, Model::new(bench.durable(), config.logical_pages)))
 }
 
 /// A disk was made of it: it can be read, takes writes, is consistent then, and is found again. Not before it was written
@@ -75,12 +75,12 @@ fn judge(bench: &Bench<'_>, config: Config, mut line: Line) -> Result<(), String
     }
     accepts_writes(&mut line)?;
     line.ftl.check()?;
-    let Line { device, ftl, mut model } = line;
+    let Line { device, ftl, mut model, .. } = line;
     drop(ftl);
     model.cut();
     let mounted = (bench.mount)(Flash::new(device.clone()), &config);
     let (ftl, _): (Box<dyn Ftl<Device>>, _) = mounted.map_err(|error| format!("mounting again: {error}"))?;
-    read_all(&mut Line { device, ftl, model })
+    read_all(&mut Line::new(device, ftl, model))
 }
 
 fn fill(bench: &Bench<'_>, content: Content, rng: &mut Rng) -> Result<Faulty<SimNand>, String> {
@@ -114,7 +114,9 @@ fn fill(bench: &Bench<'_>, content: Content, rng: &mut Rng) -> Result<Faulty<Sim
             }
         }
         Content::Truncated | Content::OtherSize | Content::Lying | Content::Shuffled => {
-            let mut from = work(bench)?.device.get_mut().flash().snapshot();
+            let mut line = work(bench)?;
+            bench.save(&mut *line.ftl)?;
+            let mut from = line.device.get_mut().flash().snapshot();
             let end = if matches!(content, Content::Truncated) { rng.below(blocks) } else { blocks };
             let turn = if matches!(content, Content::Shuffled) { rng.below(blocks) } else { 0 };
             let lies = if matches!(content, Content::Lying) { 1 + rng.below(64) } else { 0 };

@@ -105,6 +105,7 @@ pub(super) fn powered(bench: &Bench<'_>, ppn: u32, harm: Harm) -> Result<(), Str
 /// read at all nobody knows whose it was.
 pub(super) fn mounted(bench: &Bench<'_>, ppn: u32, harm: Harm) -> Result<(), String> {
     let mut line = work(bench)?;
+    bench.save(&mut *line.ftl)?;
     let Ok(harmed) = harm_page(&mut line, ppn, harm) else { return Ok(()) };
     let flash = line.device.get_mut().flash().snapshot();
     let mut line = mount(bench, flash, line)?;
@@ -112,6 +113,7 @@ pub(super) fn mounted(bench: &Bench<'_>, ppn: u32, harm: Harm) -> Result<(), Str
     write_others(&mut line, harmed)?;
     accepts_writes(&mut line)?;
     line.ftl.check()?;
+    bench.save(&mut *line.ftl)?;
     let flash = line.device.get_mut().flash().snapshot();
     let mut line = mount(bench, flash, line)?;
     read_all(&mut line)
@@ -123,7 +125,7 @@ fn mount(bench: &Bench<'_>, flash: nand::Faulty<nand::SimNand>, line: Line) -> R
     model.cut();
     let mounted = (bench.mount)(Flash::new(device.clone()), &bench.config);
     let (ftl, _) = mounted.map_err(|error| format!("mounting: {error}"))?;
-    Ok(Line { device, ftl, model })
+    Ok(Line::new(device, ftl, model))
 }
 
 /// Writes all pages but one until every block was collected: nothing of that one may come to light as another's.
