@@ -91,6 +91,15 @@ pub struct CompareArgs {
     /// Placement policy: which stream a page is written to (openftl list placements)
     #[arg(long, value_name = "NAME", default_value = "split")]
     pub placement: String,
+    /// Level wear (page-mapped FTLs): data at rest moves when its block was erased N times less than the average
+    /// [default: no levelling; 8 if N is left out]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "8",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub level_wear: Option<u32>,
+    /// Spare areas read to find such blocks for every page programmed
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "level_wear",
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub wear_scans: u32,
     /// Page-validity store: how dead pages are known (openftl list stores) [default: each FTL's own]
     #[arg(long, value_name = "NAME")]
     pub validity: Option<String>,

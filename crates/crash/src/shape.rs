@@ -3,7 +3,7 @@
 use crate::tap::{Tapped, blank};
 use crate::{Device, Shared};
 use ftl::ftls::Entry;
-use ftl::{Config, Flash};
+use ftl::{Config, Flash, WearOptions};
 use nand::{BlockId, Capabilities, Dimensions, FaultPlan, Geometry, GeometryError, Pairing, ProgramOrder};
 
 /// A device, and what an FTL on it is told. The number of a row is part of replay ids: rows are added at the end.
@@ -17,6 +17,8 @@ pub struct Shape {
     cache_entries: u32,
     /// The most logical pages: a small disk on a large device leaves recovery more to choose from.
     logical_pages: u32,
+    /// Level wear as often as can be.
+    level_wear: bool,
     /// Pages that share a word line, in exploration of that fault.
     pub(crate) pairing: Pairing,
     capabilities: Capabilities,
@@ -29,6 +31,7 @@ const MODERN: Shape = Shape {
     channels: 1,
     cache_entries: 4,
     logical_pages: u32::MAX,
+    level_wear: false,
     pairing: Pairing { bits_per_cell: 2, distance: 1 },
     capabilities: Capabilities::MODERN,
 };
@@ -37,7 +40,7 @@ const OLD_SLC: Capabilities =
     Capabilities { program_order: ProgramOrder::Free, spare_reprograms: 4, ..Capabilities::MODERN };
 
 /// Every shape.
-pub const SHAPES: [Shape; 5] = [
+pub const SHAPES: [Shape; 6] = [
     MODERN,
     Shape { name: "small", blocks: 32, pages_per_block: 8, cache_entries: 9, ..MODERN },
     Shape {
@@ -51,6 +54,7 @@ pub const SHAPES: [Shape; 5] = [
     },
     Shape { name: "deep", blocks: 30, pages_per_block: 32, cache_entries: 24, logical_pages: 400, ..MODERN },
     Shape { name: "slc", blocks: 40, pages_per_block: 8, logical_pages: 100, capabilities: OLD_SLC, ..MODERN },
+    Shape { name: "level", blocks: 32, pages_per_block: 6, level_wear: true, ..MODERN },
 ];
 
 /// The shape with this name, and its number.
@@ -77,7 +81,8 @@ impl Shape {
     }
 
     pub(crate) fn config(&self, logical_pages: u32) -> Config {
-        Config { cache_entries: self.cache_entries, lanes: self.channels, ..Config::new(logical_pages) }
+        let wear = self.level_wear.then_some(WearOptions { spread: 1, scans: 4 });
+        Config { cache_entries: self.cache_entries, lanes: self.channels, wear, ..Config::new(logical_pages) }
     }
 
     pub(crate) fn device(&self, plan: FaultPlan) -> Result<Device, GeometryError> {

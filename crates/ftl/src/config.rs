@@ -18,6 +18,22 @@ impl Default for GeckoOptions {
     }
 }
 
+/// How wear is levelled (GeckoFTL, Appendix D).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WearOptions {
+    /// Data at rest moves when its block was erased so many times less than the average.
+    pub spread: u32,
+    /// Spare areas read for every page programmed: more, if few blocks take most of the writes.
+    pub scans: u32,
+}
+
+impl Default for WearOptions {
+    /// Data moves at 8 erases below the average; one spare area is read for every page programmed, as in the paper.
+    fn default() -> Self {
+        Self { spread: 8, scans: 1 }
+    }
+}
+
 /// What an FTL is told when it is made. Parts ignore what does not concern them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -35,6 +51,8 @@ pub struct Config {
     pub validity: Option<&'static str>,
     /// How Logarithmic Gecko is tuned.
     pub gecko: GeckoOptions,
+    /// How wear is levelled; not at all if `None`.
+    pub wear: Option<WearOptions>,
     /// Whether there is a battery, for FTLs whose design assumes one ([`crate::ftls::Durability::Battery`]).
     pub battery: bool,
 }
@@ -55,6 +73,7 @@ impl Config {
             lanes: 1,
             validity: None,
             gecko: GeckoOptions { size_ratio: 2, partitions: 0, multi_way: true },
+            wear: None,
             battery: true,
         }
     }

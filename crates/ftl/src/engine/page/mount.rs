@@ -76,6 +76,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         }
         ftl.collect_emptiest()?;
         ftl.placement = ready;
+        ftl.begin_levelling(config.wear);
         let end = *ftl.core.flash.counts();
         let steps = vec![
             MountStep { name: "scan every spare area", ops: scanned.since(&start).total() },
