@@ -302,6 +302,18 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
         }
     }
 
+    /// Lets the FTL save what its battery is there for.
+    ///
+    /// # Errors
+    /// [`SimError::Ftl`].
+    pub fn power_failing(&mut self) -> Result<(), SimError> {
+        self.ftl.power_failing().map_err(|source| SimError::Ftl {
+            ftl: self.name.clone(),
+            doing: "saving by battery".to_owned(),
+            source,
+        })
+    }
+
     /// Takes power away and mounts the FTL again from flash alone.
     ///
     /// # Errors

@@ -254,7 +254,7 @@ pub struct MountStepResult {
 /// What coming back after a power cut took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MountResult {
-    /// What was saved before power was gone: by a battery, or by the flush that the FTL's promise asks for.
+    /// What was saved before power was gone, by a battery or by the flush that the FTL's promise asks for; none if nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_before: Option<FlashResult>,
     /// The steps in order.

@@ -82,15 +82,14 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(Progress)) -> Result<RunResu
         name: spec.ftl.clone(),
         known: ftls::table::<SimNand>().iter().map(|entry| entry.info.name).collect::<Vec<_>>().join(", "),
     })?;
-    let power_cut =
-        entry.mount.map(|mount| PowerCut { mount, flush_first: entry.info.durable != Durability::OnCompletion });
+    let power_cut = entry.mount.map(|mount| PowerCut { mount, flush_first: entry.info.durable == Durability::OnFlush });
     run_parts(spec, entry.format, power_cut, progress)
 }
 
 /// How an FTL comes back.
 struct PowerCut<N: Device> {
     mount: Mount<N>,
-    /// Its promise needs a flush, or what a battery does instead.
+    /// It keeps completed writes only after a flush.
     flush_first: bool,
 }
 
@@ -292,12 +291,13 @@ fn come_back<N: Device>(
     power_cut: &PowerCut<N>,
 ) -> Result<(Host<N>, MountResult), SimError> {
     host.begin("the power cut");
-    let mut saved_before = None;
+    let before = host.counts();
     if power_cut.flush_first {
-        let before = host.counts();
         host.flush()?;
-        saved_before = Some(flash_result(&host.counts().since(&before).total()));
     }
+    host.power_failing()?;
+    let saved = host.counts().since(&before).total();
+    let saved_before = (saved != OpCounts::default()).then(|| flash_result(&saved));
     let (host, report) = host.power_cycle(power_cut.mount, config)?;
     let steps: Vec<MountStepResult> = report
         .steps

@@ -313,7 +313,7 @@ pub struct RunSpec {
     /// be more than 256.
     pub interval_writes: u64,
     /// Cut power after the measured part, mount from flash alone, and report what that took. An FTL that keeps
-    /// completed writes only after a flush, or by a battery, is flushed first. Refused if the FTL cannot be mounted.
+    /// completed writes only after a flush is flushed first; one that needs a battery has one. Refused if the FTL cannot be mounted.
     /// For workloads without trims: power loss may undo those, and the final check would say so.
     pub power_cut: bool,
 }

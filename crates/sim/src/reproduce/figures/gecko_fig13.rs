@@ -369,7 +369,7 @@ fn remarks(runs: &[Run]) -> Vec<String> {
     for run in runs {
         if let Some(saved) = run.result.mount.as_ref().and_then(|mount| mount.saved_before) {
             out.push(format!(
-                "{} was flushed before power was cut, as a battery would: {} programs",
+                "{} saved what only RAM held before power was gone: {} programs",
                 run.experiment.series, saved.programs
             ));
         }
