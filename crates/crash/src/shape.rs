@@ -96,9 +96,12 @@ impl Shape {
         Ok(Shared::new(Tapped::new(blank(self.geometry()?, self.capabilities, plan), LIMIT)))
     }
 
-    /// Whether the FTL can be mounted over the page-validity store; why not, if it cannot.
+    /// Whether the FTL can be mounted over the page-validity store; why not, if it cannot. Its own is what the other shapes have.
     fn mounts(&self, entry: &Entry<Device>) -> Result<(), String> {
-        let (Some(_), Some(mount)) = (self.validity, entry.mount) else { return Ok(()) };
+        let (Some(store), Some(mount)) = (self.validity, entry.mount) else { return Ok(()) };
+        if entry.info.validity == self.validity {
+            return Err(format!("{store} is its own page-validity store"));
+        }
         let device = self.device(FaultPlan::default()).map_err(|e| e.to_string())?;
         match mount(Flash::new(device), &self.config(1)) {
             Err(error @ FtlError::Unsupported { .. }) => Err(error.to_string()),
