@@ -114,6 +114,9 @@ impl<N: Nand> Area<N> {
         }
         let victim = victim::find(config.victim)
             .ok_or_else(|| refuse(format!("there is no victim policy '{}'", config.victim)))?;
+        if config.wear.is_some() {
+            return Err(refuse("wear is levelled by page-mapped FTLs only; leave levelling off".into()));
+        }
         let geometry = *flash.nand().geometry();
         let pages = geometry.pages_per_block();
         if pages >= u32::from(u16::MAX) {

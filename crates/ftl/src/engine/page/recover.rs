@@ -122,6 +122,7 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
         ftl.validity.release_flush_seq();
         ftl.validity.flush(&mut ftl.core)?;
         ftl.make_space()?;
+        ftl.begin_levelling(config.wear);
         steps.end("9 rewrite the page programmed last, flush, free blocks", &ftl.core.flash);
         let report = MountReport {
             steps: steps.done,
