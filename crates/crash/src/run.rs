@@ -119,6 +119,7 @@ struct Runner<'a, 'b> {
 impl Runner<'_, '_> {
     fn run(mut self) -> FtlReport {
         self.report.name = self.entry.info.name;
+        self.report.promise = self.entry.info.promise();
         if self.entry.mount.is_none() {
             self.report.not_mountable = Some(why_not(&self.entry.info));
             return self.report;
