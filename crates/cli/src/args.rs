@@ -1,6 +1,7 @@
 //! What can be asked of `openftl`: the definition from which help, completions and man pages are made.
 
-use crate::units::{Count, Size};
+use crate::units::{Count, Share, Size};
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -24,10 +25,16 @@ pub struct Cli {
 pub enum Command {
     /// Run FTLs on the same device and workload, and show what each costs
     Compare(Box<CompareArgs>),
+    /// Cut power at every flash operation, lay other faults over it, and check that nothing is lost
+    Crash(Box<CrashArgs>),
     /// List what can be named: FTLs, workloads, trace formats, devices, policies
     List(ListArgs),
     /// Describe, convert or fit a recorded trace
     Trace(TraceArgs),
+    /// Make figures of papers again, with a verdict on each of their claims
+    Reproduce(ReproduceArgs),
+    /// Print the formulas of GeckoFTL's paper for a device: RAM and recovery of each FTL
+    Model(ModelArgs),
     /// Measure how fast the simulator is, against its targets
     Bench(BenchArgs),
     /// Print completions for a shell
@@ -87,6 +94,15 @@ pub struct CompareArgs {
     /// Placement policy: which stream a page is written to (openftl list placements)
     #[arg(long, value_name = "NAME", default_value = "split")]
     pub placement: String,
+    /// Level wear (page-mapped FTLs): data at rest moves when its block was erased N times less than the average
+    /// [default: no levelling; 8 if N is left out]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "8",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub level_wear: Option<u32>,
+    /// Spare areas read to find such blocks for every page programmed
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "level_wear",
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub wear_scans: u32,
     /// Page-validity store: how dead pages are known (openftl list stores) [default: each FTL's own]
     #[arg(long, value_name = "NAME")]
     pub validity: Option<String>,
@@ -240,6 +256,61 @@ pub enum Precondition {
     Steady,
 }
 
+const CRASH_EXAMPLES: &str = "\
+Examples:
+  openftl crash --sample
+  openftl crash --ftl gecko --depth 2 --cuts 1M
+  openftl crash --ftl page --mode random --faults pairing,programs --shape deep
+  openftl crash --replay ID
+
+Exit codes: 0 nothing was lost; 1 a promise was broken; 2 the command line cannot be followed.";
+
+/// Options of `openftl crash`.
+#[derive(Args)]
+#[command(after_help = CRASH_EXAMPLES)]
+pub struct CrashArgs {
+    /// FTLs, separated by commas, or `all` (openftl list ftls)
+    #[arg(long, short, value_name = "NAMES", value_delimiter = ',', default_value = "all")]
+    pub ftl: Vec<String>,
+    /// Cut at the operations 1, 2, 4, 8, …; at every sixteenth; at every one; or at one in eight by chance
+    #[arg(long, value_parser = PossibleValuesParser::new(crash::Mode::ALL.map(crash::Mode::name)),
+          default_value = crash::Mode::Exhaustive.name())]
+    pub mode: String,
+    /// Cut points for each FTL: each is mounted, checked, written to, and mounted again
+    #[arg(long, value_name = "N", default_value = "100k")]
+    pub cuts: Count,
+    /// Cuts in a row; from the second on also inside the mount
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3))]
+    pub depth: u32,
+    /// Faults beside cuts, separated by commas, or `all`, or `none`
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "all",
+          value_parser = PossibleValuesParser::new(
+              ["all", "none"].into_iter().chain(crash::Fault::ALL.map(crash::Fault::name))))]
+    pub faults: Vec<String>,
+    /// Device to crash on [default: each in turn]
+    #[arg(long, value_parser = PossibleValuesParser::new(crash::SHAPES.map(|shape| shape.name)))]
+    pub shape: Option<String>,
+    /// Steps of a workload
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=2000))]
+    pub steps: u32,
+    /// Leave out the battery that some FTLs assume: what they lose is counted, and is no failure
+    #[arg(long)]
+    pub no_battery: bool,
+    /// Seed: the same command with the same seed explores the same
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Some seconds of everything for each FTL
+    #[arg(long, conflicts_with_all = ["mode", "cuts", "depth", "steps"])]
+    pub sample: bool,
+    /// Do again what an id stands for, as a failure printed it
+    #[arg(long, value_name = "ID",
+          conflicts_with_all = ["ftl", "mode", "cuts", "depth", "faults", "shape", "steps", "no_battery", "seed", "sample"])]
+    pub replay: Option<String>,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Options of `openftl list`.
 #[derive(Args)]
 pub struct ListArgs {
@@ -336,6 +407,94 @@ pub enum Target {
     FioV3,
     /// CSV with everything
     Csv,
+}
+
+const REPRODUCE_EXAMPLES: &str = "\
+Examples:
+  openftl reproduce list
+  openftl reproduce gecko/fig9
+  openftl reproduce gecko/fig10 gecko/fig11 --scale 1/64 --out figures
+  openftl reproduce all --json > figures.json";
+
+/// Options of `openftl reproduce`.
+#[derive(Args)]
+#[command(after_help = REPRODUCE_EXAMPLES)]
+pub struct ReproduceArgs {
+    /// Figures by name, `all`, or `list`
+    #[arg(value_name = "FIGURE", required = true)]
+    pub figures: Vec<String>,
+    /// Size of the simulated device over the paper's: a fraction, or full
+    #[arg(long, value_name = "SHARE", default_value = "1/256")]
+    pub scale: Share,
+    /// Folder for CSV, SVG and HTML; made if it is not there
+    #[arg(long, short, value_name = "DIR", default_value = "figures", value_hint = ValueHint::DirPath)]
+    pub out: PathBuf,
+    /// Folder of recorded traces, for figures that can use them
+    #[arg(long, value_name = "DIR", env = "OPENFTL_TRACES", value_hint = ValueHint::DirPath)]
+    pub traces: Option<PathBuf>,
+    /// Runs at once, as far as memory allows [default: the processor's threads]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// Seed of all randomness
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+const MODEL_EXAMPLES: &str = "\
+Examples:
+  openftl model
+  openftl model --capacity 8TiB --ftl lazy,gecko
+  openftl model --blocks 65536 --pages-per-block 256 --page-size 16KiB --cache 1MiB --json";
+
+/// Options of `openftl model`.
+#[derive(Args)]
+#[command(after_help = MODEL_EXAMPLES)]
+pub struct ModelArgs {
+    /// Raw capacity; sets the number of blocks [default: 2TiB]
+    #[arg(long, short, value_name = "SIZE", conflicts_with = "blocks")]
+    pub capacity: Option<Size>,
+    /// K: blocks
+    #[arg(long, value_name = "N")]
+    pub blocks: Option<Count>,
+    /// B: pages in a block
+    #[arg(long, value_name = "N", default_value = "128")]
+    pub pages_per_block: Count,
+    /// P: size of a page
+    #[arg(long, value_name = "SIZE", default_value = "4KiB")]
+    pub page_size: Size,
+    /// R: share of the raw capacity that the host sees
+    #[arg(long, value_name = "RATIO", default_value_t = 0.7)]
+    pub logical_ratio: f64,
+    /// C: RAM for cached mapping entries of 8 bytes
+    #[arg(long, value_name = "SIZE", default_value = "4MiB")]
+    pub cache: Size,
+    /// Share of the cached entries that may be dirty where the FTL caps them
+    #[arg(long, value_name = "RATIO", default_value_t = 0.1)]
+    pub dirty_ratio: f64,
+    /// Size ratio T between levels of Logarithmic Gecko
+    #[arg(long = "gecko-t", value_name = "T", default_value_t = 2, value_parser = clap::value_parser!(u64).range(2..=64))]
+    pub t: u64,
+    /// Partitions S of a block's bitmap; 0 takes pages per block / 32
+    #[arg(long = "gecko-s", value_name = "S", default_value_t = 0)]
+    pub s: u64,
+    /// Time of a page read, microseconds
+    #[arg(long, value_name = "US", default_value_t = 100.0)]
+    pub read_us: f64,
+    /// Time of a spare area read, microseconds
+    #[arg(long, value_name = "US", default_value_t = 3.0)]
+    pub spare_read_us: f64,
+    /// Time of a page program, microseconds
+    #[arg(long, value_name = "US", default_value_t = 1000.0)]
+    pub write_us: f64,
+    /// FTLs, separated by commas [default: all of the paper's comparison]
+    #[arg(long, short, value_name = "NAMES", value_delimiter = ',')]
+    pub ftl: Vec<String>,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Options of `openftl bench`.

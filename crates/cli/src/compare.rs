@@ -8,6 +8,7 @@ use crate::output;
 use crate::report::{Report, html, json, text};
 use crate::units::count;
 use anyhow::{Result, bail};
+use ftl::WearOptions;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use nand::sim::SimNand;
 use sim::{
@@ -146,6 +147,7 @@ fn spec(args: &CompareArgs, ftl: &str, chosen: &Chosen, load: &Load) -> Result<R
     // The tables hold names that live as long as the program; the user's do not.
     spec.config.victim = ftl::victim::find(&args.victim).map_or(spec.config.victim, |entry| entry.name);
     spec.config.placement = ftl::placement::find(&args.placement).map_or(spec.config.placement, |entry| entry.name);
+    spec.config.wear = args.level_wear.map(|spread| WearOptions { spread, scans: args.wear_scans });
     spec.config.validity = args.validity.as_deref().and_then(ftl::validity::find).map(|entry| entry.name);
     spec.config.gecko.size_ratio = args.gecko.t;
     spec.config.gecko.partitions = args.gecko.s;

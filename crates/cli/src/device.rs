@@ -136,11 +136,11 @@ fn several(n: u32, what: &str) -> String {
 }
 
 /// Refuses what the machine cannot hold, rather than being killed half way.
-fn check_memory(needed: u64) -> Result<()> {
+pub fn check_memory(needed: u64) -> Result<()> {
     let Some(available) = available_memory() else { return Ok(()) };
     if needed > available {
         bail!(
-            "simulating this device takes about {} of memory and {} are available; make it smaller with --capacity",
+            "simulating this device takes about {} of memory and {} are available; make it smaller (--capacity, --scale)",
             bytes(needed),
             bytes(available)
         );

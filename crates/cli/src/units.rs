@@ -46,6 +46,31 @@ impl FromStr for Count {
     }
 }
 
+/// A share of the paper's device as the user gives it: `1/256`, `0.01` or `full`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share(pub f64);
+
+impl FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let share = match text.trim() {
+            "full" => Some(1.0),
+            text => match text.split_once('/') {
+                Some((part, whole)) => part.trim().parse::<f64>().ok().zip(whole.trim().parse::<f64>().ok()),
+                None => text.parse::<f64>().ok().zip(Some(1.0)),
+            }
+            .map(|(part, whole)| part / whole),
+        };
+        match share {
+            Some(share) if share > 0.0 && share <= 1.0 => Ok(Self(share)),
+            _ => {
+                Err("give a share of the paper's device of more than 0 and at most 1, as in 1/256, 0.01 or full".into())
+            }
+        }
+    }
+}
+
 /// Bytes with a binary unit and three digits or so.
 pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -125,6 +150,16 @@ mod tests {
         }
         for text in ["", "0", "k", "-3", "1.5", "1e5", "inf", "2Q"] {
             assert!(text.parse::<Count>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn shares_are_read_as_fractions() {
+        for (text, wanted) in [("1/256", 1.0 / 256.0), ("0.5", 0.5), ("full", 1.0), ("1", 1.0), ("1 / 4", 0.25)] {
+            assert_eq!(text.parse::<Share>().unwrap().0, wanted, "{text}");
+        }
+        for text in ["", "2", "0", "1/0", "0/0", "-1/4", "half", "1/2/3", "nan"] {
+            assert!(text.parse::<Share>().is_err(), "{text}");
         }
     }
 

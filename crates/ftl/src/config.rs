@@ -18,6 +18,32 @@ impl Default for GeckoOptions {
     }
 }
 
+/// Where the maps of an FTL with log blocks are while power is off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Maps {
+    /// In flash: the disk is found again after power loss.
+    InFlash,
+    /// In non-volatile memory that is assumed and not simulated, as in the simulators of the papers. Keeping them costs
+    /// nothing; the disk cannot be mounted.
+    NonVolatile,
+}
+
+/// How wear is levelled (GeckoFTL, Appendix D).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WearOptions {
+    /// Data at rest moves when its block was erased so many times less than the average.
+    pub spread: u32,
+    /// Spare areas read for every page programmed: more, if few blocks take most of the writes.
+    pub scans: u32,
+}
+
+impl Default for WearOptions {
+    /// Data moves at 8 erases below the average; one spare area is read for every page programmed, as in the paper.
+    fn default() -> Self {
+        Self { spread: 8, scans: 1 }
+    }
+}
+
 /// What an FTL is told when it is made. Parts ignore what does not concern them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -35,6 +61,10 @@ pub struct Config {
     pub validity: Option<&'static str>,
     /// How Logarithmic Gecko is tuned.
     pub gecko: GeckoOptions,
+    /// Where the maps of an FTL with log blocks are.
+    pub maps: Maps,
+    /// How wear is levelled; not at all if `None`.
+    pub wear: Option<WearOptions>,
     /// Whether there is a battery, for FTLs whose design assumes one ([`crate::ftls::Durability::Battery`]).
     pub battery: bool,
 }
@@ -55,6 +85,8 @@ impl Config {
             lanes: 1,
             validity: None,
             gecko: GeckoOptions { size_ratio: 2, partitions: 0, multi_way: true },
+            maps: Maps::InFlash,
+            wear: None,
             battery: true,
         }
     }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use ftl::{Config, Flash, Ftl, FtlError, ftls, validity};
+use ftl::{Config, Flash, Ftl, FtlError, WearOptions, ftls, validity};
 use nand::geometry::Dimensions;
 use nand::{Capabilities, Geometry, Lpn, Payload, SimNand, Stamp};
 use openftl_ftl as ftl;
@@ -42,6 +42,16 @@ fn geometry(shape: Shape) -> Geometry {
         spare_bytes: 32,
     })
     .unwrap()
+}
+
+/// Whether an FTL does as the configuration asks; it says so if not.
+fn accepts(entry: &ftls::Entry<SimNand>, config: Config) -> bool {
+    let device = SimNand::new(geometry(SHAPES[7]), Capabilities::MODERN);
+    match (entry.format)(Flash::new(device), &config) {
+        Ok(_) => true,
+        Err(FtlError::Unsupported { reason, .. }) if reason.contains("wear") => false,
+        Err(error) => panic!("{}: {error}", entry.info.name),
+    }
 }
 
 /// The largest disk that an FTL will make of a device: it says so when it refuses a larger one. A device too small for the
@@ -170,9 +180,14 @@ proptest! {
         shape in prop::sample::select(&SHAPES[..]),
         victim in prop::sample::select(vec!["greedy", "fifo", "cost-benefit"]),
         placement in prop::sample::select(vec!["split", "single"]),
+        levels_wear: bool,
     ) {
+        let wear = levels_wear.then_some(WearOptions { spread: 1, scans: 8 });
         for (entry, validity) in compositions() {
-            let config = Config { validity, ..config(shape, victim, placement) };
+            let config = Config { wear, validity, ..config(shape, victim, placement) };
+            if !accepts(&entry, config) {
+                continue;
+            }
             let (mut ftl, _) = largest(&entry, shape, config);
             run(&mut *ftl, &steps);
         }
@@ -181,9 +196,12 @@ proptest! {
 
 #[test]
 fn every_ftl_runs_for_ever_on_a_full_device() {
-    for shape in SHAPES {
+    for (shape, wear) in SHAPES.iter().flat_map(|shape| [(*shape, None), (*shape, Some(WearOptions::default()))]) {
         for (entry, validity) in compositions() {
-            let config = Config { validity, ..config(shape, "greedy", "split") };
+            let config = Config { wear, validity, ..config(shape, "greedy", "split") };
+            if !accepts(&entry, config) {
+                continue;
+            }
             let (mut ftl, config) = largest(&entry, shape, config);
             let pages = config.logical_pages;
             let mut model = Model { versions: vec![0; pages as usize], next: 0 };

@@ -12,7 +12,8 @@
 use crate::error::SimError;
 use crate::result::HostResult;
 use crate::source::{Op, Request};
-use ftl::{Counts, Ftl, FtlError};
+use ftl::ftls::Mount;
+use ftl::{Config, Counts, Ftl, FtlError, MountReport};
 use nand::{Lpn, Nand, Stamp};
 
 /// Pages that are announced together.
@@ -299,6 +300,31 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
             Ok(()) => Ok(()),
             Err(source) => Err(SimError::Ftl { ftl: self.name.clone(), doing: "flushing".to_owned(), source }),
         }
+    }
+
+    /// Lets the FTL save what its battery is there for.
+    ///
+    /// # Errors
+    /// [`SimError::Ftl`].
+    pub fn power_failing(&mut self) -> Result<(), SimError> {
+        self.ftl.power_failing().map_err(|source| SimError::Ftl {
+            ftl: self.name.clone(),
+            doing: "saving by battery".to_owned(),
+            source,
+        })
+    }
+
+    /// Takes power away and mounts the FTL again from flash alone.
+    ///
+    /// # Errors
+    /// [`SimError::Ftl`].
+    pub fn power_cycle(self, mount: Mount<N>, config: &Config) -> Result<(Self, MountReport), SimError> {
+        let (ftl, report) = mount(self.ftl.into_flash(), config).map_err(|source| SimError::Ftl {
+            ftl: self.name.clone(),
+            doing: "mounting after a power cut".to_owned(),
+            source,
+        })?;
+        Ok((Self { ftl, ..self }, report))
     }
 
     /// Lets the FTL do one unit of background work; `false` if it has none.

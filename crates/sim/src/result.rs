@@ -235,6 +235,32 @@ pub struct TimelinePoint {
     pub programs_per_write: f64,
     /// The same by purpose.
     pub by_purpose: ByPurpose<f64>,
+    /// Pages read per host write within it, by purpose.
+    #[serde(default)]
+    pub reads_by_purpose: ByPurpose<f64>,
+}
+
+/// A step of a mount.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MountStepResult {
+    /// What was done.
+    pub name: String,
+    /// The flash operations it took.
+    pub flash: FlashResult,
+    /// Seconds that these take one after the other.
+    pub seconds: f64,
+}
+
+/// What coming back after a power cut took.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MountResult {
+    /// What was saved before power was gone, by a battery or by the flush that the FTL's promise asks for; none if nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_before: Option<FlashResult>,
+    /// The steps in order.
+    pub steps: Vec<MountStepResult>,
+    /// Seconds of all steps.
+    pub seconds: f64,
 }
 
 /// The device and what the host saw of it.
@@ -310,6 +336,9 @@ pub struct RunResult {
     pub notes: Vec<String>,
     /// Pages read back and checked at the end.
     pub verified_pages: u64,
+    /// The mount after the power cut, if one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mount: Option<MountResult>,
 }
 
 impl RunResult {

@@ -8,14 +8,14 @@ use crate::host::Host;
 use crate::memory;
 use crate::precondition::precondition;
 use crate::result::{
-    ByPurpose, FlashResult, GeometryResult, PreconditionResult, RunResult, SimulationResult, TimelinePoint, WearBin,
-    WearResult,
+    ByPurpose, FlashResult, GeometryResult, MountResult, MountStepResult, PreconditionResult, RunResult,
+    SimulationResult, TimelinePoint, WearBin, WearResult,
 };
 use crate::spec::{RunSpec, TimingMode, WorkloadContext};
 use crate::timed::{self, TimedResult};
 use crate::timeline::Timeline;
-use ftl::ftls::{self, Format};
-use ftl::{Config, Counts, Flash};
+use ftl::ftls::{self, Durability, Format, Mount};
+use ftl::{Config, Counts, Flash, OpCounts};
 use nand::sim::SimNand;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -82,10 +82,18 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(Progress)) -> Result<RunResu
         name: spec.ftl.clone(),
         known: ftls::table::<SimNand>().iter().map(|entry| entry.info.name).collect::<Vec<_>>().join(", "),
     })?;
-    run_ftl(spec, entry.format, progress)
+    let power_cut = entry.mount.map(|mount| PowerCut { mount, flush_first: entry.info.durable == Durability::OnFlush });
+    run_parts(spec, entry.format, power_cut, progress)
 }
 
-/// Runs one simulation of any FTL on any device.
+/// How an FTL comes back.
+struct PowerCut<N: Device> {
+    mount: Mount<N>,
+    /// It keeps completed writes only after a flush.
+    flush_first: bool,
+}
+
+/// Runs one simulation of any FTL on any device; without a power cut.
 ///
 /// # Errors
 /// As [`run`].
@@ -94,6 +102,21 @@ pub fn run_ftl<N: Device>(
     format: Format<N>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<RunResult, SimError> {
+    run_parts(spec, format, None, progress)
+}
+
+fn run_parts<N: Device>(
+    spec: &RunSpec,
+    format: Format<N>,
+    power_cut: Option<PowerCut<N>>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<RunResult, SimError> {
+    if spec.power_cut && power_cut.is_none() {
+        return Err(SimError::BadSpec {
+            what: "power cut",
+            reason: format!("{} cannot be mounted; run it without one", spec.ftl),
+        });
+    }
     let begun = Instant::now();
     let mut report = Reporter::new(progress);
     let config = Config { logical_pages: spec.device.logical_pages, ..spec.config };
@@ -113,24 +136,45 @@ pub fn run_ftl<N: Device>(
     let aged = precondition(&mut host, &spec.precondition, &spec.workload, &ageing, &mut report)?;
     let precondition_wall_s = begun.elapsed().as_secs_f64();
 
-    let mut feed = Feed::new(spec, &context)?;
+    let measured = measure(spec, &mut host, &context, aged, precondition_wall_s, &mut report)?;
+    let mut result = assemble(spec, &host, measured);
+    if let Some(power_cut) = power_cut.filter(|_| spec.power_cut) {
+        let mount;
+        (host, mount) = come_back(spec, host, &config, &power_cut)?;
+        result.mount = Some(mount);
+    }
+    if spec.verify {
+        result.verified_pages = verify_all(&mut host, &mut report)?;
+    }
+    result.simulation.peak_memory_bytes = memory::peak_bytes();
+    Ok(result)
+}
+
+/// The part of a run that results are about.
+fn measure<N: Device>(
+    spec: &RunSpec,
+    host: &mut Host<N>,
+    context: &WorkloadContext,
+    aged: PreconditionResult,
+    precondition_wall_s: f64,
+    report: &mut Reporter<'_>,
+) -> Result<Measured, SimError> {
+    let mut feed = Feed::new(spec, context)?;
     host.begin("the measured part");
     let start = host.counts();
     let begun = Instant::now();
-    let mut timeline = Timeline::new(spec.writes, start);
+    let mut timeline = Timeline::new(spec.writes, spec.interval_writes, start);
     let timed = match &spec.timing {
         TimingMode::None => {
-            count(&mut host, &mut feed, &mut timeline, &mut report)?;
+            count(host, &mut feed, &mut timeline, report)?;
             None
         }
-        TimingMode::Queued(options) => {
-            Some(timed::play(&mut host, &mut feed, spec, options, &mut timeline, &mut report)?)
-        }
+        TimingMode::Queued(options) => Some(timed::play(host, &mut feed, spec, options, &mut timeline, report)?),
     };
     let wall_s = begun.elapsed().as_secs_f64();
     let counts = host.counts();
     let end_ns = timed.as_ref().map_or(0, |t| t.end_ns);
-    let measured = Measured {
+    Ok(Measured {
         counts: counts.since(&start),
         timeline: timeline.finish(host.tally().writes, end_ns, counts),
         timed,
@@ -141,13 +185,7 @@ pub fn run_ftl<N: Device>(
             host_writes_per_s: if wall_s > 0.0 { host.tally().writes as f64 / wall_s } else { 0.0 },
             ..SimulationResult::default()
         },
-    };
-    let mut result = assemble(spec, &host, measured);
-    if spec.verify {
-        result.verified_pages = verify_all(&mut host, &mut report)?;
-    }
-    result.simulation.peak_memory_bytes = memory::peak_bytes();
-    Ok(result)
+    })
 }
 
 /// Ageing must not write what is measured: another sequence of the same kind.
@@ -214,10 +252,7 @@ fn assemble<N: Device>(spec: &RunSpec, host: &Host<N>, measured: Measured) -> Ru
         workload: spec.workload.name.clone(),
         seed: spec.seed,
         host: tally,
-        flash: ByPurpose::from_fn(|purpose| {
-            let c = measured.counts.of(purpose);
-            FlashResult { reads: c.reads, spare_reads: c.spare_reads, programs: c.programs, erases: c.erases }
-        }),
+        flash: ByPurpose::from_fn(|purpose| flash_result(measured.counts.of(purpose))),
         write_amplification: amplification(&measured.counts, tally.writes, tally.rmw_reads, spec.device.delta()),
         ram_bytes,
         latency_us,
@@ -240,7 +275,40 @@ fn assemble<N: Device>(spec: &RunSpec, host: &Host<N>, measured: Measured) -> Ru
         },
         notes: spec.workload.notes.clone(),
         verified_pages: 0,
+        mount: None,
     }
+}
+
+const fn flash_result(c: &OpCounts) -> FlashResult {
+    FlashResult { reads: c.reads, spare_reads: c.spare_reads, programs: c.programs, erases: c.erases }
+}
+
+/// Cuts power and mounts.
+fn come_back<N: Device>(
+    spec: &RunSpec,
+    mut host: Host<N>,
+    config: &Config,
+    power_cut: &PowerCut<N>,
+) -> Result<(Host<N>, MountResult), SimError> {
+    host.begin("the power cut");
+    let before = host.counts();
+    if power_cut.flush_first {
+        host.flush()?;
+    }
+    host.power_failing()?;
+    let saved = host.counts().since(&before).total();
+    let saved_before = (saved != OpCounts::default()).then(|| flash_result(&saved));
+    let (host, report) = host.power_cycle(power_cut.mount, config)?;
+    let steps: Vec<MountStepResult> = report
+        .steps
+        .iter()
+        .map(|step| {
+            let flash = flash_result(&step.ops);
+            MountStepResult { name: step.name.to_owned(), flash, seconds: spec.device.serial_seconds(&flash) }
+        })
+        .collect();
+    let seconds = steps.iter().map(|step| step.seconds).sum();
+    Ok((host, MountResult { saved_before, steps, seconds }))
 }
 
 /// Bars of an erase histogram, at most.

@@ -1,6 +1,7 @@
 //! What to run.
 
 use crate::error::SimError;
+use crate::result::FlashResult;
 use crate::source::{Source, WorkloadError};
 use ftl::Config;
 use nand::geometry::Dimensions;
@@ -72,6 +73,19 @@ impl DevicePlan {
             return DEFAULT_DELTA;
         }
         self.timing.program_ns as f64 / self.timing.read_ns as f64
+    }
+
+    /// Seconds that these operations take one after the other, array times alone.
+    #[must_use]
+    pub fn serial_seconds(&self, ops: &FlashResult) -> f64 {
+        let t = &self.timing;
+        let parts = [
+            (ops.reads, t.read_ns),
+            (ops.spare_reads, t.spare_read_ns),
+            (ops.programs, t.program_ns),
+            (ops.erases, t.erase_ns),
+        ];
+        parts.iter().map(|(count, ns)| *count as f64 * *ns as f64).sum::<f64>() / 1e9
     }
 }
 
@@ -295,6 +309,13 @@ pub struct RunSpec {
     pub seed: u64,
     /// Read back and check every page at the end (every read in between is always checked).
     pub verify: bool,
+    /// Host pages written in an interval of the timeline; 0 for about 128 intervals. Intervals double when there would
+    /// be more than 256.
+    pub interval_writes: u64,
+    /// Cut power after the measured part, mount from flash alone, and report what that took. An FTL that keeps
+    /// completed writes only after a flush is flushed first; one that needs a battery has one. Refused if the FTL cannot be mounted.
+    /// For workloads without trims: power loss may undo those, and the final check would say so.
+    pub power_cut: bool,
 }
 
 impl RunSpec {
@@ -314,6 +335,8 @@ impl RunSpec {
             timing: TimingMode::None,
             seed: 1,
             verify: true,
+            interval_writes: 0,
+            power_cut: false,
         }
     }
 }

@@ -28,10 +28,15 @@ const MOST: usize = 2 * WANTED as usize;
 const FIRST_INTERVAL: u64 = 512;
 
 impl Timeline {
-    /// Begins at `counts`. `total` is how many writes there will be, 0 if not known.
+    /// Begins at `counts`. `total` is how many writes there will be, 0 if not known; `interval` how many make an
+    /// interval, 0 to choose.
     #[must_use]
-    pub fn new(total: u64, counts: Counts) -> Self {
-        let every = if total == 0 { FIRST_INTERVAL } else { total.div_ceil(WANTED) };
+    pub fn new(total: u64, interval: u64, counts: Counts) -> Self {
+        let every = match (interval, total) {
+            (0, 0) => FIRST_INTERVAL,
+            (0, total) => total.div_ceil(WANTED),
+            (interval, _) => interval,
+        };
         let start = Mark { host_writes: 0, at_ns: 0, counts };
         Self { every, next: every, start, marks: Vec::with_capacity(MOST + 1) }
     }
@@ -68,12 +73,13 @@ impl Timeline {
         for mark in self.marks {
             let writes = (mark.host_writes - from.host_writes) as f64;
             let done = mark.counts.since(&from.counts);
-            let share = |programs: u64| if writes > 0.0 { programs as f64 / writes } else { 0.0 };
+            let share = |ops: u64| if writes > 0.0 { ops as f64 / writes } else { 0.0 };
             points.push(TimelinePoint {
                 host_writes: mark.host_writes,
                 at_s: mark.at_ns as f64 / 1e9,
                 programs_per_write: share(done.total().programs),
                 by_purpose: ByPurpose::from_fn(|purpose: Purpose| share(done.of(purpose).programs)),
+                reads_by_purpose: ByPurpose::from_fn(|purpose: Purpose| share(done.of(purpose).reads)),
             });
             from = mark;
         }
@@ -87,7 +93,7 @@ mod tests {
 
     #[test]
     fn intervals_are_equal_and_the_last_may_be_shorter() {
-        let mut timeline = Timeline::new(1280, Counts::default());
+        let mut timeline = Timeline::new(1280, 0, Counts::default());
         for writes in 1..=1285 {
             if writes >= timeline.next() {
                 timeline.mark(writes, writes * 10, Counts::default());
@@ -101,8 +107,16 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_can_be_asked_for() {
+        let mut timeline = Timeline::new(1280, 100, Counts::default());
+        assert_eq!(timeline.next(), 100);
+        timeline.mark(100, 0, Counts::default());
+        assert_eq!(timeline.next(), 200);
+    }
+
+    #[test]
     fn an_unknown_length_doubles_the_interval() {
-        let mut timeline = Timeline::new(0, Counts::default());
+        let mut timeline = Timeline::new(0, 0, Counts::default());
         let total = FIRST_INTERVAL * 5000;
         while timeline.next() <= total {
             timeline.mark(timeline.next(), 0, Counts::default());

@@ -4,11 +4,12 @@ use crate::tree::{Finding, Tree};
 use anyhow::Result;
 
 /// Folders with one file a row.
-const FOLDERS: [&str; 6] = [
+const FOLDERS: [&str; 7] = [
     "crates/ftl/src/ftls",
     "crates/ftl/src/victim",
     "crates/ftl/src/placement",
     "crates/ftl/src/validity",
+    "crates/sim/src/reproduce/figures",
     "crates/workload/src/synthetic",
     "crates/workload/src/trace/formats",
 ];

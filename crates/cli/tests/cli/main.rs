@@ -7,5 +7,6 @@
 mod commands;
 mod common;
 mod compare;
+mod reproduce;
 mod traces;
 mod wrong_inputs;

@@ -1,5 +1,7 @@
 //! Recovery strategies: how an FTL comes back after power loss.
 
+pub mod copies;
+pub mod mark;
 pub mod saved;
 pub mod scan;
 pub mod survey;

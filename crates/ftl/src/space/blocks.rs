@@ -111,6 +111,8 @@ pub struct SpaceOptions {
     pub victim: &'static victim::Entry,
     /// Hold metadata blocks back from the victim policy until no page in them lives.
     pub metadata_apart: bool,
+    /// Give the last stream of host data the most worn of the free blocks, and every other the least worn.
+    pub level_wear: bool,
 }
 
 /// The space manager.
@@ -127,6 +129,7 @@ pub struct Space {
     free: VecDeque<FreeBlock>,
     streams: Vec<StreamState>,
     host_streams: u8,
+    level_wear: bool,
     victims: Box<dyn Victim>,
     metadata_victims: Option<Box<dyn Victim>>,
     metadata_blocks: u32,
@@ -174,6 +177,7 @@ impl Space {
             free: VecDeque::new(),
             streams,
             host_streams: options.host_streams,
+            level_wear: options.level_wear,
             victims: (options.victim.make)(count, pages),
             metadata_victims: options.metadata_apart.then(greedy).flatten(),
             metadata_blocks: 0,
@@ -224,6 +228,16 @@ impl Space {
     #[inline]
     pub fn free_blocks(&self) -> u32 {
         self.free.len() as u32 + self.virgin_left
+    }
+
+    /// Erases of the device since it was formatted, modulo 2^32.
+    pub const fn erases(&self) -> u32 {
+        self.erases
+    }
+
+    /// Erases of the most worn block that is free and was used before.
+    pub fn most_worn_free(&self) -> u32 {
+        self.free.iter().map(|block| block.erase_count).max().unwrap_or(0)
     }
 
     /// Retired blocks.
@@ -308,7 +322,8 @@ impl Space {
     fn open(&mut self, stream: usize, turn: usize) -> Option<()> {
         let lanes = self.streams[stream].lanes.len() as u32;
         let die = (turn as u32 * (self.geometry.dies() / lanes).max(1)) % self.geometry.dies();
-        let fresh = self.take_free(die, lanes > 1)?;
+        let worn = stream + 1 == self.host_streams as usize;
+        let fresh = self.take_free(die, lanes > 1, worn)?;
         let kind = self.streams[stream].kind;
         self.metadata_blocks += u32::from(kind != PageKind::User);
         self.blocks[fresh.block.index()] = Block { valid: 0, state: BlockState::Active, kind };
@@ -326,12 +341,13 @@ impl Space {
     }
 
     /// A block ready to be filled, of the wanted die if one is there.
-    fn take_free(&mut self, die: u32, choosy: bool) -> Option<FreeBlock> {
+    fn take_free(&mut self, die: u32, choosy: bool, worn: bool) -> Option<FreeBlock> {
         if choosy {
             if let Some(block) = self.take_virgin(die) {
                 return Some(block);
             }
-            if let Some(at) = self.free.iter().position(|f| self.geometry.die_of(f.block) == die) {
+            let of_die = |f: &FreeBlock| self.geometry.die_of(f.block) == die;
+            if let Some(at) = self.choose_free(of_die, worn) {
                 return self.free.remove(at);
             }
         }
@@ -342,7 +358,19 @@ impl Space {
                 return Some(block);
             }
         }
-        self.free.pop_front()
+        let at = self.choose_free(|_| true, worn)?;
+        self.free.remove(at)
+    }
+
+    /// The place of the block to take: the one that waits longest, or, to level wear, the most or the least worn.
+    fn choose_free(&self, fits: impl Fn(&FreeBlock) -> bool, worn: bool) -> Option<usize> {
+        let mut candidates = self.free.iter().enumerate().filter(|(_, block)| fits(block));
+        let chosen = match (self.level_wear, worn) {
+            (false, _) => candidates.next(),
+            (true, true) => candidates.max_by_key(|(_, block)| block.erase_count),
+            (true, false) => candidates.min_by_key(|(_, block)| block.erase_count),
+        };
+        chosen.map(|(at, _)| at)
     }
 
     fn take_virgin(&mut self, die: u32) -> Option<FreeBlock> {

@@ -1,5 +1,6 @@
 //! Flash as pages to be filled: which block is what ([`blocks`]), and programming the next page of a
-//! stream, whatever fails ([`core`]). Mappings and validity stores in flash write their pages through it.
+//! stream, whatever fails ([`core`]), and evening out how worn blocks are ([`wear`]). Mappings and validity stores in flash write their pages through it.
 
 pub mod blocks;
 pub mod core;
+pub mod wear;

@@ -2,13 +2,14 @@
 
 use super::svg::{Axis, Scale, Svg, text_width, tick};
 
-const WIDTH: f64 = 820.0;
+/// Width of a chart in user units.
+pub const WIDTH: f64 = 820.0;
 const BAR: f64 = 24.0;
 const ROW: f64 = 36.0;
 /// Colours that a chart has for fills.
 pub const FILLS: usize = 10;
 /// Colours that a chart has for lines; with their dashes, 12 lines differ.
-const LINES: usize = 6;
+pub const LINES: usize = 6;
 
 /// A part of a bar.
 pub struct Part {
@@ -83,6 +84,8 @@ pub struct Axes<'a> {
     pub x_scale: Scale,
     /// Writes an x value at its tick.
     pub x_tick: &'a dyn Fn(f64) -> String,
+    /// How y values lie.
+    pub y_scale: Scale,
     /// The least y range.
     pub y_range: Option<(f64, f64)>,
 }
@@ -102,7 +105,10 @@ pub fn lines(title: &str, axes: &Axes<'_>, series: &[Series]) -> String {
         Scale::Linear => Axis::linear(x_low.min(0.0), x_high, LEFT, WIDTH - 20.0),
         Scale::Log => Axis::log(x_low, x_high, LEFT, WIDTH - 20.0),
     };
-    let y = Axis::linear(y_low, y_high, BOTTOM, 14.0);
+    let y = match axes.y_scale {
+        Scale::Linear => Axis::linear(y_low, y_high, BOTTOM, 14.0),
+        Scale::Log => Axis::log(y_low, y_high, BOTTOM, 14.0),
+    };
     let mut svg = Svg::new(WIDTH, HEIGHT, title);
     for value in y.ticks() {
         svg.line((LEFT, y.at(value)), (WIDTH - 20.0, y.at(value)), "grid");
@@ -250,7 +256,7 @@ mod tests {
 
     #[test]
     fn empty_charts_are_still_drawn() {
-        let axes = Axes { x: "x", y: "y", x_scale: Scale::Log, x_tick: &tick, y_range: None };
+        let axes = Axes { x: "x", y: "y", x_scale: Scale::Log, x_tick: &tick, y_scale: Scale::Linear, y_range: None };
         for svg in [lines("t", &axes, &[]), bars("t", "x", &[], &|v| v.to_string()), histograms("t", "x", "y", &[])] {
             assert!(svg.starts_with("<svg") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         }

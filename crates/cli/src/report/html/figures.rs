@@ -119,6 +119,7 @@ fn latency(results: &[RunResult], kind: &str, pick: fn(&LatencyByKind) -> &Laten
         y: "requests that took no longer, %",
         x_scale: Scale::Log,
         x_tick: &|us| duration_us(us).replace(".0 ", " "),
+        y_scale: Scale::Linear,
         y_range: Some((0.0, 100.0)),
     };
     let labels: Vec<String> = series.iter().map(|s| s.label.clone()).collect();
@@ -166,6 +167,7 @@ fn timeline(results: &[RunResult]) -> Option<String> {
         y: "programs per host write",
         x_scale: Scale::Linear,
         x_tick: &tick,
+        y_scale: Scale::Linear,
         y_range: Some((1.0, 1.5)),
     };
     let mut header = vec!["host pages written"];

@@ -1,15 +1,16 @@
 //! A comparison as one HTML page: no scripts, no files beside it, charts as SVG.
 
-mod charts;
+pub mod charts;
 mod figures;
-mod svg;
+pub mod svg;
 
 use super::{Report, findings, ram_total};
 use crate::units::{bytes, count, duration_us, scaled};
 use sim::RunResult;
 use svg::escape;
 
-const CSS: &str = include_str!("page.css");
+/// The style of pages and charts.
+pub const CSS: &str = include_str!("page.css");
 
 /// The report as a page.
 pub fn render(report: &Report) -> String {
@@ -21,13 +22,18 @@ pub fn render(report: &Report) -> String {
     for figure in figures::all(&report.results) {
         body.push_str(&figure);
     }
+    let foot = "The same numbers for programs: add <code>--json</code> to the command.";
+    page(&title, &body, foot)
+}
+
+/// A whole page. `body` and `foot` are HTML.
+pub fn page(title: &str, body: &str, foot: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>\n{CSS}</style>\n</head>\n\
-         <body>\n{body}<footer>Written by OpenFTL {}. The same numbers for programs: add <code>--json</code> to the \
-         command.</footer>\n</body>\n</html>\n",
-        escape(&title),
+         <body>\n{body}<footer>Written by OpenFTL {}. {foot}</footer>\n</body>\n</html>\n",
+        escape(title),
         env!("CARGO_PKG_VERSION")
     )
 }
@@ -56,18 +62,20 @@ fn run(report: &Report) -> String {
     out
 }
 
-fn section(title: &str, about: &str, html: &str) -> String {
+/// A section with its heading; `html` is HTML, the rest text.
+pub fn section(title: &str, about: &str, html: &str) -> String {
     let about = if about.is_empty() { String::new() } else { format!("<p class=\"about\">{}</p>\n", escape(about)) };
     format!("<section>\n<h2>{}</h2>\n{about}{html}</section>\n", escape(title))
 }
 
-fn bullets(lines: &[String]) -> String {
+/// A list of texts.
+pub fn bullets(lines: &[String]) -> String {
     let items: String = lines.iter().map(|line| format!("<li>{}</li>\n", escape(line))).collect();
     format!("<ul>\n{items}</ul>\n")
 }
 
 /// A table from texts.
-fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let cells = |tag: &str, texts: &mut dyn Iterator<Item = &str>| -> String {
         texts.map(|text| format!("<{tag}>{}</{tag}>", escape(text))).collect()
     };

@@ -81,15 +81,21 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(())
     }
 
-    /// Erases blocks in which nothing lives, but for these, while blocks are short. Nothing is moved: for a mount that
+    /// Erases blocks in which nothing lives while blocks are short. Nothing is moved: for a mount that
     /// has not settled yet which pages can be trusted.
-    pub(super) fn free_dead_blocks(&mut self, keep: &[BlockId]) -> Result<(), FtlError> {
+    pub(super) fn free_dead_blocks(&mut self) -> Result<(), FtlError> {
+        self.free_dead(|_, _| true)
+    }
+
+    /// As [`PageFtl::free_dead_blocks`], for some blocks, by what they are and hold.
+    pub(super) fn free_dead(&mut self, wanted: impl Fn(BlockId, PageKind) -> bool) -> Result<(), FtlError> {
         for block in (0..self.core.space.geometry().blocks()).map(BlockId) {
             if self.core.space.free_blocks() >= self.reserve_blocks {
                 break;
             }
             let dead = self.core.space.state(block) == BlockState::Closed && self.core.space.valid(block) == 0;
-            if dead && !keep.contains(&block) && !self.core.pins.holds(block, self.validity.flushes()) {
+            let wanted = dead && wanted(block, self.core.space.kind(block));
+            if wanted && !self.core.pins.holds(block, self.validity.flushes()) {
                 self.collect(block)?;
             }
         }
@@ -150,11 +156,16 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     }
 
     pub(super) fn collect(&mut self, victim: BlockId) -> Result<(), FtlError> {
+        self.collect_for(victim, purpose_of(self.core.space.kind(victim)))
+    }
+
+    /// Empties and erases a block for a purpose.
+    pub(super) fn collect_for(&mut self, victim: BlockId, purpose: Purpose) -> Result<(), FtlError> {
         self.core.space.begin_collecting(victim);
         self.live.clear();
         self.moved = 0;
-        let outcome = match self.empty(victim) {
-            Ok(erase_count) => self.release(victim, erase_count),
+        let outcome = match self.empty(victim, purpose) {
+            Ok(erase_count) => self.release(victim, erase_count, purpose),
             Err(error) => {
                 self.core.space.cancel_collecting(victim);
                 Err(error)
@@ -195,14 +206,11 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     }
 
     /// Moves every live page out of a block; answers how often the block had been erased.
-    fn empty(&mut self, victim: BlockId) -> Result<u32, FtlError> {
+    fn empty(&mut self, victim: BlockId, purpose: Purpose) -> Result<u32, FtlError> {
         let kind = self.core.space.kind(victim);
-        let purpose = purpose_of(kind);
         self.dead.clear();
         if self.core.space.valid(victim) == 0 {
-            let first = self.core.space.geometry().page_at(victim, 0);
-            let spare = self.core.flash.read_spare(Purpose::Wear, first);
-            return Ok(spare.ok().flatten().map_or(0, |spare| spare.erase_count));
+            return Ok(self.wear_of(victim).map_or(0, |(erase_count, _)| erase_count));
         }
         if kind == PageKind::User || V::TRACKS_METADATA {
             self.validity.query(&mut self.core, victim, &mut self.dead)?;
@@ -255,6 +263,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if unreadable && kind == PageKind::User {
             self.find_lost(victim);
         }
+        if erase_count == 0 {
+            erase_count = self.wear_of(victim).map_or(0, |(erase_count, _)| erase_count);
+        }
         Ok(erase_count)
     }
 
@@ -285,10 +296,18 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     #[inline]
     fn move_host_page(&mut self, purpose: Purpose, origin: Origin) -> Result<(), FtlError> {
         let lpn = Lpn(origin.spare.tag);
-        let stream = self.placement.migrated(lpn);
+        let stream = self.stream_of_moved(purpose, &origin);
         let to = match self.core.move_host_page(purpose, stream, origin) {
             Ok(to) => to,
-            Err(FtlError::Nand(NandError::Uncorrectable { ppn })) if ppn == origin.ppn => LOST,
+            Err(FtlError::Nand(NandError::Uncorrectable { ppn })) if ppn == origin.ppn => {
+                // A torn page can look alive: its spare area may read only now and then, so that nobody reported it.
+                let (mut ctx, mapping) = self.parts();
+                if mapping.lookup(&mut ctx, lpn)? != origin.ppn {
+                    self.core.space.page_died(origin.ppn);
+                    return Ok(());
+                }
+                LOST
+            }
             Err(error) => return Err(error),
         };
         self.report_erased()?;
@@ -302,17 +321,14 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     }
 
     /// Erases a block that was emptied, or retires it.
-    fn release(&mut self, block: BlockId, erase_count: u32) -> Result<(), FtlError> {
+    fn release(&mut self, block: BlockId, erase_count: u32, purpose: Purpose) -> Result<(), FtlError> {
         if V::BUFFERED && self.core.pins.holds(block, self.validity.flushes()) {
             self.unpin()?;
         }
         let Core { flash, space, .. } = &mut self.core;
         let kind = space.kind(block);
-        let erased = if space.has_failed(block) {
-            Err(NandError::EraseFailed { block })
-        } else {
-            flash.erase(purpose_of(kind), block)
-        };
+        let erased =
+            if space.has_failed(block) { Err(NandError::EraseFailed { block }) } else { flash.erase(purpose, block) };
         match erased {
             Ok(()) => space.erased(block, erase_count.saturating_add(1)),
             Err(NandError::EraseFailed { .. }) => {

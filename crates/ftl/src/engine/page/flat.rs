@@ -99,7 +99,8 @@ impl<N: Nand, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap> {
                 if table.gmd.iter().filter(|at| is_page(**at)).count() == translation_pages as usize {
                     mapping.restore_saved(&entries);
                     let rebuilt_entries = entries.len() as u64;
-                    let ftl = Self::of_table(flash, config, plan, &survey, mapping, validity, &mut table);
+                    let mut ftl = Self::of_table(flash, config, plan, &survey, mapping, validity, &mut table);
+                    ftl.begin_levelling(config.wear);
                     let report =
                         MountReport { steps: steps.done(), unreadable_pages: survey.unreadable, rebuilt_entries };
                     return Ok((ftl, report));
@@ -126,6 +127,7 @@ impl<N: Nand, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap> {
         steps.end("5 every translation page: PVB, BVC", &flash);
         let mut ftl = Self::of_table(flash, config, plan, &survey, mapping, validity, &mut table);
         ftl.settle(&table, &mut steps)?;
+        ftl.begin_levelling(config.wear);
         let report = MountReport {
             steps: steps.done(),
             unreadable_pages: survey.unreadable,
@@ -166,20 +168,20 @@ impl<N: Nand, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap> {
     fn settle(&mut self, table: &Table, steps: &mut Steps) -> Result<(), FtlError> {
         let entries = table.unsaved.iter().map(|copy| (copy.lpn, copy.ppn));
         for (lpn, ppn) in entries.chain(table.broken.iter().map(|lpn| (*lpn, LOST))) {
-            self.room(&[])?;
+            self.room()?;
             let (mut ctx, mapping) = self.parts();
             mapping.restore_known(&mut ctx, lpn, ppn)?;
         }
         if let Some(newest) = table.newest {
             let geometry = table.geometry;
             let keep: Vec<BlockId> = table.superseded.iter().map(|ppn| geometry.block_of(*ppn)).collect();
-            self.free_dead_blocks(&keep)?;
+            self.free_dead(|block, _| !keep.contains(&block))?;
             self.rewrite(newest)?;
         }
         self.report_erased()?;
         steps.end("6 rewrite the page programmed last", &self.core.flash);
         loop {
-            self.room(&[])?;
+            self.room()?;
             let (mut ctx, mapping) = self.parts();
             if !mapping.synchronise_next(&mut ctx)? {
                 break;
@@ -194,12 +196,12 @@ impl<N: Nand, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap> {
     }
 
     /// Sees to it that a translation page can be programmed, without moving host data.
-    fn room(&mut self, keep: &[BlockId]) -> Result<(), FtlError> {
+    fn room(&mut self) -> Result<(), FtlError> {
         if self.core.space.free_blocks() >= ROOM {
             return Ok(());
         }
         self.report_erased()?;
-        self.free_dead_blocks(keep)?;
+        self.free_dead_blocks()?;
         if self.core.space.free_blocks() >= ROOM {
             return Ok(());
         }

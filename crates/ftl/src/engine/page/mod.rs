@@ -16,14 +16,18 @@ mod flat;
 mod mount;
 mod recover;
 mod steps;
+mod wear;
+
+pub use mount::mount_by_scan_over_store;
 
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, RamItem, RamReport};
 use crate::flash::{Flash, Purpose};
 use crate::mapping::{LOST, Mapping, is_page};
-use crate::placement::{self, Placement};
+use crate::placement::{self, Placement, Stream};
 use crate::space::blocks::{Space, SpaceOptions};
 use crate::space::core::{Context, Core, Origin, Pins};
+use crate::space::wear::Wear;
 use crate::validity::{self, PageSet, Receiver, Site, Store, Validity};
 use crate::victim;
 use alloc::boxed::Box;
@@ -54,6 +58,8 @@ pub struct PageFtl<N: Nand, M, V> {
     mapping: M,
     validity: V,
     placement: Box<dyn Placement>,
+    /// Levelling of wear, and the stream that takes data at rest to worn blocks.
+    wear: Option<(Wear, Stream)>,
     logical_pages: u32,
     /// Collect before a write while fewer blocks than this are free.
     reserve_blocks: u32,
@@ -78,6 +84,8 @@ struct Overhead {
     /// Blocks being filled, and what the staggered first blocks of the lanes leave out.
     active: u32,
     metadata: u32,
+    /// Blocks that one collection without gain may take for good.
+    rest: u32,
 }
 
 impl Overhead {
@@ -102,6 +110,7 @@ impl Overhead {
         Self {
             reserve: lanes + 2 + attempts + translation + log + battery,
             active: host_streams * lanes + (host_streams * (lanes - 1)).div_ceil(2) + metadata_streams,
+            rest: 1 + translation + log,
             metadata: if footprint > 0 { 2 * footprint.div_ceil(pages) + metadata_streams } else { 0 },
         }
     }
@@ -163,11 +172,16 @@ impl Plan {
         let lanes = config.lanes.clamp(1, geometry.dies());
         let battery = options.battery && config.battery;
         let saved = if battery { battery::saved_pages(geometry, mapping, validity) } else { 0 };
-        let overhead = Overhead::of(geometry, u32::from(placement.streams()), lanes, saved, mapping, validity);
+        let host_streams = placement.streams() + u8::from(config.wear.is_some());
+        let mut overhead = Overhead::of(geometry, u32::from(host_streams), lanes, saved, mapping, validity);
+        if config.wear.is_some() {
+            // Data at rest is moved without room being gained: what that takes must be there beside all else.
+            overhead.reserve += overhead.rest;
+        }
         let usable = (0..geometry.blocks()).filter(|&block| !nand.is_bad(BlockId(block))).count() as u32;
         overhead.check(geometry, config.logical_pages, usable).map_err(refuse)?;
-        let host_streams = placement.streams();
-        let space = SpaceOptions { host_streams, lanes, victim, metadata_apart: options.metadata_apart };
+        let level_wear = config.wear.is_some();
+        let space = SpaceOptions { host_streams, lanes, victim, metadata_apart: options.metadata_apart, level_wear };
         Ok(Self { overhead, space, placement, battery })
     }
 }
@@ -274,7 +288,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             }
         }
         let space = Space::new(flash.nand(), plan.space);
-        Ok(Self::assemble(flash, config, plan, space, mapping, validity))
+        let mut ftl = Self::assemble(flash, config, plan, space, mapping, validity);
+        ftl.begin_levelling(config.wear);
+        Ok(ftl)
     }
 
     fn assemble(flash: Flash<N>, config: &Config, plan: Plan, mut space: Space, mapping: M, validity: V) -> Self {
@@ -289,6 +305,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             core: Core::new(flash, space, Pins::with_capacity(pins)),
             mapping,
             validity,
+            wear: None,
             placement: plan.placement,
             logical_pages: config.logical_pages,
             reserve_blocks: reserve,
@@ -376,6 +393,9 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
     fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
         self.check_range(lpn, 1)?;
         self.prepare()?;
+        if self.wear.is_some() && self.level_wear()? {
+            self.prepare()?;
+        }
         let stream = self.placement.host(lpn);
         let ppn = self.core.program(stream, lpn, data)?;
         self.report_erased()?;
@@ -433,6 +453,9 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
         report.push(RamItem { name: "collector_buffers", bytes: buffers as u64 + self.placement.ram_bytes() });
         if !self.saving.is_empty() {
             report.push(RamItem { name: "save_buffer", bytes: self.saving.capacity() as u64 });
+        }
+        if let Some((wear, _)) = &self.wear {
+            report.push(RamItem { name: "wear", bytes: wear.ram_bytes() });
         }
         if V::BUFFERED {
             report.push(RamItem { name: "pinned_blocks", bytes: self.core.pins.ram_bytes() });

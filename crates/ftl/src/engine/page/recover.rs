@@ -108,7 +108,7 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
         ftl.core.seq = survey.next_seq();
         ftl.pin_versions(&findings.versions);
         ftl.validity.hold_flush_seq();
-        ftl.free_dead_blocks(&[])?;
+        ftl.free_dead_blocks()?;
         ftl.report_again(&survey, &findings)?;
         steps.end("7 reports that were only in RAM, made again", &ftl.core.flash);
         for copy in &findings.unsaved {
@@ -123,6 +123,7 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
         ftl.validity.release_flush_seq();
         ftl.validity.flush(&mut ftl.core)?;
         ftl.make_space()?;
+        ftl.begin_levelling(config.wear);
         steps.end("9 rewrite the page programmed last, flush, free blocks", &ftl.core.flash);
         let report = MountReport {
             steps: steps.done(),

@@ -1,0 +1,176 @@
+//! `openftl reproduce`: the papers' figures made again, each with files and verdicts.
+
+mod draw;
+mod pages;
+mod text;
+
+use crate::args::ReproduceArgs;
+use crate::device::check_memory;
+use crate::error::{unknown, usage};
+use crate::output;
+use crate::report::table::{Align, Table};
+use anyhow::{Context, Result, bail};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
+use serde_json::json;
+use sim::reproduce::lab::memory_needed;
+use sim::reproduce::{self, Figure, Lab, Outcome};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A figure that was made, and the files it was written to.
+pub struct Made {
+    /// The row of the table.
+    pub figure: &'static Figure,
+    /// What came out.
+    pub outcome: Outcome,
+    /// Its files.
+    pub files: Vec<PathBuf>,
+}
+
+/// Makes figures and reports them.
+pub fn run(args: &ReproduceArgs) -> Result<()> {
+    if args.figures.iter().any(|name| name == "list") {
+        return list(args);
+    }
+    let figures = choose(&args.figures)?;
+    if let Some(folder) = args.traces.as_deref().filter(|folder| !folder.is_dir()) {
+        bail!("there is no folder {} of traces (--traces, OPENFTL_TRACES)", folder.display());
+    }
+    fs::create_dir_all(&args.out).with_context(|| format!("cannot make the folder {}", args.out.display()))?;
+    let jobs = args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let lab = Lab { scale: args.scale.0, seed: args.seed, traces: args.traces.clone(), jobs };
+    let mut made = Vec::new();
+    for (i, figure) in figures.iter().enumerate() {
+        made.push(make(figure, &lab, &args.out, (i + 1, figures.len()))?);
+    }
+    let summary = args.out.join("verdicts.md");
+    output::write(&summary, &pages::markdown(&made, &lab))?;
+    if args.json {
+        return output::print(&as_json(&made, &lab)?);
+    }
+    let mut text: String = made.iter().map(text::figure).collect();
+    text.push_str(&text::closing(&made, &summary));
+    output::print(&text)
+}
+
+/// The figures of these names, each once, in the order of the table if all are meant.
+fn choose(names: &[String]) -> Result<Vec<&'static Figure>> {
+    if names.iter().any(|name| name == "all") {
+        return Ok(reproduce::table().iter().collect());
+    }
+    let mut figures: Vec<&'static Figure> = Vec::new();
+    for name in names {
+        let figure = reproduce::find(name).ok_or_else(|| {
+            let known = reproduce::table().iter().map(|figure| figure.name);
+            unknown_figure(name, known)
+        })?;
+        if figures.iter().any(|other| other.name == figure.name) {
+            return Err(usage(format!("{name} is named twice")));
+        }
+        figures.push(figure);
+    }
+    Ok(figures)
+}
+
+fn unknown_figure<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> anyhow::Error {
+    let text = unknown("figure", name, known, "").to_string();
+    usage(text.replace("(openftl list )", "(openftl reproduce list)"))
+}
+
+fn list(args: &ReproduceArgs) -> Result<()> {
+    if args.figures.len() > 1 {
+        return Err(usage("`list` stands alone: it makes no figure"));
+    }
+    if args.json {
+        let rows: Vec<_> = reproduce::table()
+            .iter()
+            .map(|figure| json!({"name": figure.name, "title": figure.title, "source": figure.source}))
+            .collect();
+        let mut text = serde_json::to_string_pretty(&rows).context("the table is not JSON")?;
+        text.push('\n');
+        return output::print(&text);
+    }
+    let mut table = Table::new(&[("figure", Align::Left), ("what it shows", Align::Left)]);
+    for figure in reproduce::table() {
+        table.row(vec![figure.name.to_owned(), figure.title.to_owned()]);
+    }
+    output::print(&table.render())
+}
+
+fn make(figure: &'static Figure, lab: &Lab, folder: &Path, (number, of): (usize, usize)) -> Result<Made> {
+    let plan = (figure.plan)(lab)?;
+    check_memory(memory_needed(&plan))?;
+    let bar = bar(&format!("{} ({number} of {of})", figure.name));
+    let outcome = reproduce::perform(figure, lab, plan, &|at| {
+        bar.set_message(format!("{} of {} runs done", at.done, at.runs));
+        bar.set_position((at.share * STEPS as f64) as u64);
+    })?;
+    bar.finish_and_clear();
+    let files = write(figure, &outcome, lab, folder)?;
+    Ok(Made { figure, outcome, files })
+}
+
+/// Steps of a progress bar.
+const STEPS: u64 = 10_000;
+
+/// A bar on standard error if that is a terminal; nothing otherwise.
+fn bar(prefix: &str) -> ProgressBar {
+    let bar =
+        ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr()).with_finish(ProgressFinish::AndClear);
+    // The template is a constant; were it malformed, the bar would keep its default.
+    let template = "{prefix}  {msg} [{bar:30}] {percent:>3}%  {elapsed} gone, {eta} left";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.set_prefix(prefix.to_owned());
+    bar
+}
+
+/// `gecko/fig9` as the beginning of a file's name.
+fn stem(figure: &Figure) -> String {
+    figure.name.replace('/', "-")
+}
+
+fn write(figure: &Figure, outcome: &Outcome, lab: &Lab, folder: &Path) -> Result<Vec<PathBuf>> {
+    let stem = stem(figure);
+    let path = |name: &str, extension: &str| {
+        let dash = if name.is_empty() { "" } else { "-" };
+        folder.join(format!("{stem}{dash}{name}.{extension}"))
+    };
+    let mut files = Vec::new();
+    for table in &outcome.tables {
+        files.push((path(&table.name, "csv"), pages::csv(table)));
+    }
+    for chart in &outcome.charts {
+        files.push((path(draw::name(chart), "svg"), draw::file(chart)));
+    }
+    files.push((path("", "html"), pages::html(figure, outcome, lab)));
+    for (path, text) in &files {
+        output::write(path, text)?;
+    }
+    Ok(files.into_iter().map(|(path, _)| path).collect())
+}
+
+fn as_json(made: &[Made], lab: &Lab) -> Result<String> {
+    let figures: Vec<_> = made
+        .iter()
+        .map(|made| {
+            json!({
+                "name": made.figure.name,
+                "title": made.figure.title,
+                "source": made.figure.source,
+                "outcome": made.outcome,
+                "files": made.files,
+            })
+        })
+        .collect();
+    let document = json!({
+        "openftl": env!("CARGO_PKG_VERSION"),
+        "scale": lab.scale,
+        "seed": lab.seed,
+        "figures": figures,
+    });
+    let mut text = serde_json::to_string_pretty(&document).context("a figure cannot be written as JSON")?;
+    text.push('\n');
+    Ok(text)
+}

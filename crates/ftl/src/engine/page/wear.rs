@@ -1,0 +1,66 @@
+//! Levelling wear: what the scan of [`crate::space::wear`] finds is done here.
+
+use super::{Mapping, Nand, PageFtl, Validity};
+use crate::config::WearOptions;
+use crate::contract::FtlError;
+use crate::flash::Purpose;
+use crate::placement::Stream;
+use crate::space::blocks::BlockState;
+use crate::space::core::Origin;
+use crate::space::wear::Wear;
+use nand::{BlockId, Lpn};
+
+impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
+    /// Begins to level wear, if asked to. Last in a mount: until then all that moves fills as few blocks as can be.
+    pub(super) fn begin_levelling(&mut self, options: Option<WearOptions>) {
+        self.wear = options.map(|options| (Wear::new(options), Stream(self.placement.streams())));
+    }
+
+    /// Looks at the blocks that are due; if data at rest is found on an unworn block while a worn one is free,
+    /// moves it and answers `true`: at most one block a call, so that a write waits for no more than two collections.
+    #[inline(never)]
+    pub(super) fn level_wear(&mut self) -> Result<bool, FtlError> {
+        let Some((mut wear, stream)) = self.wear.clone() else { return Ok(false) };
+        let blocks = self.core.space.geometry().blocks();
+        let mut at_rest = None;
+        for _ in 0..wear.due(self.core.seq) {
+            let block = wear.next_block(blocks);
+            if self.core.space.state(block) != BlockState::Closed {
+                continue;
+            }
+            let Some((erase_count, erased_at)) = self.wear_of(block) else { continue };
+            let age = self.core.space.erases().wrapping_sub(erased_at);
+            if wear.note(erase_count, age) && wear.is_worn(self.core.space.most_worn_free()) {
+                at_rest = Some(block);
+                break;
+            }
+        }
+        self.wear = Some((wear, stream));
+        let Some(block) = at_rest else { return Ok(false) };
+        self.collect_for(block, Purpose::Wear)?;
+        Ok(true)
+    }
+
+    /// How often a block with data had been erased when it was opened, and when that was, from the spare area of its first page; of
+    /// its last, if the first was left out or cannot be read.
+    pub(super) fn wear_of(&mut self, block: BlockId) -> Option<(u32, u32)> {
+        let geometry = *self.core.space.geometry();
+        let mut read = |offset| {
+            let spare = self.core.flash.read_spare(Purpose::Wear, geometry.page_at(block, offset));
+            spare.ok().flatten().map(|spare| (spare.erase_count, spare.erased_at))
+        };
+        read(0).or_else(|| read(geometry.pages_per_block() - 1))
+    }
+
+    /// Where a page goes that is moved: data at rest to worn blocks, if wear is levelled; else where placement says.
+    #[inline]
+    pub(super) fn stream_of_moved(&mut self, purpose: Purpose, origin: &Origin) -> Stream {
+        if let Some((wear, stream)) = &mut self.wear {
+            let stay = self.core.seq.saturating_sub(origin.spare.seq);
+            if purpose == Purpose::Wear || wear.has_settled(stay) {
+                return *stream;
+            }
+        }
+        self.placement.migrated(Lpn(origin.spare.tag))
+    }
+}

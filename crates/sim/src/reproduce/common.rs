@@ -1,0 +1,186 @@
+//! What figures of GeckoFTL's paper share.
+
+use super::{Bar, Experiment, Lab, Part, Run};
+use crate::error::SimError;
+use crate::model;
+use crate::result::RunResult;
+use crate::spec::{DevicePlan, RunSpec};
+use ftl::Purpose;
+
+/// The device of GeckoFTL's evaluation.
+pub const PROFILE: &str = "gecko-2tb";
+
+/// The FTL that keeps page validity in Logarithmic Gecko.
+pub const GECKO: &str = "gecko";
+
+/// The page-validity store that is a bitmap in flash.
+pub const FLASH_BITMAP: &str = "flash-bitmap";
+
+/// What a flash operation was for, in the three groups of GeckoFTL's Figure 13.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Updates of the application and collection of its data.
+    User,
+    /// Synchronisation, and collection of translation pages.
+    Translation,
+    /// Updates, queries and collection of page validity.
+    Validity,
+}
+
+impl Group {
+    /// All, in the order of the figure.
+    pub const ALL: [Self; 3] = [Self::User, Self::Translation, Self::Validity];
+
+    /// Its name in charts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::User => "user data",
+            Self::Translation => "translation",
+            Self::Validity => "page validity",
+        }
+    }
+
+    /// The group of a purpose.
+    pub const fn of(purpose: Purpose) -> Self {
+        match purpose {
+            Purpose::Host | Purpose::Gc | Purpose::Wear => Self::User,
+            Purpose::Translation | Purpose::TranslationGc | Purpose::Checkpoint | Purpose::Recovery => {
+                Self::Translation
+            }
+            Purpose::Validity | Purpose::ValidityQuery | Purpose::ValidityGc => Self::Validity,
+        }
+    }
+}
+
+/// Write-amplification of a group, reads weighed by 1/δ.
+pub fn amplification(result: &RunResult, group: Group) -> f64 {
+    let parts = result.write_amplification.by_purpose.iter();
+    parts.filter(|(purpose, _)| Group::of(*purpose) == group).map(|(_, part)| part.paper).sum()
+}
+
+/// Write-amplification by page validity.
+pub fn validity(result: &RunResult) -> f64 {
+    amplification(result, Group::Validity)
+}
+
+/// Flash operations for page validity, per host page written: (reads, programs).
+pub fn validity_ops(result: &RunResult) -> (f64, f64) {
+    let writes = result.host.writes.max(1) as f64;
+    let group = result.flash.iter().filter(|(purpose, _)| Group::of(*purpose) == Group::Validity);
+    let (reads, programs) = group.fold((0, 0), |(r, p), (_, flash)| (r + flash.reads, p + flash.programs));
+    (reads as f64 / writes, programs as f64 / writes)
+}
+
+/// Reads to answer queries of collections, per host page written.
+pub fn query_reads(result: &RunResult) -> f64 {
+    result.flash.validity_query.reads as f64 / result.host.writes.max(1) as f64
+}
+
+/// The device of a run in the terms of the formulas.
+pub fn model_of(spec: &RunSpec) -> model::Device {
+    let g = &spec.device.geometry;
+    let pages_per_block = u64::from(g.pages_per_block());
+    let partitions = match spec.config.gecko.partitions {
+        0 => model::Device::best_partitions(pages_per_block),
+        given => u64::from(given),
+    };
+    model::Device {
+        blocks: u64::from(g.blocks()),
+        pages_per_block,
+        page_bytes: u64::from(g.page_bytes()),
+        logical_ratio: f64::from(spec.device.logical_pages) / f64::from(g.pages()),
+        cache_entries: u64::from(spec.config.cache_entries),
+        partitions,
+        size_ratio: u64::from(spec.config.gecko.size_ratio),
+        dirty_ratio: model::Device::PAPER.dirty_ratio,
+    }
+}
+
+/// A run of Logarithmic Gecko under uniform writes; `tune` changes what is to differ.
+pub fn gecko_run(
+    lab: &Lab,
+    device: &DevicePlan,
+    series: &str,
+    x: f64,
+    tune: impl FnOnce(&mut RunSpec),
+) -> Result<Experiment, SimError> {
+    let mut spec = lab.uniform(GECKO, device)?;
+    tune(&mut spec);
+    Ok(Experiment { series: series.to_owned(), x, spec })
+}
+
+/// Device and workload of these runs, in sentences.
+pub fn setup(lab: &Lab, runs: &[Run]) -> Vec<String> {
+    let Some(largest) = runs.iter().max_by_key(|run| run.result.geometry.physical_pages) else { return Vec::new() };
+    let g = &largest.result.geometry;
+    let bytes = u64::from(g.physical_pages) * u64::from(g.page_bytes);
+    vec![
+        format!(
+            "device {} at {} of its capacity: up to {} of {} pages of {} B a block, {:.0}% of it visible, {} cached \
+             mapping entries",
+            largest.result.device,
+            share(lab.scale),
+            gib(bytes as f64),
+            g.pages_per_block,
+            g.page_bytes,
+            100.0 * f64::from(g.logical_pages) / f64::from(g.physical_pages),
+            largest.experiment.spec.config.cache_entries,
+        ),
+        format!(
+            "workload: {}; filled, overwritten until write-amplification was steady, then measured over {} writes; \
+             seed {}; every page checked at the end",
+            largest.result.workload, largest.result.host.writes, lab.seed
+        ),
+        format!(
+            "write-amplification is i_writes + i_reads / δ per page that the host writes, δ = {}; a spare area read \
+             counts 1/32 of a page read",
+            largest.result.write_amplification.delta
+        ),
+    ]
+}
+
+/// A scale as it is written on the command line.
+pub fn share(scale: f64) -> String {
+    let parts = 1.0 / scale;
+    if (parts - parts.round()).abs() < 1e-9 { format!("1/{}", parts.round()) } else { format!("{scale}") }
+}
+
+/// Bytes as GiB, or MiB if that is less than one.
+pub fn gib(bytes: f64) -> String {
+    let (value, unit) = match bytes {
+        b if b >= 1024.0_f64.powi(4) => (b / 1024.0_f64.powi(4), "TiB"),
+        b if b >= 1024.0_f64.powi(3) => (b / 1024.0_f64.powi(3), "GiB"),
+        b => (b / 1024.0_f64.powi(2), "MiB"),
+    };
+    format!("{} {unit}", super::verdict::short(value))
+}
+
+/// MiB of these bytes.
+pub fn mib(bytes: f64) -> f64 {
+    bytes / (1024.0 * 1024.0)
+}
+
+/// A bar for each run, its parts the groups of its write-amplification.
+pub fn amplification_bars(runs: &[Run]) -> Vec<Bar> {
+    let parts = |run: &Run| Group::ALL.map(|group| Part::new(group.name(), amplification(&run.result, group)));
+    runs.iter().map(|run| Bar { label: run.experiment.series.clone(), parts: parts(run).into() }).collect()
+}
+
+/// Runs of a series by rising x, with a value of each.
+pub fn line(runs: &[Run], series: &str, value: impl Fn(&Run) -> f64) -> Vec<(f64, f64)> {
+    let of = runs.iter().filter(|run| run.experiment.series == series);
+    let mut points: Vec<(f64, f64)> = of.map(|run| (run.experiment.x, value(run))).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+}
+
+/// The names of all series, in the order of the plan.
+pub fn series_of(runs: &[Run]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for run in runs {
+        if !names.contains(&run.experiment.series) {
+            names.push(run.experiment.series.clone());
+        }
+    }
+    names
+}

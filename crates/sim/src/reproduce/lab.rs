@@ -1,0 +1,228 @@
+//! Doing the runs of a figure.
+
+use super::{Experiment, Figure, Outcome, Run};
+use crate::error::SimError;
+use crate::run::{self, Phase, Progress};
+use crate::spec::{DevicePlan, PreconditionMode, RunSpec, WorkloadSpec};
+use ftl::ftls;
+use nand::geometry::Dimensions;
+use nand::profiles;
+use nand::sim::SimNand;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::thread;
+
+/// Where figures are made.
+#[derive(Clone, Debug)]
+pub struct Lab {
+    /// Size of the simulated device over that of the paper, more than 0 and at most 1.
+    pub scale: f64,
+    /// All randomness follows from it.
+    pub seed: u64,
+    /// A folder of recorded traces.
+    pub traces: Option<PathBuf>,
+    /// Runs at once, at most.
+    pub jobs: usize,
+}
+
+/// The scale that takes seconds.
+pub const DEFAULT_SCALE: f64 = 1.0 / 256.0;
+
+/// Bytes of memory that a run takes for each physical page, on the safe side.
+const MEMORY_A_PAGE: u64 = 30;
+
+/// Runs at once may take so much memory together; one alone is never refused here.
+const MEMORY_AT_ONCE: u64 = 12 << 30;
+
+impl Default for Lab {
+    fn default() -> Self {
+        Self { scale: DEFAULT_SCALE, seed: 1, traces: None, jobs: 1 }
+    }
+}
+
+impl Lab {
+    /// A device of this profile with `share` of its blocks.
+    ///
+    /// # Errors
+    /// [`SimError::BadSpec`] if there is no such profile, or as [`DevicePlan::new`].
+    pub fn device(&self, profile: &str, shape: Shape) -> Result<DevicePlan, SimError> {
+        let found = profiles::find(profile).ok_or_else(|| SimError::BadSpec {
+            what: "device profile",
+            reason: format!("there is no profile `{profile}`"),
+        })?;
+        let d = found.geometry;
+        let pages_per_block = shape.pages_per_block.unwrap_or(d.pages_per_block);
+        let full = u64::from(d.blocks) * u64::from(d.pages_per_block) * u64::from(d.page_bytes);
+        let dimensions = Dimensions { pages_per_block, ..d };
+        let ratio = shape.logical_ratio.unwrap_or(found.default_logical_ratio);
+        let bytes = ((full as f64 * shape.share) as u64).max(1);
+        DevicePlan::new(profile, dimensions, found.capabilities, found.timing, Some(bytes), ratio)
+    }
+
+    /// A run of this FTL under uniform random writes of a page each: filled, overwritten until steady, then measured
+    /// over half as many writes as there are logical pages.
+    ///
+    /// # Errors
+    /// As [`WorkloadSpec::synthetic`].
+    pub fn uniform(&self, ftl: &str, device: &DevicePlan) -> Result<RunSpec, SimError> {
+        let mut spec = RunSpec::new(ftl, device.clone(), WorkloadSpec::synthetic("uniform")?);
+        spec.seed = self.seed;
+        spec.writes = (u64::from(device.logical_pages) / 2).max(1);
+        Ok(spec)
+    }
+}
+
+/// How a device differs from its profile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shape {
+    /// Its capacity over the profile's.
+    pub share: f64,
+    /// Pages in a block, if others than the profile's; the capacity stays.
+    pub pages_per_block: Option<u32>,
+    /// Logical pages for each physical page, if others than the profile's.
+    pub logical_ratio: Option<f64>,
+}
+
+impl Shape {
+    /// The profile's shape at this share of its capacity.
+    #[must_use]
+    pub const fn share(share: f64) -> Self {
+        Self { share, pages_per_block: None, logical_ratio: None }
+    }
+}
+
+/// How far the runs of a figure have come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Advance {
+    /// Runs done.
+    pub done: usize,
+    /// Runs in all.
+    pub runs: usize,
+    /// Share of all pages to be written that has been, roughly, from 0 to 1.
+    pub share: f64,
+}
+
+/// Makes a figure from its plan. `progress` is told now and then; it may be called from other threads.
+///
+/// # Errors
+/// [`SimError`] of the first run that fails, in the order of the plan.
+pub fn perform(
+    figure: &Figure,
+    lab: &Lab,
+    plan: Vec<Experiment>,
+    progress: &(dyn Fn(Advance) + Sync),
+) -> Result<Outcome, SimError> {
+    let runs = run_all(plan, lab.jobs, progress)?;
+    Ok((figure.conclude)(lab, &runs))
+}
+
+/// Memory that the largest of these runs takes, bytes, roughly.
+#[must_use]
+pub fn memory_needed(plan: &[Experiment]) -> u64 {
+    plan.iter().map(|e| u64::from(e.spec.device.geometry.pages()) * MEMORY_A_PAGE).max().unwrap_or(0)
+}
+
+/// Pages that a run will write, roughly: ageing stops when it is steady, which takes about this long.
+fn expected(spec: &RunSpec) -> [f64; 3] {
+    let logical = f64::from(spec.device.logical_pages);
+    let (fill, age) = match &spec.precondition {
+        PreconditionMode::Off => (0.0, 0.0),
+        PreconditionMode::Fill(share) => (share * logical, 0.0),
+        PreconditionMode::Steady(options) => (options.fill * logical, 2.0 * logical),
+    };
+    [fill, age, spec.writes.max(1) as f64]
+}
+
+/// Progress within a run, in pages of [`expected`].
+fn reached(at: &Progress, expected: &[f64; 3]) -> f64 {
+    let done = at.done as f64;
+    match at.phase {
+        Phase::Fill => done.min(expected[0]),
+        Phase::Precondition => expected[0] + done.min(expected[1]),
+        Phase::Measure => expected[0] + expected[1] + done.min(expected[2]),
+        Phase::Verify => expected.iter().sum(),
+    }
+}
+
+/// What the workers share.
+struct Shared {
+    next: usize,
+    done: usize,
+    /// Pages written in each run.
+    pages: Vec<f64>,
+    results: Vec<Option<Result<crate::RunResult, SimError>>>,
+    failed: bool,
+}
+
+/// Does the runs of a plan, in its order as far as results go.
+///
+/// # Errors
+/// [`SimError`] of the first run that fails, in the order of the plan.
+pub fn run_all(plan: Vec<Experiment>, jobs: usize, progress: &(dyn Fn(Advance) + Sync)) -> Result<Vec<Run>, SimError> {
+    let expected: Vec<[f64; 3]> = plan.iter().map(|e| expected(&e.spec)).collect();
+    let total: f64 = expected.iter().flatten().sum::<f64>().max(1.0);
+    let jobs = jobs.min((MEMORY_AT_ONCE / memory_needed(&plan).max(1)) as usize).clamp(1, plan.len().max(1));
+    let shared = Mutex::new(Shared {
+        next: 0,
+        done: 0,
+        pages: vec![0.0; plan.len()],
+        results: plan.iter().map(|_| None).collect(),
+        failed: false,
+    });
+    // A thread that panicked leaves the lock usable: every change under it is whole.
+    let lock = || shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let tell = |shared: &Shared| {
+        let share = (shared.pages.iter().sum::<f64>() / total).min(1.0);
+        progress(Advance { done: shared.done, runs: plan.len(), share });
+    };
+    let work = || loop {
+        let at = {
+            let mut shared = lock();
+            if shared.failed || shared.next == plan.len() {
+                return;
+            }
+            shared.next += 1;
+            shared.next - 1
+        };
+        let mut report = |now: Progress| {
+            let mut shared = lock();
+            shared.pages[at] = reached(&now, &expected[at]);
+            tell(&shared);
+        };
+        let result = run::run(&plan[at].spec, &mut report);
+        let mut shared = lock();
+        shared.failed |= result.is_err();
+        shared.results[at] = Some(result);
+        shared.done += 1;
+        shared.pages[at] = expected[at].iter().sum();
+        tell(&shared);
+    };
+    thread::scope(|scope| {
+        for _ in 1..jobs {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let results = std::mem::take(&mut lock().results);
+    let mut runs = Vec::with_capacity(plan.len());
+    for (experiment, result) in plan.into_iter().zip(results) {
+        // Runs after a failure were not begun; the failure itself is returned before any of them is reached.
+        match result {
+            Some(result) => runs.push(Run { experiment, result: result? }),
+            None => break,
+        }
+    }
+    Ok(runs)
+}
+
+/// Whether the table of FTLs has this one and it can be mounted.
+#[must_use]
+pub fn mountable(ftl: &str) -> bool {
+    ftls::find::<SimNand>(ftl).is_some_and(|entry| entry.mount.is_some())
+}
+
+/// Whether the table of FTLs has this one.
+#[must_use]
+pub fn in_build(ftl: &str) -> bool {
+    ftls::find::<SimNand>(ftl).is_some()
+}
