@@ -9,12 +9,23 @@ pub struct GeckoOptions {
     pub partitions: u32,
     /// Merge all levels that a flush will cascade through at once, instead of two at a time.
     pub multi_way: bool,
+    /// Pages of entries, unpacked, that the buffer in RAM holds; 1 in the paper.
+    pub buffer_pages: u32,
+    /// Write each entry as short as what it says, instead of a key and a bitmap each. Fixed when a disk is made.
+    pub packed: bool,
+    /// RAM for a filter that spares queries the pages of shorter runs, bytes; 0 for none, as in the paper.
+    pub filter_bytes: u32,
+}
+
+impl GeckoOptions {
+    /// The paper's preset: T = 2, S = B / key bits, multi-way merging; and nothing beyond it.
+    pub const PAPER: Self =
+        Self { size_ratio: 2, partitions: 0, multi_way: true, buffer_pages: 1, packed: false, filter_bytes: 0 };
 }
 
 impl Default for GeckoOptions {
-    /// The paper's preset: T = 2, S = B / key bits, multi-way merging.
     fn default() -> Self {
-        Self { size_ratio: 2, partitions: 0, multi_way: true }
+        Self::PAPER
     }
 }
 
@@ -72,7 +83,7 @@ impl Config {
             placement: "split",
             lanes: 1,
             validity: None,
-            gecko: GeckoOptions { size_ratio: 2, partitions: 0, multi_way: true },
+            gecko: GeckoOptions::PAPER,
             wear: None,
             battery: true,
         }
