@@ -29,6 +29,16 @@ impl Default for GeckoOptions {
     }
 }
 
+/// Where the maps of an FTL with log blocks are while power is off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Maps {
+    /// In flash: the disk is found again after power loss.
+    InFlash,
+    /// In non-volatile memory that is assumed and not simulated, as in the simulators of the papers. Keeping them costs
+    /// nothing; the disk cannot be mounted.
+    NonVolatile,
+}
+
 /// How wear is levelled (GeckoFTL, Appendix D).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WearOptions {
@@ -62,6 +72,8 @@ pub struct Config {
     pub validity: Option<&'static str>,
     /// How Logarithmic Gecko is tuned.
     pub gecko: GeckoOptions,
+    /// Where the maps of an FTL with log blocks are.
+    pub maps: Maps,
     /// How wear is levelled; not at all if `None`.
     pub wear: Option<WearOptions>,
     /// Whether there is a battery, for FTLs whose design assumes one ([`crate::ftls::Durability::Battery`]).
@@ -84,6 +96,7 @@ impl Config {
             lanes: 1,
             validity: None,
             gecko: GeckoOptions::PAPER,
+            maps: Maps::InFlash,
             wear: None,
             battery: true,
         }

@@ -1,7 +1,7 @@
 //! Janus-FTL, fixed: the page-mapped area is kept at 75% utilisation, as Janus(Fix) in the paper's section 6.
 //!
 //! Three fused logical blocks for every over-provisioned block; the rest is mapped by block and costs four bytes a
-//! logical block. Maps are assumed to be in non-volatile memory.
+//! logical block.
 
 use super::{Durability, Entry, Info};
 use crate::engine::janus::{Goal, JanusFtl};
@@ -10,18 +10,21 @@ use nand::Nand;
 
 pub(super) const INFO: Info = Info {
     name: "janus-fixed",
-    summary: "Janus-FTL with its page-mapped area at 75% utilisation; maps in non-volatile memory",
+    summary: "Janus-FTL with its page-mapped area at 75% utilisation",
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010, section 6",
     cached: false,
     validity: None,
-    durable: Durability::NonVolatileMaps,
-    outlives_worn_pages: false,
+    durable: Durability::OnCompletion,
+    outlives_worn_pages: true,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| Ok(Box::new(JanusFtl::format(flash, config, INFO.name, Goal::UtilisationPercent(75))?)),
-        mount: None,
+        mount: Some(|flash, config| {
+            let (ftl, report) = JanusFtl::mount(flash, config, INFO.name, Goal::UtilisationPercent(75))?;
+            Ok((Box::new(ftl), report))
+        }),
     }
 }
