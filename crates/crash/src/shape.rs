@@ -105,6 +105,9 @@ impl Shape {
 
     /// Whether the FTL can be mounted over the page-validity store; why not, if it cannot. Its own is what the other shapes have.
     fn mounts(&self, entry: &Entry<Device>) -> Result<(), String> {
+        if self.gecko != GeckoOptions::PAPER && self.validity.or(entry.info.validity) != Some("gecko") {
+            return Err("it has no Logarithmic Gecko to be tuned".into());
+        }
         let (Some(store), Some(mount)) = (self.validity, entry.mount) else { return Ok(()) };
         if entry.info.validity == self.validity {
             return Err(format!("{store} is its own page-validity store"));
