@@ -34,6 +34,20 @@ impl Default for WearOptions {
     }
 }
 
+/// How Janus-FTL is tuned where its size of the page-mapped area is fixed (Kwon et al., section 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JanusOptions {
+    /// u_d: utilisation at which the page-mapped area is held, percent, from 1 to 99.
+    pub utilisation_percent: u32,
+}
+
+impl Default for JanusOptions {
+    /// The paper's 75%.
+    fn default() -> Self {
+        Self { utilisation_percent: 75 }
+    }
+}
+
 /// What an FTL is told when it is made. Parts ignore what does not concern them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -51,6 +65,8 @@ pub struct Config {
     pub validity: Option<&'static str>,
     /// How Logarithmic Gecko is tuned.
     pub gecko: GeckoOptions,
+    /// How Janus-FTL is tuned.
+    pub janus: JanusOptions,
     /// How wear is levelled; not at all if `None`.
     pub wear: Option<WearOptions>,
     /// Whether there is a battery, for FTLs whose design assumes one ([`crate::ftls::Durability::Battery`]).
@@ -73,6 +89,7 @@ impl Config {
             lanes: 1,
             validity: None,
             gecko: GeckoOptions { size_ratio: 2, partitions: 0, multi_way: true },
+            janus: JanusOptions { utilisation_percent: 75 },
             wear: None,
             battery: true,
         }
