@@ -80,7 +80,7 @@ fn ftls() -> String {
     for entry in ftl::ftls::table::<SimNand>() {
         let info = entry.info;
         let cached = if info.cached { "yes, `--cache`" } else { "no" };
-        let validity = info.validity.map_or_else(|| "none".to_owned(), |name| format!("`{name}`, `--validity`"));
+        let validity = info.validity.map_or_else(|| "none".to_owned(), |name| format!("`{name}`{}", mountable(&entry)));
         // Writing to a String cannot fail.
         let _ = writeln!(
             out,
@@ -95,12 +95,37 @@ fn ftls() -> String {
     out
 }
 
+/// Over which page-validity stores an FTL can be mounted, in words; asked of its mount, which refuses the others.
+fn mountable(entry: &ftl::ftls::Entry<SimNand>) -> String {
+    let dimensions = nand::geometry::Dimensions {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks: 128,
+        pages_per_block: 32,
+        page_bytes: 2048,
+        spare_bytes: 64,
+    };
+    let (Some(mount), Ok(geometry)) = (entry.mount, nand::Geometry::new(dimensions)) else { return String::new() };
+    let mounts = |store: &&ftl::validity::Entry| {
+        let flash = ftl::Flash::new(SimNand::new(geometry, nand::Capabilities::MODERN));
+        let config = ftl::Config { validity: Some(store.name), ..ftl::Config::new(100) };
+        !matches!(mount(flash, &config), Err(ftl::FtlError::Unsupported { .. }))
+    };
+    let names: Vec<&str> = ftl::validity::table().iter().filter(mounts).map(|store| store.name).collect();
+    match names.len() {
+        1 => "; mounts over no other".to_owned(),
+        all if all == ftl::validity::table().len() => "; mounts over any".to_owned(),
+        _ => format!("; mounts over {}", names.join(", ")),
+    }
+}
+
 /// The table of page-validity stores.
 fn stores(out: &mut String) {
     out.push_str(
         "\n# Page-validity stores\n\n\
          Written from the table in `crates/ftl/src/validity/mod.rs`; `openftl list stores` prints the same. Any of them works under any \
-         FTL that has one (`openftl compare --validity NAME`).\n\n\
+         FTL that has one (`openftl compare --validity NAME`); where not all of them can be mounted the first table says so.\n\n\
          | name | what it is | published in |\n\
          |---|---|---|\n",
     );

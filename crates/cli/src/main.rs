@@ -1,13 +1,14 @@
 //! `openftl`: compare flash translation layers on a workload or on a trace.
 //!
 //! Reading order: [`args`] (what can be asked), [`compare`] (the main command: [`device`] and [`load`] say what is
-//! run, [`report`] what came out), [`reproduce`] (the papers' figures), then the small
+//! run, [`report`] what came out), [`reproduce`] (the papers' figures), [`mod@crash`] (is anything lost?), then the small
 //! commands [`model`], [`list`], [`trace`], [`mod@bench`], [`shell`].
 #![forbid(unsafe_code)]
 
 mod args;
 mod bench;
 mod compare;
+mod crash;
 mod device;
 mod error;
 mod list;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
 fn run(command: &Command) -> anyhow::Result<()> {
     match command {
         Command::Compare(args) => compare::run(args),
+        Command::Crash(args) => crash::run(args),
         Command::List(args) => list::run(args),
         Command::Trace(args) => trace::run(args),
         Command::Reproduce(args) => reproduce::run(args),

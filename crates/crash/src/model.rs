@@ -144,6 +144,10 @@ impl Model {
                 | FtlError::Nand(nand::NandError::Uncorrectable { .. }),
             ) if flags & HARMED != 0 || flags & (TRIMMED | PINNED) == TRIMMED => {
                 self.count_lost(lpn);
+                if flags & TRIMMED != 0 {
+                    // Also if the trim was under way: a flush does not bring back what cannot be read.
+                    self.current[lpn as usize] = 0;
+                }
                 return Ok(Seen::Error);
             }
             Err(error) => return Err(format!("reading logical page {lpn}: {error}")),

@@ -31,6 +31,8 @@ impl Report {
 pub struct FtlReport {
     /// Its name.
     pub name: &'static str,
+    /// What is there after power loss, as its row of the table says.
+    pub promise: &'static str,
     /// Why nothing was explored.
     pub not_mountable: Option<String>,
     /// The shapes of device it was explored on.

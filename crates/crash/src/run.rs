@@ -119,6 +119,7 @@ struct Runner<'a, 'b> {
 impl Runner<'_, '_> {
     fn run(mut self) -> FtlReport {
         self.report.name = self.entry.info.name;
+        self.report.promise = self.entry.info.promise();
         if self.entry.mount.is_none() {
             self.report.not_mountable = Some(why_not(&self.entry.info));
             return self.report;
@@ -252,6 +253,9 @@ impl Runner<'_, '_> {
     fn worn(&mut self) {
         for round in 0..self.fits.len() as u64 {
             let case = self.case(round, 0, Scenario::Cuts);
+            if case.shape().validity.is_some() {
+                continue;
+            }
             let pages = Bench::new(self.entry, &case).map_or(Ok(Vec::new()), |bench| other::pages(&bench));
             let pages = match pages {
                 Ok(pages) => pages,

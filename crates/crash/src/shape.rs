@@ -3,7 +3,7 @@
 use crate::tap::{Tapped, blank};
 use crate::{Device, Shared};
 use ftl::ftls::Entry;
-use ftl::{Config, Flash, WearOptions};
+use ftl::{Config, Flash, FtlError, WearOptions};
 use nand::{BlockId, Capabilities, Dimensions, FaultPlan, Geometry, GeometryError, Pairing, ProgramOrder};
 
 /// A device, and what an FTL on it is told. The number of a row is part of replay ids: rows are added at the end.
@@ -17,6 +17,8 @@ pub struct Shape {
     cache_entries: u32,
     /// The most logical pages: a small disk on a large device leaves recovery more to choose from.
     logical_pages: u32,
+    /// The page-validity store, if not the FTL's own. Only what an FTL promises over its own store holds when a page is worn.
+    pub(crate) validity: Option<&'static str>,
     /// Level wear as often as can be.
     level_wear: bool,
     /// Pages that share a word line, in exploration of that fault.
@@ -31,6 +33,7 @@ const MODERN: Shape = Shape {
     channels: 1,
     cache_entries: 4,
     logical_pages: u32::MAX,
+    validity: None,
     level_wear: false,
     pairing: Pairing { bits_per_cell: 2, distance: 1 },
     capabilities: Capabilities::MODERN,
@@ -40,7 +43,7 @@ const OLD_SLC: Capabilities =
     Capabilities { program_order: ProgramOrder::Free, spare_reprograms: 4, ..Capabilities::MODERN };
 
 /// Every shape.
-pub const SHAPES: [Shape; 6] = [
+pub const SHAPES: [Shape; 9] = [
     MODERN,
     Shape { name: "small", blocks: 32, pages_per_block: 8, cache_entries: 9, ..MODERN },
     Shape {
@@ -55,6 +58,9 @@ pub const SHAPES: [Shape; 6] = [
     Shape { name: "deep", blocks: 30, pages_per_block: 32, cache_entries: 24, logical_pages: 400, ..MODERN },
     Shape { name: "slc", blocks: 40, pages_per_block: 8, logical_pages: 100, capabilities: OLD_SLC, ..MODERN },
     Shape { name: "level", blocks: 32, pages_per_block: 6, level_wear: true, ..MODERN },
+    Shape { name: "over-flash-bitmap", blocks: 44, pages_per_block: 8, validity: Some("flash-bitmap"), ..MODERN },
+    Shape { name: "over-log", blocks: 44, pages_per_block: 8, validity: Some("log"), ..MODERN },
+    Shape { name: "over-gecko", blocks: 44, pages_per_block: 8, validity: Some("gecko"), ..MODERN },
 ];
 
 /// The shape with this name, and its number.
@@ -82,11 +88,25 @@ impl Shape {
 
     pub(crate) fn config(&self, logical_pages: u32) -> Config {
         let wear = self.level_wear.then_some(WearOptions { spread: 1, scans: 4 });
-        Config { cache_entries: self.cache_entries, lanes: self.channels, wear, ..Config::new(logical_pages) }
+        let (cache_entries, lanes, validity) = (self.cache_entries, self.channels, self.validity);
+        Config { cache_entries, lanes, validity, wear, ..Config::new(logical_pages) }
     }
 
     pub(crate) fn device(&self, plan: FaultPlan) -> Result<Device, GeometryError> {
         Ok(Shared::new(Tapped::new(blank(self.geometry()?, self.capabilities, plan), LIMIT)))
+    }
+
+    /// Whether the FTL can be mounted over the page-validity store; why not, if it cannot. Its own is what the other shapes have.
+    fn mounts(&self, entry: &Entry<Device>) -> Result<(), String> {
+        let (Some(store), Some(mount)) = (self.validity, entry.mount) else { return Ok(()) };
+        if entry.info.validity == self.validity {
+            return Err(format!("{store} is its own page-validity store"));
+        }
+        let device = self.device(FaultPlan::default()).map_err(|e| e.to_string())?;
+        match mount(Flash::new(device), &self.config(1)) {
+            Err(error @ FtlError::Unsupported { .. }) => Err(error.to_string()),
+            _ => Ok(()),
+        }
     }
 
     /// How large a disk the FTL makes of the device when some blocks are left to go bad; why not, if it makes none.
@@ -97,6 +117,7 @@ impl Shape {
             let device = self.device(plan).map_err(|e| e.to_string())?;
             (entry.format)(Flash::new(device), &self.config(logical_pages)).map(drop).map_err(|e| e.to_string())
         };
+        self.mounts(entry)?;
         let mut fits = (1, self.blocks * self.pages_per_block);
         make(fits.0)?;
         while fits.1 - fits.0 > 1 {

@@ -18,6 +18,16 @@ impl Default for GeckoOptions {
     }
 }
 
+/// Where the maps of an FTL with log blocks are while power is off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Maps {
+    /// In flash: the disk is found again after power loss.
+    InFlash,
+    /// In non-volatile memory that is assumed and not simulated, as in the simulators of the papers. Keeping them costs
+    /// nothing; the disk cannot be mounted.
+    NonVolatile,
+}
+
 /// How wear is levelled (GeckoFTL, Appendix D).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WearOptions {
@@ -67,6 +77,8 @@ pub struct Config {
     pub gecko: GeckoOptions,
     /// How Janus-FTL is tuned.
     pub janus: JanusOptions,
+    /// Where the maps of an FTL with log blocks are.
+    pub maps: Maps,
     /// How wear is levelled; not at all if `None`.
     pub wear: Option<WearOptions>,
     /// Whether there is a battery, for FTLs whose design assumes one ([`crate::ftls::Durability::Battery`]).
@@ -90,6 +102,7 @@ impl Config {
             validity: None,
             gecko: GeckoOptions { size_ratio: 2, partitions: 0, multi_way: true },
             janus: JanusOptions { utilisation_percent: 75 },
+            maps: Maps::InFlash,
             wear: None,
             battery: true,
         }

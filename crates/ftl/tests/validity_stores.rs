@@ -6,23 +6,31 @@ use ftl::validity::flash_bitmap::FlashBitmap;
 use ftl::validity::log::{LogOptions, ValidityLog};
 use ftl::validity::{self, MetaStore, PageSet, Receiver, Site, Store, Validity};
 use ftl::{FtlError, GeckoOptions, Purpose};
-use nand::{BlockId, PageKind, Ppn, Spare};
+use nand::{BlockId, NandError, PageKind, Ppn, Spare};
 use openftl_ftl as ftl;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 /// Pages kept in memory, each written once.
+#[derive(Clone, Default)]
 struct Memory {
     page_bytes: usize,
     pages: Vec<(Spare, Vec<u8>)>,
     live: BTreeSet<u32>,
     seq: u64,
     reads: u64,
+    /// Programs left before power goes, if it is to go.
+    cut_after: Option<u32>,
+    /// Whether the program that power loss meets leaves a spare area that reads well over data that does not.
+    tear: bool,
+    torn: BTreeSet<u32>,
+    /// Whether dead pages may be read: only recovery may.
+    recovering: bool,
 }
 
 impl Memory {
     fn new(page_bytes: u32) -> Self {
-        Self { page_bytes: page_bytes as usize, pages: Vec::new(), live: BTreeSet::new(), seq: 1, reads: 0 }
+        Self { page_bytes: page_bytes as usize, seq: 1, ..Self::default() }
     }
 
     fn program(&mut self, tag: u32, aux: u32, data: Vec<u8>) -> Ppn {
@@ -49,11 +57,24 @@ impl MetaStore for Memory {
 
     fn append(&mut self, _: Purpose, tag: u32, aux: u32, data: &[u8]) -> Result<Ppn, FtlError> {
         assert!(data.len() <= self.page_bytes);
+        if self.cut_after == Some(0) {
+            if self.tear {
+                let torn = self.program(tag, aux, Vec::new());
+                self.live.remove(&torn.0);
+                self.torn.insert(torn.0);
+                self.tear = false;
+            }
+            return Err(NandError::PowerLost.into());
+        }
+        self.cut_after = self.cut_after.map(|left| left - 1);
         Ok(self.program(tag, aux, data.to_vec()))
     }
 
     fn fetch(&mut self, _: Purpose, ppn: Ppn, out: &mut [u8]) -> Result<Spare, FtlError> {
-        assert!(self.live.contains(&ppn.0), "{ppn} was discarded");
+        assert!(self.live.contains(&ppn.0) || self.recovering, "{ppn} was discarded");
+        if self.torn.contains(&ppn.0) {
+            return Err(NandError::Uncorrectable { ppn }.into());
+        }
         let (spare, data) = &self.pages[ppn.index()];
         out.fill(0xFF);
         out[..data.len()].copy_from_slice(data);
@@ -82,15 +103,18 @@ enum Step {
     Flush,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let step = prop_oneof![
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
         12 => (any::<u32>(), 1..40_u32).prop_map(|(at, count)| Step::Die(at, count)),
         4 => any::<u32>().prop_map(Step::Erase),
         1 => any::<u32>().prop_map(Step::EraseSaidLate),
         2 => any::<u32>().prop_map(Step::Move),
         1 => Just(Step::Flush),
-    ];
-    prop::collection::vec(step, 1..300)
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec(step(), 1..300)
 }
 
 const BLOCKS: u32 = 9;
@@ -188,6 +212,173 @@ impl Receiver for Run<'_> {
             rig.step(*step);
         }
         rig.check();
+    }
+}
+
+/// A store that is found again after power loss.
+trait Recovered: Store + Clone {
+    fn recovered(memory: &mut Memory, site: &Site, first_seq: &[Option<u64>]) -> Self;
+
+    fn pages(&self) -> Vec<Ppn>;
+}
+
+fn found(memory: &Memory) -> Vec<(Ppn, Spare)> {
+    let mut all: Vec<_> = (0..).map(Ppn).zip(&memory.pages).map(|(ppn, (spare, _))| (ppn, *spare)).collect();
+    all.sort_by_key(|(ppn, _)| ppn.0.wrapping_mul(0x9E37_79B1));
+    all
+}
+
+impl Recovered for FlashBitmap {
+    /// Pages that cannot be read are left out, as a survey of the device does.
+    fn recovered(memory: &mut Memory, site: &Site, first_seq: &[Option<u64>]) -> Self {
+        let readable: Vec<_> = found(memory).into_iter().filter(|(ppn, _)| !memory.torn.contains(&ppn.0)).collect();
+        let mut bitmap = Self::recover(site, readable).unwrap();
+        (memory.live, memory.recovering) = (bitmap.pages().iter().map(|ppn| ppn.0).collect(), false);
+        for block in (0..site.blocks).filter(|&block| first_seq[block as usize].is_none()) {
+            let seq = memory.seq;
+            bitmap.erased(memory, BlockId(block), seq).unwrap();
+        }
+        bitmap
+    }
+
+    fn pages(&self) -> Vec<Ppn> {
+        self.live_pages().collect()
+    }
+}
+
+impl Recovered for ValidityLog {
+    fn recovered(memory: &mut Memory, site: &Site, first_seq: &[Option<u64>]) -> Self {
+        let found = found(memory);
+        let log = Self::recover(memory, site, found, |block| first_seq[block.index()]).unwrap();
+        (memory.live, memory.recovering) = (log.pages().iter().map(|ppn| ppn.0).collect(), false);
+        log
+    }
+
+    fn pages(&self) -> Vec<Ppn> {
+        self.live_pages().collect()
+    }
+}
+
+/// A rig that loses power.
+struct Cuts<V> {
+    rig: Rig<V>,
+    /// Reports since the store last programmed a page.
+    waiting: BTreeSet<u32>,
+    /// Sequence number of the first page of each block.
+    first_seq: Vec<Option<u64>>,
+}
+
+impl<V: Recovered> Cuts<V> {
+    fn step(&mut self, step: Step, cut: Option<(u32, bool)>) {
+        if let Step::Erase(block) = step {
+            self.erase(block % BLOCKS, cut.is_some());
+        } else if let (Step::Die(at, _), Some((after, tear))) = (step, cut) {
+            self.cut_report(at % (BLOCKS * self.rig.site.pages_per_block), after, tear);
+        } else if let Step::Die(at, _) = step {
+            self.report(at % (BLOCKS * self.rig.site.pages_per_block)).unwrap();
+        } else if let Step::Move(_) | Step::Flush = step {
+            let before = self.rig.store.flushes();
+            self.rig.step(step);
+            if self.rig.store.flushes() != before {
+                self.waiting.clear();
+            }
+        }
+    }
+
+    fn report(&mut self, ppn: u32) -> Result<(), FtlError> {
+        if !self.rig.dead.insert(ppn) {
+            return Ok(());
+        }
+        let block = (ppn / self.rig.site.pages_per_block) as usize;
+        if self.first_seq[block].is_none() {
+            // A block that a mount finds empty is erased again when its first page is programmed.
+            let seq = self.rig.memory.seq;
+            self.first_seq[block] = Some(seq);
+            self.rig.memory.seq += 1;
+            self.rig.store.erased(&mut self.rig.memory, BlockId(block as u32), seq)?;
+        }
+        let before = self.rig.memory.pages.len();
+        let reported = self.rig.store.invalidate(&mut self.rig.memory, Ppn(ppn));
+        if self.rig.memory.pages.len() != before {
+            self.waiting.clear();
+        }
+        self.waiting.insert(ppn);
+        reported
+    }
+
+    /// Power goes while a page is reported, or right after; what is recovered lacks no more than what waited in RAM.
+    fn cut_report(&mut self, ppn: u32, after: u32, tear: bool) {
+        (self.rig.memory.cut_after, self.rig.memory.tear) = (Some(after), tear);
+        let waiting = self.waiting.clone();
+        let cut = self.report(ppn).is_err();
+        if cut {
+            self.waiting.extend(waiting);
+        }
+        self.recover();
+    }
+
+    /// The block was erased; if power goes, the store does not hear of it.
+    fn erase(&mut self, block: u32, cut: bool) {
+        let pages = self.rig.site.pages_per_block;
+        self.rig.dead.retain(|page| page / pages != block);
+        self.waiting.retain(|page| page / pages != block);
+        self.first_seq[block as usize] = None;
+        if cut {
+            return self.recover();
+        }
+        let seq = self.rig.memory.seq;
+        self.rig.store.erased(&mut self.rig.memory, BlockId(block), seq).unwrap();
+    }
+
+    fn recover(&mut self) {
+        let memory = &mut self.rig.memory;
+        (memory.cut_after, memory.tear, memory.recovering) = (None, false, true);
+        memory.seq += 2;
+        let pages_per_block = self.rig.site.pages_per_block;
+        self.rig.store = V::recovered(memory, &self.rig.site, &self.first_seq);
+        let mut said = BTreeSet::new();
+        for block in 0..BLOCKS {
+            let mut set = PageSet::new(pages_per_block);
+            self.rig.store.query(&mut self.rig.memory, BlockId(block), &mut set).unwrap();
+            let offsets = (0..pages_per_block).filter(|&offset| set.contains(offset));
+            said.extend(offsets.map(|offset| block * pages_per_block + offset));
+        }
+        let name = V::ENTRY.name;
+        assert!(
+            said.is_subset(&self.rig.dead),
+            "{name}: live pages {:?} are called dead",
+            said.difference(&self.rig.dead)
+        );
+        let forgotten: BTreeSet<u32> = self.rig.dead.difference(&said).copied().collect();
+        assert!(forgotten.is_subset(&self.waiting), "{name} forgot {forgotten:?}, of which {:?} waited", self.waiting);
+        (self.rig.dead, self.waiting) = (said, BTreeSet::new());
+    }
+}
+
+fn survives<V: Recovered>(site: Site, steps: &[(Step, Option<(u32, bool)>)]) {
+    let first_seq = vec![Some(0); BLOCKS as usize];
+    let mut cuts = Cuts::<V> { rig: Rig::new(site), waiting: BTreeSet::new(), first_seq };
+    for (step, cut) in steps {
+        cuts.step(*step, *cut);
+    }
+    cuts.rig.check();
+    cuts.recover();
+}
+
+proptest! {
+    /// Nothing live is ever called dead, and nothing is forgotten that was in flash.
+    #[test]
+    fn stores_in_flash_survive_power_cuts(
+        pages_per_block in prop::sample::select(vec![4_u32, 7, 33, 130]),
+        page_bytes in prop::sample::select(vec![64_u32, 128]),
+        logical_part in prop_oneof![Just(100_u32), 0_u32..100],
+        steps in prop::collection::vec((step(), prop::option::weighted(0.05, (0_u32..4, any::<bool>()))), 1..1500),
+    ) {
+        let logical_pages = BLOCKS * pages_per_block * logical_part / 100;
+        let gecko = GeckoOptions::default();
+        let site = Site { blocks: BLOCKS, pages_per_block, page_bytes, logical_pages, reports: 1, gecko };
+        survives::<FlashBitmap>(site, &steps);
+        survives::<ValidityLog>(site, &steps);
     }
 }
 

@@ -95,6 +95,29 @@ fn bench_runs_small_and_gives_rates() {
 }
 
 #[test]
+fn nothing_is_lost_and_the_table_says_so() {
+    let few = ["crash", "--ftl", "page,bast", "--cuts", "300", "--mode", "log", "--faults", "programs"];
+    let text = output_of(&few);
+    for part in ["page", "300", "every completed write is there"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    for line in text.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    let report = &json_of(&[&few[..], &["--json"]].concat())["report"];
+    assert_eq!((&report["seed"], &report["ftls"][0]["cut_points"]), (&1.into(), &300.into()));
+    assert_eq!(report["ftls"][0]["failures"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn a_case_that_was_mended_goes_well_again() {
+    let ids = include_str!("../../../crash/tests/regressions.txt");
+    let id = ids.lines().find(|line| line.starts_with("page-")).unwrap();
+    assert!(output_of(&["crash", "--replay", id]).contains("goes well"));
+    assert!(json_of(&["crash", "--replay", id, "--json"])["failure"].is_null());
+}
+
+#[test]
 fn completions_and_man_pages_name_the_options() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         assert!(output_of(&["completions", shell]).contains("logical-ratio"), "{shell}");

@@ -77,6 +77,22 @@ fn compare_explains_what_is_wrong() {
     check(&CASES);
 }
 
+const CRASH_CASES: [Case; 8] = [
+    (&["crash", "--ftl", "gekco"], 2, &["no FTL `gekco`", "did you mean `gecko`"]),
+    (&["crash", "--ftl", "page,page"], 2, &["page twice"]),
+    (&["crash", "--mode", "rarely"], 2, &["rarely", "exhaustive"]),
+    (&["crash", "--depth", "4"], 2, &["--depth", "1..=3"]),
+    (&["crash", "--faults", "fire"], 2, &["fire", "pairing"]),
+    (&["crash", "--faults", "worn,none"], 2, &["none", "alone"]),
+    (&["crash", "--replay", "page-01"], 2, &["page-01", "not an id"]),
+    (&["crash", "--sample", "--depth", "2"], 2, &["cannot be used with"]),
+];
+
+#[test]
+fn crash_explains_what_is_wrong() {
+    check(&CRASH_CASES);
+}
+
 #[test]
 fn trace_explains_what_is_wrong() {
     check(&TRACE_CASES);

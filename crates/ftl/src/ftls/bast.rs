@@ -5,13 +5,12 @@
 //! 3. If every log block is taken, the one written least recently is merged: partially if what it holds is in sequence.
 //!
 //! Sequential streams, as many as there are log blocks, cost an erase a block. Random writes over more
-//! logical blocks than there are log blocks make it thrash: a merge for every page or two. Maps are assumed to be in
-//! non-volatile memory.
+//! logical blocks than there are log blocks make it thrash: a merge for every page or two.
 
 use super::{Durability, Entry, Info};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
-use crate::engine::log_block::blocks::Blocks;
+use crate::engine::log_block::blocks::{Blocks, SHARED};
 use crate::engine::log_block::lru::Lru;
 use crate::engine::log_block::scheme::{Scheme, Size, Step};
 use alloc::boxed::Box;
@@ -20,19 +19,22 @@ use nand::{BlockId, Nand};
 
 pub(super) const INFO: Info = Info {
     name: "bast",
-    summary: "log blocks that belong to one data block each; maps in non-volatile memory",
+    summary: "log blocks that belong to one data block each",
     source: "Kim, Kim, Noh, Min and Cho, IEEE Transactions on Consumer Electronics 48(2), 2002",
     cached: false,
     validity: None,
-    durable: Durability::NonVolatileMaps,
-    outlives_worn_pages: false,
+    durable: Durability::OnCompletion,
+    outlives_worn_pages: true,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, Bast::new)?)),
-        mount: None,
+        mount: Some(|flash, config| {
+            let (ftl, report) = LogFtl::mount(flash, config, INFO.name, Bast::new)?;
+            Ok((Box::new(ftl), report))
+        }),
     }
 }
 
@@ -89,6 +91,15 @@ impl Scheme for Bast {
         let owner = self.owner_of[block.index()];
         self.log_of[owner as usize] = BlockId::NONE;
         self.recent.remove(owner);
+    }
+
+    fn adopt(&mut self, blocks: &Blocks, block: BlockId) -> bool {
+        let owner = blocks.owner(block);
+        let fits = owner != SHARED && !self.log_of[owner as usize].is_some();
+        if fits {
+            self.opened(block, owner);
+        }
+        fits
     }
 
     fn ram_bytes(&self) -> u64 {

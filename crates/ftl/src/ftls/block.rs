@@ -2,7 +2,7 @@
 //! whole logical block again.
 //!
 //! Two blocks of RAM a logical block's entry, and a write-amplification of a block a page. Good for a disk
-//! that is written from end to end. The map is assumed to be in non-volatile memory.
+//! that is written from end to end.
 
 use super::{Durability, Entry, Info};
 use crate::engine::log_block::LogFtl;
@@ -14,19 +14,22 @@ use nand::{BlockId, Nand};
 
 pub(super) const INFO: Info = Info {
     name: "block",
-    summary: "block mapping: an overwrite rewrites its logical block; map in non-volatile memory",
+    summary: "block mapping: an overwrite rewrites its logical block",
     source: "Ban, US patent 5,404,485 (1995); the block-mapping extreme of Kwon et al., EMSOFT 2010",
     cached: false,
     validity: None,
-    durable: Durability::NonVolatileMaps,
-    outlives_worn_pages: false,
+    durable: Durability::OnCompletion,
+    outlives_worn_pages: true,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, |_| NoLogs)?)),
-        mount: None,
+        mount: Some(|flash, config| {
+            let (ftl, report) = LogFtl::mount(flash, config, INFO.name, |_| NoLogs)?;
+            Ok((Box::new(ftl), report))
+        }),
     }
 }
 

@@ -9,8 +9,7 @@
 //!    is merged in full, which also kills that logical block's pages in all other log blocks.
 //!
 //! Random writes fill log blocks to the last page before anything is merged, but then a reclamation can cost a full
-//! merge for every page of the block. A second sequential stream spoils the first. Maps are assumed to be in
-//! non-volatile memory.
+//! merge for every page of the block. A second sequential stream spoils the first.
 
 use super::{Durability, Entry, Info};
 use crate::engine::log_block::LogFtl;
@@ -23,19 +22,22 @@ use nand::{BlockId, Nand};
 
 pub(super) const INFO: Info = Info {
     name: "fast",
-    summary: "one sequential log block, the others shared and reclaimed in order; maps in non-volatile memory",
+    summary: "one sequential log block, the others shared and reclaimed in order",
     source: "Lee, Park, Chung, Lee, Park and Song, ACM Transactions on Embedded Computing Systems 6(3), 2007",
     cached: false,
     validity: None,
-    durable: Durability::NonVolatileMaps,
-    outlives_worn_pages: false,
+    durable: Durability::OnCompletion,
+    outlives_worn_pages: true,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, Fast::new)?)),
-        mount: None,
+        mount: Some(|flash, config| {
+            let (ftl, report) = LogFtl::mount(flash, config, INFO.name, Fast::new)?;
+            Ok((Box::new(ftl), report))
+        }),
     }
 }
 
@@ -112,6 +114,12 @@ impl Scheme for Fast {
             Some((log, _)) if log == block => self.sequential = None,
             _ => self.random.retain(|&log| log != block),
         }
+    }
+
+    /// As a random log block, whatever it was: nothing more can be appended to a sequential one.
+    fn adopt(&mut self, _: &Blocks, block: BlockId) -> bool {
+        self.random.push_back(block);
+        true
     }
 
     fn owned_by(&self, lbn: u32) -> Option<BlockId> {

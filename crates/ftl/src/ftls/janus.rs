@@ -2,7 +2,7 @@
 //!
 //! Ghost buffers estimate the hit rate of twenty sizes; after every N_D writes the size moves toward the
 //! minimum of the paper's equation 4. The map can hold every logical block by page, so its RAM is that of page mapping
-//! and a little; `janus-fixed` is the one that saves RAM. Maps are assumed to be in non-volatile memory.
+//! and a little; `janus-fixed` is the one that saves RAM.
 
 use super::{Durability, Entry, Info};
 use crate::engine::janus::{Goal, JanusFtl};
@@ -11,18 +11,21 @@ use nand::Nand;
 
 pub(super) const INFO: Info = Info {
     name: "janus",
-    summary: "part mapped by page and part by block, moved by the workload; maps in non-volatile memory",
+    summary: "part mapped by page and part by block, moved by the workload",
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010",
     cached: false,
     validity: None,
-    durable: Durability::NonVolatileMaps,
-    outlives_worn_pages: false,
+    durable: Durability::OnCompletion,
+    outlives_worn_pages: true,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| Ok(Box::new(JanusFtl::format(flash, config, INFO.name, Goal::Adaptive)?)),
-        mount: None,
+        mount: Some(|flash, config| {
+            let (ftl, report) = JanusFtl::mount(flash, config, INFO.name, Goal::Adaptive)?;
+            Ok((Box::new(ftl), report))
+        }),
     }
 }

@@ -2,7 +2,7 @@
 //! section 6.
 //!
 //! Three fused logical blocks for every over-provisioned block; the rest is mapped by block and costs four bytes a
-//! logical block. Maps are assumed to be in non-volatile memory.
+//! logical block.
 
 use super::{Durability, Entry, Info};
 use crate::config::Config;
@@ -14,19 +14,22 @@ use nand::Nand;
 
 pub(super) const INFO: Info = Info {
     name: "janus-fixed",
-    summary: "Janus-FTL with its page-mapped area at 75% utilisation; maps in non-volatile memory",
+    summary: "Janus-FTL with its page-mapped area at 75% utilisation",
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010, section 6",
     cached: false,
     validity: None,
-    durable: Durability::NonVolatileMaps,
-    outlives_worn_pages: false,
+    durable: Durability::OnCompletion,
+    outlives_worn_pages: true,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| Ok(Box::new(JanusFtl::format(flash, config, INFO.name, goal(config)?)?)),
-        mount: None,
+        mount: Some(|flash, config| {
+            let (ftl, report) = JanusFtl::mount(flash, config, INFO.name, goal(config)?)?;
+            Ok((Box::new(ftl), report))
+        }),
     }
 }
 

@@ -4,9 +4,8 @@
 //! write is there; a trim may be undone, as nothing on flash records it.
 
 use super::{Durability, Entry, Info};
-use crate::engine::page::{PageFtl, PageOptions, format_over_store};
+use crate::engine::page::{PageOptions, format_over_store, mount_by_scan_over_store};
 use crate::mapping::ram::RamMap;
-use alloc::boxed::Box;
 use nand::Nand;
 
 const VALIDITY: &str = "ram-bitmap";
@@ -27,9 +26,6 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| format_over_store(flash, config, OPTIONS, RamMap::new(config.logical_pages)),
-        mount: Some(|flash, config| {
-            let (ftl, report) = PageFtl::mount_by_scan(flash, config, OPTIONS)?;
-            Ok((Box::new(ftl), report))
-        }),
+        mount: Some(|flash, config| mount_by_scan_over_store(flash, config, OPTIONS)),
     }
 }

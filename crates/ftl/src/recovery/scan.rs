@@ -29,8 +29,8 @@ pub struct Scan {
     copies: Vec<Copy>,
     /// The page with the largest sequence number, and its spare area.
     newest: Option<(Ppn, Spare)>,
-    /// Whether each block holds a page that reads as programmed.
-    used: Vec<bool>,
+    /// What the blocks hold that are not erased; [`PageKind::User`] if no page of one can be read.
+    kinds: Vec<Option<PageKind>>,
     /// Sum and number of the erase counts found, for the mean.
     erases: (u64, u32),
     /// Largest sequence number of a page that ends a block, readable or not.
@@ -52,7 +52,7 @@ impl Scan {
         let mut scan = Self {
             copies: alloc::vec![NO_COPY; logical_pages as usize],
             newest: None,
-            used: alloc::vec![false; geometry.blocks() as usize],
+            kinds: alloc::vec![None; geometry.blocks() as usize],
             erases: (0, 0),
             burned_seq: 0,
             erased_at: 0,
@@ -75,6 +75,11 @@ impl Scan {
             match flash.read_spare(Purpose::Recovery, ppn) {
                 Ok(None) => continue,
                 Ok(Some(spare)) => {
+                    let kind = self.kinds[block.index()].get_or_insert(spare.kind);
+                    if spare.kind == PageKind::User {
+                        // Wherever a page of host data lies, it must be moved as one.
+                        *kind = PageKind::User;
+                    }
                     if let Some((ppn, spare)) = last.replace((ppn, spare)) {
                         self.page(ppn, &spare)?;
                     }
@@ -82,7 +87,7 @@ impl Scan {
                 Err(NandError::Uncorrectable { .. }) => self.unreadable += 1,
                 Err(error) => return Err(error.into()),
             }
-            self.used[block.index()] = true;
+            self.kinds[block.index()].get_or_insert(PageKind::User);
         }
         let Some((ppn, spare)) = last else { return Ok(()) };
         self.erases.0 += u64::from(spare.erase_count);
@@ -127,10 +132,10 @@ impl Scan {
         self.newest.map_or(0, |(_, spare)| spare.seq).max(self.burned_seq) + 2
     }
 
-    /// Whether a block holds a page that reads as programmed, or that cannot be read.
+    /// What a block holds; `None` if every page of it reads as erased, [`PageKind::User`] if none can be read.
     #[must_use]
-    pub fn is_used(&self, block: BlockId) -> bool {
-        self.used[block.index()]
+    pub fn kind(&self, block: BlockId) -> Option<PageKind> {
+        self.kinds[block.index()]
     }
 
     /// Erases of a block on average.

@@ -11,7 +11,8 @@
 //!    what the reports cost). If no bit was set nothing is programmed.
 //!
 //! Power loss: a page of the bitmap counts from its program on; before it the old one does. Nothing is only in
-//! RAM but the directory, which the spare areas (tag: index of the page) give back.
+//! RAM but the directory, which the spare areas (tag: index of the page) give back. What can be missing afterwards is the
+//! report under way, and an erase that was done and not reported: then bits stand for pages that are erased.
 
 use super::{Entry, MetaStore, PageSet, Site, Store, Validity};
 use crate::contract::{FtlError, RamItem, RamReport};
@@ -28,6 +29,8 @@ pub struct FlashBitmap {
     page: Vec<u8>,
     pages_per_block: usize,
     reports: u32,
+    /// The index of what is in `page`, if that is not on flash yet.
+    unsaved: Option<usize>,
 }
 
 impl FlashBitmap {
@@ -41,7 +44,37 @@ impl FlashBitmap {
             page: alloc::vec![0; page_bytes as usize],
             pages_per_block: pages_per_block as usize,
             reports,
+            unsaved: None,
         }
+    }
+
+    /// The bitmap that is on flash. `found` are the pages of kind [`PageKind::Validity`] that can be read, in any order, dead
+    /// ones included; of each page of the bitmap the one programmed last counts.
+    ///
+    /// Blocks that hold no page, or whose erase may not have been reported, can have bits that mean nothing any more: the
+    /// caller says [`Validity::erased`] of each before a page of it is programmed. It costs a read if no bit was set.
+    ///
+    /// # Errors
+    /// [`FtlError::Damaged`] if a page lies outside the bitmap of this device.
+    pub fn recover(site: &Site, found: impl IntoIterator<Item = (Ppn, Spare)>) -> Result<Self, FtlError> {
+        let mut bitmap = Self::make(site)?;
+        let mut newest = alloc::vec![0; bitmap.directory.len()];
+        for (ppn, spare) in found.into_iter().filter(|(_, spare)| spare.kind == PageKind::Validity) {
+            let Some(seq) = newest.get_mut(spare.tag as usize) else {
+                let reason = "it lies outside the bitmap of this device";
+                return Err(FtlError::Damaged { structure: "page validity bitmap", ppn, reason });
+            };
+            if spare.seq > *seq {
+                *seq = spare.seq;
+                bitmap.directory[spare.tag as usize] = ppn;
+            }
+        }
+        Ok(bitmap)
+    }
+
+    /// Where its live pages lie.
+    pub fn live_pages(&self) -> impl Iterator<Item = Ppn> {
+        self.directory.iter().copied().filter(|ppn| ppn.is_some())
     }
 
     const fn page_bits(&self) -> usize {
@@ -50,6 +83,11 @@ impl FlashBitmap {
 
     /// Brings a page of the bitmap into `page`.
     fn load<S: MetaStore>(&mut self, store: &mut S, purpose: Purpose, index: usize) -> Result<(), FtlError> {
+        match self.unsaved {
+            Some(unsaved) if unsaved == index => return Ok(()),
+            Some(unsaved) => self.save(store, unsaved)?,
+            None => {}
+        }
         let at = self.directory[index];
         if at.is_some() {
             store.fetch(purpose, at, &mut self.page)?;
@@ -62,6 +100,7 @@ impl FlashBitmap {
     /// Programs `page` as the page of the bitmap with this index.
     fn save<S: MetaStore>(&mut self, store: &mut S, index: usize) -> Result<(), FtlError> {
         let new = store.append(Purpose::Validity, index as u32, 0, &self.page)?;
+        self.unsaved = None;
         let old = core::mem::replace(&mut self.directory[index], new);
         if old.is_some() {
             store.discard(old);
@@ -94,6 +133,21 @@ impl Store for FlashBitmap {
 
     fn make(site: &Site) -> Result<Self, FtlError> {
         Ok(Self::new(site.blocks, site.pages_per_block, site.page_bytes, site.reports))
+    }
+
+    /// One program for all blocks of a page of the bitmap, if blocks come in order.
+    fn fill<S: MetaStore>(&mut self, store: &mut S, block: BlockId, dead: &PageSet) -> Result<(), FtlError> {
+        if dead.count() == 0 {
+            return Ok(());
+        }
+        for (index, bits, first) in self.pieces(block) {
+            self.load(store, Purpose::Validity, index)?;
+            for (_, bit) in (first..).zip(bits).filter(|(offset, _)| dead.contains(*offset)) {
+                self.page[bit / 8] |= 1 << (bit % 8);
+            }
+            self.unsaved = Some(index);
+        }
+        Ok(())
     }
 }
 
@@ -149,9 +203,9 @@ impl Validity for FlashBitmap {
         self.directory[spare.tag as usize] = to;
     }
 
-    /// Nothing to do: every report is durable when it returns.
-    fn flush<S: MetaStore>(&mut self, _: &mut S) -> Result<(), FtlError> {
-        Ok(())
+    /// Every report is durable when it returns; this is for what it was filled with.
+    fn flush<S: MetaStore>(&mut self, store: &mut S) -> Result<(), FtlError> {
+        self.unsaved.map_or(Ok(()), |index| self.save(store, index))
     }
 
     /// Always 0: nothing waits.

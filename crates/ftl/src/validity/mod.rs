@@ -199,6 +199,18 @@ pub trait Store: Validity + Sized + 'static {
     /// # Errors
     /// [`FtlError::Unsupported`] if it does not fit the device.
     fn make(site: &Site) -> Result<Self, FtlError>;
+
+    /// Takes over which pages of a block are dead, of which it was told nothing since the block was erased: for a mount
+    /// that has found out by itself. Durable after [`Validity::flush`] at the latest.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn fill<S: MetaStore>(&mut self, store: &mut S, block: BlockId, dead: &PageSet) -> Result<(), FtlError> {
+        let first = block.0 * dead.pages;
+        (0..dead.pages)
+            .filter(|&offset| dead.contains(offset))
+            .try_for_each(|offset| self.invalidate(store, Ppn(first + offset)))
+    }
 }
 
 /// What is to be done with a store whose type only its name tells: code for each is compiled, and none is slower for it.

@@ -4,7 +4,7 @@ use super::lab::{Lab, Shape};
 use super::{Bar, Cell, Chart, DataTable, Part, Run};
 use crate::error::SimError;
 use crate::spec::{DevicePlan, PreconditionMode, RunSpec, WorkloadSpec};
-use ftl::Purpose;
+use ftl::{Maps, Purpose};
 use nand::geometry::Dimensions;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -145,6 +145,7 @@ impl Load {
         spec.writes = if self.trace.is_some() { 0 } else { writes };
         spec.seed = lab.seed;
         spec.precondition = PreconditionMode::Fill(1.0);
+        spec.config.maps = Maps::NonVolatile;
         Ok(spec)
     }
 }

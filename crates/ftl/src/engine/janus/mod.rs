@@ -14,7 +14,8 @@
 //! 6. After every N_D writes the adaptive FTL asks its ghost buffers for the size at which equation 4 has its minimum,
 //!    and moves a quarter of the way there ([`ghost`], [`cost`]). A PMA that is too large then shrinks gradually.
 //!
-//! Maps are assumed to be in non-volatile memory, as in the paper's simulator.
+//! Maps are found again on flash after power loss, or assumed to be in non-volatile memory, as in the paper's simulator
+//! ([`crate::Maps`]). What only speeds things up starts anew: ghost buffers, the target, what was written in sequence.
 
 pub mod cost;
 pub mod ghost;
@@ -24,8 +25,9 @@ mod recycle;
 use super::log_block::area::{Area, AreaOptions, Room};
 use super::log_block::blocks::RESERVE;
 use super::log_block::lru::Lru;
+use super::log_block::recover::{Others, Recovered};
 use crate::config::Config;
-use crate::contract::{Ftl, FtlError, Gauge, RamItem, RamReport};
+use crate::contract::{Ftl, FtlError, Gauge, MountReport, RamItem, RamReport};
 use crate::flash::{Flash, Purpose};
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -83,16 +85,66 @@ impl<N: Nand> JanusFtl<N> {
     /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for.
     pub fn format(flash: Flash<N>, config: &Config, name: &'static str, goal: Goal) -> Result<Self, FtlError> {
         let options = AreaOptions { name, least_logs: 2 };
-        let area = Area::format(flash, config, options, |logical_blocks, over| Room {
-            logs: SequentialLogs::most(over),
-            fused: goal.most(logical_blocks, over),
-        })?;
+        let area = Area::format(flash, config, options, |data, over| Self::room(goal, data, over))?;
+        Ok(Self::new(area, goal))
+    }
+
+    /// Opens a disk again, also after power loss.
+    ///
+    /// 1. Maps are made from what is on flash ([`super::log_block::recover`]).
+    /// 2. The page programmed last is written again, so that it does not depend on a program that may have been cut short: in the PMA
+    ///    it is moved, else its logical block is merged, which leaves no fewer blocks free.
+    /// 3. The emptiest blocks of the PMA are collected until [`RESERVE`] blocks are free, to the same block. The next attempt finds
+    ///    that block the emptiest if this one is cut short, so that attempts do not add up.
+    ///
+    /// # Errors
+    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
+    pub fn mount(
+        flash: Flash<N>,
+        config: &Config,
+        name: &'static str,
+        goal: Goal,
+    ) -> Result<(Self, MountReport), FtlError> {
+        let options = AreaOptions { name, least_logs: 2 };
+        let (area, recovered) =
+            Area::mount(flash, config, options, Others::LogsAndPaged(SequentialLogs::most), |data, over| {
+                Self::room(goal, data, over)
+            })?;
+        let Recovered { logs, fused, last, mut steps, unreadable_pages, rebuilt_entries } = recovered;
+        let mut ftl = Self::new(area, goal);
+        fused.into_iter().for_each(|lbn| ftl.fused.touch(lbn));
+        for block in logs {
+            ftl.sequential.opened(block, ftl.area.blocks.owner(block));
+        }
+        if let Some((ppn, lpn)) = last {
+            let lbn = ftl.area.target(lpn).lbn;
+            if ftl.area.fused.is_fused(lbn) {
+                ftl.paged.move_page(&mut ftl.area, &ftl.fused, ppn)?;
+            } else {
+                ftl.area.merge(lbn, None)?;
+                let log = ftl.sequential.log_of(lbn);
+                if log.is_some() {
+                    ftl.area.release(log)?;
+                    ftl.sequential.closed(lbn);
+                }
+            }
+        }
+        ftl.paged.collect_emptiest(&mut ftl.area, &ftl.fused)?;
+        steps.end("rewrite what was written last, free blocks", &ftl.area.flash);
+        Ok((ftl, MountReport { steps: steps.done, unreadable_pages, rebuilt_entries }))
+    }
+
+    fn room(goal: Goal, logical_blocks: u32, over: u32) -> Room {
+        Room { logs: SequentialLogs::most(over), fused: goal.most(logical_blocks, over) }
+    }
+
+    fn new(area: Area<N>, goal: Goal) -> Self {
         let (logical_blocks, over) = (area.table.logical_blocks(), area.blocks.log_limit());
-        let most = area.fused.room();
+        let most = goal.most(logical_blocks, over);
         let adaptive = goal == Goal::Adaptive;
         // The adaptive FTL starts where the fixed one stands.
         let target = if adaptive { Goal::UtilisationPercent(75).most(logical_blocks, over) } else { most };
-        Ok(Self {
+        Self {
             paged: PagedArea::new(area.blocks.geometry().blocks()),
             sequential: SequentialLogs::new(*area.blocks.geometry(), logical_blocks, over),
             fused: Lru::new(logical_blocks),
@@ -100,7 +152,7 @@ impl<N: Nand> JanusFtl<N> {
             ghosts: adaptive.then(|| Ghosts::new(logical_blocks, over, CostModel::paper())),
             countdown: logical_blocks,
             area,
-        })
+        }
     }
 
     /// Logical blocks in the PMA.

@@ -81,7 +81,7 @@ impl PagedArea {
     /// The block that takes the next page of a collection, which may use up the reserve.
     fn destination<N: Nand>(&mut self, area: &mut Area<N>) -> Result<BlockId, FtlError> {
         if !self.has_room(area) && !self.reopen(area) {
-            self.active = area.open_paged().ok_or_else(|| area.no_space())?;
+            self.active = area.open_paged()?;
         }
         Ok(self.active)
     }
@@ -94,6 +94,21 @@ impl PagedArea {
             left -= 1;
             match area.blocks.pick() {
                 Some(Choice { block, valid }) if left > 0 && valid < pages => self.collect(area, fused, block)?,
+                _ => return Err(area.no_space()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Collects the blocks in which least lives until [`RESERVE`] are empty.
+    pub(super) fn collect_emptiest<N: Nand>(&mut self, area: &mut Area<N>, fused: &Lru) -> Result<(), FtlError> {
+        let pages = area.blocks.geometry().pages_per_block();
+        while area.blocks.free_blocks() < RESERVE {
+            let blocks = (0..area.blocks.geometry().blocks()).map(BlockId);
+            let emptiest =
+                blocks.filter(|&block| area.blocks.is_candidate(block)).min_by_key(|&b| area.blocks.valid(b));
+            match emptiest {
+                Some(block) if area.blocks.valid(block) < pages => self.collect(area, fused, block)?,
                 _ => return Err(area.no_space()),
             }
         }
@@ -124,7 +139,8 @@ impl PagedArea {
         area.release(victim)
     }
 
-    fn move_page<N: Nand>(&mut self, area: &mut Area<N>, fused: &Lru, from: Ppn) -> Result<(), FtlError> {
+    /// Moves a live page to the active block.
+    pub(super) fn move_page<N: Nand>(&mut self, area: &mut Area<N>, fused: &Lru, from: Ppn) -> Result<(), FtlError> {
         let lpn = match area.flash.spare_of_read(from) {
             Ok(Some(spare)) => Lpn(spare.tag),
             Ok(None) | Err(NandError::Uncorrectable { .. }) => return Self::lose_page(area, fused, from),

@@ -95,7 +95,7 @@ impl SequentialLogs {
         self.recent.touch(lbn);
     }
 
-    fn closed(&mut self, lbn: u32) {
+    pub(super) fn closed(&mut self, lbn: u32) {
         self.log_of[lbn as usize] = BlockId::NONE;
         self.recent.remove(lbn);
     }

@@ -7,12 +7,13 @@
 //! 3. A block is erased when its last page was moved, so that every free block is ready.
 
 use super::blocks::{Blocks, RESERVE, Role, SHARED};
-use crate::config::Config;
+use crate::config::{Config, Maps};
 use crate::contract::{FtlError, RamReport};
 use crate::flash::{Flash, Purpose};
 use crate::mapping::block::BlockTable;
 use crate::mapping::fused::FusedPages;
 use crate::mapping::log_pages::LogPages;
+use crate::recovery::mark::{self, Mark, Writer};
 use crate::victim;
 use alloc::format;
 use alloc::string::String;
@@ -50,7 +51,19 @@ pub struct Area<N> {
     pub fused: FusedPages,
     /// Pages that the host sees.
     pub logical_pages: u32,
-    seq: u64,
+    /// Whether the disk has to be found again from flash alone.
+    in_flash: bool,
+    pub(super) seq: u64,
+}
+
+/// What became of a page that was to be copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Copied {
+    Yes,
+    /// It could not be read: it is lost.
+    Lost,
+    /// The block could not be programmed.
+    Failed,
 }
 
 /// A page of the host, as its logical block and its place in it.
@@ -74,6 +87,25 @@ impl<N: Nand> Area<N> {
         options: AreaOptions,
         room: impl FnOnce(u32, u32) -> Room,
     ) -> Result<Self, FtlError> {
+        let victim = Self::check_size(&flash, config, options)?;
+        let geometry = *flash.nand().geometry();
+        for block in (0..geometry.blocks()).map(BlockId) {
+            if !flash.nand().is_bad(block) {
+                match flash.erase(Purpose::Recovery, block) {
+                    Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
+                    outcome => outcome?,
+                }
+            }
+        }
+        Ok(Self::empty(flash, config, victim, room))
+    }
+
+    /// The victim policy asked for, if the device is large enough.
+    pub(super) fn check_size(
+        flash: &Flash<N>,
+        config: &Config,
+        options: AreaOptions,
+    ) -> Result<&'static victim::Entry, FtlError> {
         let refuse = |reason: String| FtlError::Unsupported { ftl: options.name, reason };
         if let Some(store) = config.validity {
             return Err(refuse(format!(
@@ -90,8 +122,7 @@ impl<N: Nand> Area<N> {
         if pages >= u32::from(u16::MAX) {
             return Err(refuse(format!("blocks of {pages} pages exceed 65534")));
         }
-        let blocks = || (0..geometry.blocks()).map(BlockId);
-        let usable = blocks().filter(|&block| !flash.nand().is_bad(block)).count() as u32;
+        let usable = (0..geometry.blocks()).filter(|&block| !flash.nand().is_bad(BlockId(block))).count() as u32;
         let (data, work) = (config.logical_pages.div_ceil(pages), RESERVE + options.least_logs);
         if config.logical_pages == 0 || u64::from(data) + u64::from(work) > u64::from(usable) {
             let most = usable.saturating_sub(work) * pages;
@@ -102,25 +133,32 @@ impl<N: Nand> Area<N> {
                 geometry.blocks()
             )));
         }
-        for block in blocks() {
-            if !flash.nand().is_bad(block) {
-                match flash.erase(Purpose::Recovery, block) {
-                    Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
-                    outcome => outcome?,
-                }
-            }
-        }
+        Ok(victim)
+    }
+
+    /// An area in which every block that is not bad is free.
+    pub(super) fn empty(
+        flash: Flash<N>,
+        config: &Config,
+        victim: &victim::Entry,
+        room: impl FnOnce(u32, u32) -> Room,
+    ) -> Self {
+        let geometry = *flash.nand().geometry();
+        let (data, pages) = (config.logical_pages.div_ceil(geometry.pages_per_block()), geometry.pages_per_block());
         let blocks = Blocks::new(flash.nand(), data, victim);
-        let room = room(data, blocks.log_limit());
-        Ok(Self {
+        // For the device as it was made, or maps could not be found again after blocks went bad.
+        let room = room(data, geometry.blocks().saturating_sub(data + RESERVE));
+        Self {
             table: BlockTable::new(data, pages),
-            log: LogPages::new(geometry, room.logs),
+            // A mount may find more than may be open now, because blocks went bad.
+            log: LogPages::new(geometry, room.logs + RESERVE),
             fused: FusedPages::new(data, pages, room.fused, geometry.pages()),
             logical_pages: config.logical_pages,
+            in_flash: config.maps == Maps::InFlash,
             seq: 1,
             blocks,
             flash,
-        })
+        }
     }
 
     /// Refuses what lies outside the logical device.
@@ -198,13 +236,61 @@ impl<N: Nand> Area<N> {
         self.table.lose(lpn);
     }
 
-    /// The spare area of the next page programmed in a block.
+    /// The spare area of the next page programmed in a block; `root` is `None` for what the host writes.
     #[inline]
-    pub fn spare(&mut self, block: BlockId, lpn: Lpn) -> Spare {
+    fn spare(&mut self, block: BlockId, lpn: Lpn, writer: Writer, last: bool, root: Option<u32>) -> Spare {
         let (erase_count, erased_at) = self.blocks.wear(block);
         let seq = self.seq;
         self.seq += 1;
-        Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count, erased_at, aux: 0 }
+        let root = root.unwrap_or(mark::root_of_write(seq));
+        let aux = Mark { writer, last, root }.encode();
+        Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count, erased_at, aux }
+    }
+
+    /// On whose behalf pages are written to a block outside of merges.
+    #[inline]
+    fn writer(&self, block: BlockId) -> Writer {
+        match self.blocks.role(block) {
+            Role::Log => Writer::Log,
+            Role::Paged => Writer::Paged,
+            Role::Free | Role::Data | Role::Bad => Writer::Home,
+        }
+    }
+
+    /// Copies a page to page `offset` of a block.
+    #[inline]
+    pub(super) fn copy(
+        &mut self,
+        from: Ppn,
+        block: BlockId,
+        offset: u32,
+        lpn: Lpn,
+        (writer, last): (Writer, bool),
+    ) -> Result<Copied, FtlError> {
+        let root = if self.in_flash {
+            // Comes with the page that is read now. If it cannot be read, nor can the page.
+            match self.flash.spare_of_read(from) {
+                Ok(spare) => spare.map_or(0, |spare| Mark::decode(spare.aux).root),
+                Err(NandError::Uncorrectable { .. }) => 0,
+                Err(error) => return Err(error.into()),
+            }
+        } else {
+            0
+        };
+        let spare = self.spare(block, lpn, writer, last, Some(root));
+        let to = self.blocks.geometry().page_at(block, offset);
+        match self.flash.copy(Purpose::Gc, from, to, &spare) {
+            Ok(()) => Ok(Copied::Yes),
+            Err(NandError::Uncorrectable { ppn } | NandError::Erased { ppn }) if ppn == from => {
+                self.lose(lpn);
+                Ok(Copied::Lost)
+            }
+            Err(NandError::ProgramFailed { .. }) => {
+                self.blocks.failed(block);
+                Ok(Copied::Failed)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Programs a page of the host; `false` if the block failed.
@@ -215,8 +301,9 @@ impl<N: Nand> Area<N> {
         offset: u32,
         lpn: Lpn,
         data: &N::Payload,
+        (writer, last): (Writer, bool),
     ) -> Result<bool, FtlError> {
-        let spare = self.spare(block, lpn);
+        let spare = self.spare(block, lpn, writer, last, None);
         let ppn = self.blocks.geometry().page_at(block, offset);
         match self.flash.program(Purpose::Host, ppn, data, &spare) {
             Ok(()) => Ok(true),
@@ -241,10 +328,10 @@ impl<N: Nand> Area<N> {
                 return Ok(false);
             }
         } else {
-            block = self.blocks.take(Role::Data, lbn).ok_or_else(|| self.no_space())?;
+            block = self.take(Role::Data, lbn)?;
             self.table.replace(lbn, block);
         }
-        if self.program(block, offset, lpn, data)? {
+        if self.program(block, offset, lpn, data, (Writer::Home, false))? {
             self.forget(lpn);
             self.blocks.programmed(block, offset, true);
             self.blocks.born(block);
@@ -275,7 +362,7 @@ impl<N: Nand> Area<N> {
     #[inline]
     pub fn write_log(&mut self, block: BlockId, offset: u32, lpn: Lpn, data: &N::Payload) -> Result<bool, FtlError> {
         debug_assert!(self.blocks.role(block) == Role::Log, "{block} is no log block");
-        if !self.program(block, offset, lpn, data)? {
+        if !self.program(block, offset, lpn, data, (Writer::Log, false))? {
             return Ok(false);
         }
         self.forget(lpn);
@@ -300,7 +387,7 @@ impl<N: Nand> Area<N> {
     #[inline]
     pub fn write_paged(&mut self, block: BlockId, lpn: Lpn, data: &N::Payload) -> Result<bool, FtlError> {
         let offset = self.blocks.next(block);
-        if !self.program(block, offset, lpn, data)? {
+        if !self.program(block, offset, lpn, data, (Writer::Paged, false))? {
             return Ok(false);
         }
         self.forget(lpn);
@@ -324,10 +411,9 @@ impl<N: Nand> Area<N> {
     #[inline]
     pub fn move_page(&mut self, from: Ppn, block: BlockId, lpn: Lpn) -> Result<bool, FtlError> {
         let offset = self.blocks.next(block);
-        let spare = self.spare(block, lpn);
-        let to = self.blocks.geometry().page_at(block, offset);
-        match self.flash.copy(Purpose::Gc, from, to, &spare) {
-            Ok(()) => {
+        let last = self.blocks.valid(self.blocks.geometry().block_of(from)) == 1;
+        match self.copy(from, block, offset, lpn, (self.writer(block), last))? {
+            Copied::Yes => {
                 self.forget(lpn);
                 if self.blocks.role(block) == Role::Log {
                     self.settle_in_log(block, offset, lpn);
@@ -336,15 +422,8 @@ impl<N: Nand> Area<N> {
                 }
                 Ok(true)
             }
-            Err(NandError::Uncorrectable { ppn }) if ppn == from => {
-                self.lose(lpn);
-                Ok(true)
-            }
-            Err(NandError::ProgramFailed { .. }) => {
-                self.blocks.failed(block);
-                Ok(false)
-            }
-            Err(error) => Err(error.into()),
+            Copied::Lost => Ok(true),
+            Copied::Failed => Ok(false),
         }
     }
 
@@ -392,7 +471,7 @@ impl<N: Nand> Area<N> {
     /// # Errors
     /// [`FtlError::NoSpace`] if no block is free, or as many log blocks are in use as there were ever to be.
     pub fn open_log(&mut self, owner: u32) -> Result<BlockId, FtlError> {
-        let block = self.blocks.take(Role::Log, owner).ok_or_else(|| self.no_space())?;
+        let block = self.take(Role::Log, owner)?;
         match self.log.open(block) {
             Some(slot) => {
                 self.blocks.set_slot(block, slot);
@@ -406,8 +485,42 @@ impl<N: Nand> Area<N> {
     }
 
     /// Takes a free block for a page-mapped area.
-    pub fn open_paged(&mut self) -> Option<BlockId> {
-        self.blocks.take(Role::Paged, SHARED)
+    ///
+    /// # Errors
+    /// As [`Area::open_log`].
+    pub fn open_paged(&mut self) -> Result<BlockId, FtlError> {
+        self.take(Role::Paged, SHARED)
+    }
+
+    /// Takes a free block for a role, and erases it first if nobody saw it being erased.
+    ///
+    /// # Errors
+    /// [`FtlError::NoSpace`] if no block is free; those of the device.
+    #[inline]
+    pub(super) fn take(&mut self, role: Role, owner: u32) -> Result<BlockId, FtlError> {
+        loop {
+            let block = self.blocks.take(role, owner).ok_or_else(|| self.no_space())?;
+            if !self.blocks.is_untrusted(block) || self.erase_first(block)? {
+                return Ok(block);
+            }
+        }
+    }
+
+    /// `false` if the block is unusable.
+    #[cold]
+    fn erase_first(&mut self, block: BlockId) -> Result<bool, FtlError> {
+        match self.flash.erase(Purpose::Recovery, block) {
+            Ok(()) => {
+                self.blocks.cleaned(block);
+                Ok(true)
+            }
+            Err(NandError::EraseFailed { .. }) => {
+                self.flash.nand_mut().mark_bad(block)?;
+                self.blocks.retired(block);
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Erases a block in which no page lives, or retires it.

@@ -51,6 +51,19 @@ struct Block {
     failed: bool,
     /// Stands with the victim policy.
     candidate: bool,
+    /// Free, but nobody saw it being erased since power came on: a program or an erase of it may have been cut short.
+    untrusted: bool,
+}
+
+/// What a mount makes of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Restored {
+    pub(super) role: Role,
+    pub(super) owner: u32,
+    /// Every page that can be read holds the page of the same offset of the owner.
+    pub(super) aligned: bool,
+    pub(super) valid: u32,
+    pub(super) erase_count: u32,
 }
 
 /// Every block of a device.
@@ -84,6 +97,7 @@ impl Blocks {
             aligned: true,
             failed: false,
             candidate: false,
+            untrusted: false,
         };
         let records: Vec<Block> = (0..geometry.blocks()).map(record).collect();
         let mut free = VecDeque::with_capacity(records.len());
@@ -99,6 +113,43 @@ impl Blocks {
             paged: 0,
             erases: 0,
         }
+    }
+
+    /// Takes over what a mount found. Blocks with pages count as full, because the next page of one may be torn; free ones are
+    /// erased before they are used.
+    pub(super) fn restore(&mut self, erases: u32, found: impl Fn(BlockId) -> Restored) {
+        self.erases = erases;
+        self.free.clear();
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            if self.role(block) == Role::Bad {
+                continue;
+            }
+            let Restored { role, owner, aligned, valid, erase_count } = found(block);
+            let free = role == Role::Free;
+            let next = if free { 0 } else { self.geometry.pages_per_block() as u16 };
+            let record = &mut self.records[block.index()];
+            *record =
+                Block { role, owner, aligned, erase_count, next, valid: valid as u16, untrusted: free, ..*record };
+            self.count(role, 1);
+            if free {
+                self.free.push_back(block);
+            }
+        }
+    }
+
+    /// Whether a block has to be erased before it is used although it is free.
+    #[inline]
+    pub(super) fn is_untrusted(&self, block: BlockId) -> bool {
+        self.records[block.index()].untrusted
+    }
+
+    /// A block that was taken untrusted was erased.
+    pub(super) fn cleaned(&mut self, block: BlockId) {
+        self.erases = self.erases.wrapping_add(1);
+        let record = &mut self.records[block.index()];
+        record.erase_count = record.erase_count.saturating_add(1);
+        record.erased_at = self.erases;
+        record.untrusted = false;
     }
 
     /// The device's shape.
@@ -323,16 +374,14 @@ impl Blocks {
         self.count(self.role(block), -1);
         let record = &mut self.records[block.index()];
         debug_assert!(record.valid == 0 && !record.candidate, "{block} is given up while pages in it live");
-        *record = Block { role, owner: SHARED, slot: 0, next: 0, aligned: true, failed: false, ..*record };
+        *record =
+            Block { role, owner: SHARED, slot: 0, next: 0, aligned: true, failed: false, untrusted: false, ..*record };
     }
 
     /// An emptied block was erased.
     pub(super) fn erased(&mut self, block: BlockId) {
         self.leave(block, Role::Free);
-        self.erases = self.erases.wrapping_add(1);
-        let record = &mut self.records[block.index()];
-        record.erase_count = record.erase_count.saturating_add(1);
-        record.erased_at = self.erases;
+        self.cleaned(block);
         self.free.push_back(block);
     }
 

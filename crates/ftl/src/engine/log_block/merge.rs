@@ -9,14 +9,15 @@
 //! 4. Maps change when all copies are made: a block that fails on the way is retired with nothing lost, and the merge begins
 //!    again with another. Then the old data block is erased; log blocks are left to whoever opened them.
 //!
-//! Power loss before step 4 leaves the old copies mapped and a half-filled block that no map names.
+//! The last page that a full merge copies says so in its spare area. If power is lost before that, every page is still where
+//! it was, and the half-filled block is taken back; after it, nothing in the old blocks is newest.
 
-use super::area::{Area, Target};
+use super::area::{Area, Copied, Target};
 use super::blocks::Role;
 use crate::contract::FtlError;
-use crate::flash::Purpose;
+use crate::recovery::mark::Writer;
 use core::ops::Range;
-use nand::{BlockId, Lpn, Nand, NandError, Ppn};
+use nand::{BlockId, Lpn, Nand, Ppn};
 
 impl<N: Nand> Area<N> {
     /// Gathers a logical block into `candidate`, a log block, if that can become its data block, else into a free block.
@@ -32,7 +33,7 @@ impl<N: Nand> Area<N> {
             return Ok(true);
         }
         loop {
-            let dest = self.blocks.take(Role::Data, lbn).ok_or_else(|| self.no_space())?;
+            let dest = self.take(Role::Data, lbn)?;
             if self.gather(lbn, dest, 0..self.pages())? {
                 self.settle(lbn, dest)?;
                 return Ok(false);
@@ -48,9 +49,10 @@ impl<N: Nand> Area<N> {
     pub fn rewrite(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
         let Target { lbn, offset } = self.target(lpn);
         loop {
-            let dest = self.blocks.take(Role::Data, lbn).ok_or_else(|| self.no_space())?;
+            let dest = self.take(Role::Data, lbn)?;
+            let last = self.last_live(lbn).is_none_or(|last| last <= offset);
             if self.gather(lbn, dest, 0..offset)?
-                && self.write_between(dest, offset, lpn, data)?
+                && self.write_between(dest, offset, lpn, data, last)?
                 && self.gather(lbn, dest, offset + 1..self.pages())?
             {
                 self.forget(lpn);
@@ -61,8 +63,15 @@ impl<N: Nand> Area<N> {
         }
     }
 
-    fn write_between(&mut self, dest: BlockId, offset: u32, lpn: Lpn, data: &N::Payload) -> Result<bool, FtlError> {
-        let written = self.program(dest, offset, lpn, data)?;
+    fn write_between(
+        &mut self,
+        dest: BlockId,
+        offset: u32,
+        lpn: Lpn,
+        data: &N::Payload,
+        last: bool,
+    ) -> Result<bool, FtlError> {
+        let written = self.program(dest, offset, lpn, data, (Writer::Merge, last))?;
         if written {
             self.blocks.programmed(dest, offset, true);
         }
@@ -85,10 +94,19 @@ impl<N: Nand> Area<N> {
             })
     }
 
-    /// Copies the live pages of a range of a logical block to their offsets in `dest`; `false` if `dest` failed.
+    /// The last page of a logical block that has a copy.
+    fn last_live(&self, lbn: u32) -> Option<u32> {
+        (0..self.pages()).rev().find(|&offset| self.locate(self.lpn(lbn, offset)).is_some())
+    }
+
+    /// Copies the live pages of a range of a logical block to their offsets in `dest`; `false` if `dest` failed, or the
+    /// page is lost that would have said that the merge ended.
     fn gather(&mut self, lbn: u32, dest: BlockId, range: Range<u32>) -> Result<bool, FtlError> {
         let data = self.table.data(lbn);
-        let mut end = 0;
+        let fresh = self.blocks.role(dest) == Role::Data;
+        let writer = if fresh { Writer::Merge } else { Writer::Log };
+        let last = self.last_live(lbn).unwrap_or(0);
+        let (mut end, mut whole) = (0, true);
         for offset in range {
             let lpn = self.lpn(lbn, offset);
             let geometry = self.blocks.geometry();
@@ -97,21 +115,17 @@ impl<N: Nand> Area<N> {
             if !from.is_some() || from == to {
                 continue;
             }
-            let spare = self.spare(dest, lpn);
-            match self.flash.copy(Purpose::Gc, from, to, &spare) {
-                Ok(()) => end = offset + 1,
-                Err(NandError::Uncorrectable { ppn }) if ppn == from => self.lose(lpn),
-                Err(NandError::ProgramFailed { .. }) => {
-                    self.blocks.failed(dest);
-                    return Ok(false);
-                }
-                Err(error) => return Err(error.into()),
+            let ends = fresh && offset == last;
+            match self.copy(from, dest, offset, lpn, (writer, ends))? {
+                Copied::Yes => end = offset + 1,
+                Copied::Lost => whole = !ends,
+                Copied::Failed => return Ok(false),
             }
         }
         if end > 0 {
             self.blocks.programmed(dest, end - 1, true);
         }
-        Ok(true)
+        Ok(whole)
     }
 
     /// Makes `dest`, to which every live page was copied, the data block of a logical block.

@@ -9,23 +9,26 @@
 //!
 //! Programs go in ascending order within a block, with gaps, so that a device with sequential programming is enough.
 //!
-//! Maps are assumed to be in non-volatile memory, as in the simulators of the papers that these FTLs come
-//! from. Spare areas carry kind, logical page and sequence number of every page all the same.
+//! Maps are found again on flash after power loss ([`recover`]), or assumed to be in non-volatile memory, as in the
+//! simulators of the papers that these FTLs come from ([`crate::Maps`]). What a page's spare area says is the same.
 
 pub mod area;
 pub mod blocks;
 mod check;
 pub mod lru;
 mod merge;
+pub mod recover;
 pub mod scheme;
 
 use crate::config::Config;
-use crate::contract::{Ftl, FtlError, RamItem, RamReport};
+use crate::contract::{Ftl, FtlError, MountReport, RamItem, RamReport};
 use crate::flash::{Flash, Purpose};
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
 use area::{Area, AreaOptions, Room};
 use nand::{BlockId, Lpn, Nand, Payload};
+use recover::{Others, Recovered};
 use scheme::{Scheme, Size, Step};
 
 /// A log-block FTL.
@@ -47,12 +50,66 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
     ) -> Result<Self, FtlError> {
         let options = AreaOptions { name, least_logs: S::LEAST_LOGS };
         let area = Area::format(flash, config, options, |_, logs| Room { logs, fused: 0 })?;
-        let size = Size {
-            geometry: *area.blocks.geometry(),
-            logical_blocks: area.table.logical_blocks(),
-            logs: area.blocks.log_limit(),
-        };
-        Ok(Self { area, scheme: make(size) })
+        let scheme = make(Size::of(&area));
+        Ok(Self { area, scheme })
+    }
+
+    /// Opens a disk again, also after power loss.
+    ///
+    /// 1. Maps are made from what is on flash ([`recover`]).
+    /// 2. The logical block of the page programmed last is merged, so that it does not depend on a program that may
+    ///    have been cut short.
+    /// 3. The scheme takes over the log blocks, the oldest first; those that it does not want are merged.
+    ///
+    /// # Errors
+    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
+    pub fn mount(
+        flash: Flash<N>,
+        config: &Config,
+        name: &'static str,
+        make: impl FnOnce(Size) -> S,
+    ) -> Result<(Self, MountReport), FtlError> {
+        let options = AreaOptions { name, least_logs: S::LEAST_LOGS };
+        let (area, recovered) = Area::mount(flash, config, options, Others::Logs, |_, logs| Room { logs, fused: 0 })?;
+        let scheme = make(Size::of(&area));
+        let mut ftl = Self { area, scheme };
+        let Recovered { logs, last, mut steps, unreadable_pages, rebuilt_entries, .. } = recovered;
+        if let Some((_, lpn)) = last {
+            ftl.area.merge(ftl.area.target(lpn).lbn, None)?;
+        }
+        ftl.adopt(&logs)?;
+        steps.end("merge what was written last, and what the scheme has no use for", &ftl.area.flash);
+        Ok((ftl, MountReport { steps: steps.done, unreadable_pages, rebuilt_entries }))
+    }
+
+    fn adopt(&mut self, logs: &[BlockId]) -> Result<(), FtlError> {
+        let mut unwanted = Vec::new();
+        for &block in logs {
+            if self.area.blocks.valid(block) == 0 {
+                self.area.release(block)?;
+            } else if !self.scheme.adopt(&self.area.blocks, block) {
+                unwanted.push(block);
+            }
+        }
+        for block in unwanted {
+            self.merge_living(block)?;
+            self.area.release(block)?;
+        }
+        while self.area.blocks.logs() > self.area.blocks.log_limit() {
+            self.shrink()?;
+        }
+        Ok(())
+    }
+
+    /// Merges every logical block that has a live page in an unowned log block.
+    fn merge_living(&mut self, block: BlockId) -> Result<(), FtlError> {
+        let slot = self.area.blocks.slot(block);
+        for index in 0..self.area.blocks.geometry().pages_per_block() {
+            if let Some(lpn) = self.area.log.at(slot, index) {
+                self.area.merge(self.area.target(lpn).lbn, None)?;
+            }
+        }
+        Ok(())
     }
 
     /// Executes a decision; whether the page was written by it.

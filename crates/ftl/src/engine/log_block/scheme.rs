@@ -2,9 +2,9 @@
 //!
 //! A scheme answers with a decision; the engine executes it and asks again until the page is written.
 
-use super::area::Target;
+use super::area::{Area, Target};
 use super::blocks::Blocks;
-use nand::{BlockId, Geometry};
+use nand::{BlockId, Geometry, Nand};
 
 /// What a scheme decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +48,15 @@ pub trait Scheme {
     /// A log block is none any more: it became a data block, or was freed.
     fn closed(&mut self, block: BlockId);
 
+    /// A mount found this log block; blocks come the oldest first. Answers whether the scheme takes it over, as if it had opened it. If not,
+    /// every logical block with a live page in it is merged and the block freed, which is always right and makes
+    /// the mount longer. No page can be written to it any more. Its owner ([`Blocks::owner`]) is
+    /// the logical block of all its live pages, or [`super::blocks::SHARED`] if there are several.
+    fn adopt(&mut self, blocks: &Blocks, block: BlockId) -> bool {
+        let _ = (blocks, block);
+        false
+    }
+
     /// A logical block was merged: a log block that it owned is named, to be freed if nothing lives in it.
     fn owned_by(&self, lbn: u32) -> Option<BlockId> {
         let _ = lbn;
@@ -73,4 +82,15 @@ pub struct Size {
     pub logical_blocks: u32,
     /// Log blocks, while no block has gone bad.
     pub logs: u32,
+}
+
+impl Size {
+    /// For an area as it is now.
+    pub(super) fn of<N: Nand>(area: &Area<N>) -> Self {
+        Self {
+            geometry: *area.blocks.geometry(),
+            logical_blocks: area.table.logical_blocks(),
+            logs: area.blocks.log_limit(),
+        }
+    }
 }

@@ -84,12 +84,17 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Erases blocks in which nothing lives while blocks are short. Nothing is moved: for a mount that
     /// has not settled yet which pages can be trusted.
     pub(super) fn free_dead_blocks(&mut self) -> Result<(), FtlError> {
+        self.free_dead(|_| true)
+    }
+
+    /// As [`PageFtl::free_dead_blocks`], for blocks of some kinds.
+    pub(super) fn free_dead(&mut self, wanted: impl Fn(PageKind) -> bool) -> Result<(), FtlError> {
         for block in (0..self.core.space.geometry().blocks()).map(BlockId) {
             if self.core.space.free_blocks() >= self.reserve_blocks {
                 break;
             }
             let dead = self.core.space.state(block) == BlockState::Closed && self.core.space.valid(block) == 0;
-            if dead && !self.core.pins.holds(block, self.validity.flushes()) {
+            if dead && wanted(self.core.space.kind(block)) && !self.core.pins.holds(block, self.validity.flushes()) {
                 self.collect(block)?;
             }
         }

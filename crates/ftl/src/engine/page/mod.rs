@@ -15,6 +15,8 @@ mod mount;
 mod recover;
 mod wear;
 
+pub use mount::mount_by_scan_over_store;
+
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, RamItem, RamReport};
 use crate::flash::{Flash, Purpose};

@@ -1,8 +1,8 @@
 //! Mounting by a full scan: for FTLs whose table and validity bitmap are in RAM.
 
-use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space};
+use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, site};
 use crate::config::Config;
-use crate::contract::{FtlError, MountReport, MountStep};
+use crate::contract::{Ftl, FtlError, MountReport, MountStep};
 use crate::flash::Purpose;
 use crate::mapping::ram::RamMap;
 use crate::mapping::{LOST, Mapping, is_page};
@@ -11,12 +11,97 @@ use crate::recovery::scan::Scan;
 use crate::space::blocks::{BlockState, Found};
 use crate::space::core::Origin;
 use crate::validity::ram_bitmap::RamBitmap;
+use crate::validity::{self, Receiver, Store, Validity};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use nand::{BlockId, NandError, PageKind, Ppn};
 
+/// What mounts an FTL whose table is in RAM over the store whose type it is handed.
+struct MountByScan<'a, N: Nand> {
+    flash: Flash<N>,
+    config: &'a Config,
+    options: PageOptions,
+}
+
+impl<N: Nand + 'static> Receiver for MountByScan<'_, N> {
+    type Output = Result<(Box<dyn Ftl<N>>, MountReport), FtlError>;
+
+    fn receive<V: Store>(self) -> Self::Output {
+        let (ftl, report) = PageFtl::<N, RamMap, V>::mount_by_scan(self.flash, self.config, self.options)?;
+        Ok((Box::new(ftl), report))
+    }
+}
+
+/// Opens a disk whose table is in RAM, over the page-validity store that the configuration names, else the FTL's own.
+///
+/// # Errors
+/// As [`PageFtl::mount_by_scan`]; [`FtlError::Unsupported`] if there is no such store or it does not fit the device.
+pub fn mount_by_scan_over_store<N: Nand + 'static>(
+    flash: Flash<N>,
+    config: &Config,
+    options: PageOptions,
+) -> Result<(Box<dyn Ftl<N>>, MountReport), FtlError> {
+    let name = options.store(config);
+    validity::with(name, MountByScan { flash, config, options }).unwrap_or_else(|| Err(options.no_store(name)))
+}
+
+impl<N: Nand, V: Store> PageFtl<N, RamMap, V> {
+    /// Opens a disk by reading every spare area, whatever page-validity store it had: which pages are dead is then known
+    /// better than any store on flash can know it. So pages of a store count as dead, and when all else is
+    /// done as if the bitmap were in RAM, the store is written anew.
+    ///
+    /// # Errors
+    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
+    pub fn mount_by_scan(
+        flash: Flash<N>,
+        config: &Config,
+        options: PageOptions,
+    ) -> Result<(Self, MountReport), FtlError> {
+        let mapping = RamMap::new(config.logical_pages);
+        let mut validity = V::make(&site(flash.nand(), config, &mapping))?;
+        let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
+        let (mut known, mut report) = PageFtl::<N, RamMap, RamBitmap>::scan_and_settle(flash, config, plan)?;
+        let before = *known.core.flash.counts();
+        for block in (0..known.core.space.geometry().blocks()).map(BlockId) {
+            let state = known.core.space.state(block);
+            let used = matches!(state, BlockState::Closed | BlockState::Active);
+            if used && known.core.space.kind(block) == PageKind::User {
+                known.dead.clear();
+                known.validity.collect(block, &mut known.dead);
+                validity.fill(&mut known.core, block, &known.dead)?;
+                // Only those that the store, which is told of no erase yet, is told nothing of.
+                known.free_dead(|kind| kind != PageKind::User)?;
+            }
+        }
+        validity.flush(&mut known.core)?;
+        let mut ftl = known.over(validity);
+        ftl.make_space()?;
+        let ops = ftl.core.flash.counts().since(&before).total();
+        report.steps.push(MountStep { name: "write the page-validity store, free blocks", ops });
+        Ok((ftl, report))
+    }
+}
+
 impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
+    /// The same FTL over another store that knows the same.
+    fn over<V: Validity>(self, validity: V) -> PageFtl<N, RamMap, V> {
+        let Self { core, mapping, validity: _, placement, .. } = self;
+        PageFtl {
+            core,
+            mapping,
+            validity,
+            placement,
+            logical_pages: self.logical_pages,
+            reserve_blocks: self.reserve_blocks,
+            idle_blocks: self.idle_blocks,
+            metadata_limit: self.metadata_limit,
+            dead: self.dead,
+            live: self.live,
+            wear: self.wear,
+        }
+    }
+
     /// Opens a disk by reading every spare area.
     ///
     /// 1. Scan; the newest copy of each logical page counts.
@@ -29,17 +114,10 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
     /// which least lives: that is one that an earlier attempt opened, so attempts do not add up.
     ///
     /// # Errors
-    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
-    pub fn mount_by_scan(
-        mut flash: Flash<N>,
-        config: &Config,
-        options: PageOptions,
-    ) -> Result<(Self, MountReport), FtlError> {
-        options.only_own_store(config)?;
+    /// [`FtlError::Damaged`] if the device was formatted for something else.
+    fn scan_and_settle(mut flash: Flash<N>, config: &Config, mut plan: Plan) -> Result<(Self, MountReport), FtlError> {
         let geometry = *flash.nand().geometry();
         let validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
-        let mapping = RamMap::new(config.logical_pages);
-        let mut plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
         let start = *flash.counts();
         let scan = Scan::run(&mut flash, config.logical_pages)?;
         let scanned = *flash.counts();
@@ -48,7 +126,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
             .filter(|(ppn, spare)| spare.kind == PageKind::User && scan.copy_of(Lpn(spare.tag)) == *ppn);
         let next_seq = scan.next_seq();
         let (unreadable_pages, erased_at, mean) = (scan.unreadable, scan.erased_at, scan.mean_erases());
-        let used: Vec<bool> = (0..geometry.blocks()).map(|b| scan.is_used(BlockId(b))).collect();
+        let kinds: Vec<Option<PageKind>> = (0..geometry.blocks()).map(|b| scan.kind(BlockId(b))).collect();
         let table = scan.into_table();
         let mut valid = vec![0_u16; geometry.blocks() as usize];
         let mut live = vec![false; geometry.pages() as usize];
@@ -59,14 +137,14 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         let mut space = Space::new(flash.nand(), plan.space);
         space.restore(erased_at, mean, |block| {
             let valid = valid[block.index()];
-            if used[block.index()] { Found::Pages { kind: PageKind::User, valid } } else { Found::Empty }
+            kinds[block.index()].map_or(Found::Empty, |kind| Found::Pages { kind, valid })
         });
         let rebuilt_entries = table.iter().filter(|ppn| is_page(**ppn)).count() as u64;
         let ready = core::mem::replace(&mut plan.placement, Box::new(Single));
         let mut ftl = Self::assemble(flash, config, plan, space, RamMap::restored(table), validity);
         ftl.core.seq = next_seq;
         for ppn in (0..geometry.pages()).map(Ppn) {
-            if used[geometry.block_of(ppn).index()] && !live[ppn.index()] {
+            if kinds[geometry.block_of(ppn).index()].is_some() && !live[ppn.index()] {
                 ftl.validity.mark(ppn);
             }
         }

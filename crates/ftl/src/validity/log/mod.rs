@@ -26,6 +26,7 @@
 #![doc = include_str!("FORMAT.md")]
 
 mod format;
+mod recover;
 
 use super::{Entry as Row, MetaStore, PageSet, Site, Store, Validity};
 use crate::contract::{FtlError, RamItem, RamReport};

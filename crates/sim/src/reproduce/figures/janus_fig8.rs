@@ -5,6 +5,7 @@ use crate::reproduce::lab::Shape;
 use crate::reproduce::loads::{PROFILE, share_of_device};
 use crate::reproduce::{Cell, Chart, DataTable, Experiment, Figure, Lab, Lines, Outcome, Run, Series, Verdict};
 use crate::spec::{PreconditionMode, RunSpec, WorkloadSpec};
+use ftl::Maps;
 
 pub(super) const FIGURE: Figure = Figure {
     name: "janus/fig8",
@@ -37,6 +38,7 @@ fn plan(lab: &Lab) -> Result<Vec<Experiment>, SimError> {
     spec.interval_writes = (phase / 50).max(1);
     spec.seed = lab.seed;
     spec.precondition = PreconditionMode::Fill(1.0);
+    spec.config.maps = Maps::NonVolatile;
     Ok(vec![Experiment { series: "janus".to_owned(), x: phase as f64, spec }])
 }
 

@@ -1,0 +1,202 @@
+//! `openftl crash`: is anything lost when power is cut?
+
+use crate::args::CrashArgs;
+use crate::error::{unknown, usage};
+use crate::output;
+use crate::report::table::{Align, Table, WIDTH, wrap};
+use crate::units::{count, scaled};
+use anyhow::{Context, Result, bail};
+use crash::{Failure, Fault, FtlReport, Mode, Options, Progress, Report};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
+use nand::sim::SimNand;
+use serde_json::json;
+use std::fmt::Write as _;
+
+/// Explores, or replays.
+pub fn run(args: &CrashArgs) -> Result<()> {
+    if let Some(id) = &args.replay {
+        return replay(id, args.json);
+    }
+    let options = options(args)?;
+    let report = crash::run(&options, &mut progress()).map_err(|error| usage(error.to_string()))?;
+    if args.json {
+        output::print(&document(&json!({"openftl": env!("CARGO_PKG_VERSION"), "report": report}))?)?;
+    } else {
+        output::print(&as_text(&report))?;
+    }
+    let failures: usize = report.ftls.iter().map(|ftl| ftl.failures.len()).sum();
+    if failures > 0 {
+        bail!("{failures} broken promise(s); openftl crash --replay ID does each of them again");
+    }
+    Ok(())
+}
+
+fn replay(id: &str, as_json: bool) -> Result<()> {
+    let failure = crash::replay(id).map_err(|error| usage(error.to_string()))?;
+    if as_json {
+        output::print(&document(&json!({"openftl": env!("CARGO_PKG_VERSION"), "id": id, "failure": failure}))?)?;
+    } else if let Some(failure) = &failure {
+        output::print(&told(failure))?;
+    } else {
+        output::print("Everything goes well: what this id stands for breaks no promise (any more).\n")?;
+    }
+    match failure {
+        Some(failure) => bail!("{}", failure.what),
+        None => Ok(()),
+    }
+}
+
+fn document(value: &serde_json::Value) -> Result<String> {
+    let mut text = serde_json::to_string_pretty(value).context("the report cannot be written as JSON")?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn options(args: &CrashArgs) -> Result<Options> {
+    let sample = Options::sample();
+    let whole = Options {
+        mode: Mode::find(&args.mode).unwrap_or(Mode::Exhaustive),
+        cuts: args.cuts.0,
+        depth: args.depth,
+        steps: args.steps,
+        ..Options::default()
+    };
+    Ok(Options {
+        ftls: ftls(&args.ftl)?,
+        battery: !args.no_battery,
+        seed: args.seed,
+        faults: faults(&args.faults)?,
+        geometry: args.shape.clone(),
+        ..if args.sample { sample } else { whole }
+    })
+}
+
+/// The names; none stands for all.
+fn ftls(names: &[String]) -> Result<Vec<String>> {
+    if let [all] = names
+        && all == "all"
+    {
+        return Ok(Vec::new());
+    }
+    let table = ftl::ftls::table::<SimNand>();
+    for (at, name) in names.iter().enumerate() {
+        if !table.iter().any(|entry| entry.info.name == name) {
+            return Err(unknown("FTL", name, table.iter().map(|entry| entry.info.name), "ftls"));
+        }
+        if names[..at].contains(name) {
+            return Err(usage(format!("--ftl names {name} twice")));
+        }
+    }
+    Ok(names.to_vec())
+}
+
+fn faults(names: &[String]) -> Result<Vec<Fault>> {
+    match names {
+        [all] if all == "all" => Ok(Fault::ALL.to_vec()),
+        [none] if none == "none" => Ok(Vec::new()),
+        names => {
+            let find = |name: &String| {
+                Fault::find(name)
+                    .ok_or_else(|| usage(format!("--faults names `{name}` beside others; it stands alone")))
+            };
+            names.iter().map(find).collect()
+        }
+    }
+}
+
+/// A bar on standard error if that is a terminal; nothing otherwise.
+fn progress() -> impl FnMut(Progress) {
+    let bar =
+        ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr()).with_finish(ProgressFinish::AndClear);
+    // The template is a constant; were it malformed, the bar would keep its default.
+    if let Ok(style) = ProgressStyle::with_template(
+        "{prefix:>12}  cut points [{bar:36}] {human_pos} of {human_len}  {elapsed}, {eta} left",
+    ) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    let mut ftl = "";
+    move |progress| {
+        if ftl != progress.ftl {
+            ftl = progress.ftl;
+            bar.reset();
+            bar.set_prefix(ftl);
+        }
+        bar.set_length(progress.wanted.max(1));
+        bar.set_position(progress.cut_points);
+    }
+}
+
+fn as_text(report: &Report) -> String {
+    let mut out = String::new();
+    let explored: Vec<&FtlReport> = report.ftls.iter().filter(|ftl| ftl.not_mountable.is_none()).collect();
+    if !explored.is_empty() {
+        out.push_str(&summary(&explored));
+        if explored.iter().any(|ftl| ftl.lost_writes > 0) {
+            out.push_str(
+                "\nLost writes: acknowledged, and gone after a cut without the battery that the design assumes.\n",
+            );
+        }
+    }
+    for ftl in report.ftls.iter().filter(|ftl| ftl.not_mountable.is_some()) {
+        let reason = ftl.not_mountable.as_deref().unwrap_or_default();
+        out.push('\n');
+        paragraph(&mut out, &format!("{} was not explored: {reason}.", ftl.name));
+    }
+    for failure in report.ftls.iter().flat_map(|ftl| &ftl.failures) {
+        out.push('\n');
+        out.push_str(&told(failure));
+    }
+    out
+}
+
+fn summary(explored: &[&FtlReport]) -> String {
+    let mut table = Table::new(&[
+        ("ftl", Align::Left),
+        ("cut points", Align::Right),
+        ("a second", Align::Right),
+        ("other runs", Align::Right),
+        ("lost writes", Align::Right),
+        ("failures", Align::Right),
+        ("promised after power loss", Align::Left),
+    ]);
+    for ftl in explored {
+        table.row(vec![
+            ftl.name.to_owned(),
+            count(ftl.cut_points),
+            scaled(ftl.cuts_per_s),
+            count(ftl.other_runs.values().sum()),
+            count(ftl.lost_writes),
+            count(ftl.failures.len() as u64),
+            ftl.promise.to_owned(),
+        ]);
+    }
+    table.render()
+}
+
+/// A failure in words, with what it takes to do it again.
+fn told(failure: &Failure) -> String {
+    let mut out = String::new();
+    let mut line = |text: &str| paragraph(&mut out, text);
+    line(&format!("BROKEN: {}", failure.what));
+    let faults = if failure.faults.is_empty() { "no faults beside cuts" } else { &failure.faults };
+    line(&format!("  on device `{}`, {faults}", failure.shape));
+    line(&format!("  the disk does: {}", failure.workload.join(", ")));
+    for (nth, cut) in failure.cuts.iter().enumerate() {
+        let since = if nth == 0 { "formatting began" } else { "power came on" };
+        line(&format!("  cut {}: operation {cut} (counted since {since})", nth + 1));
+    }
+    if failure.tail > 0 {
+        line(&format!("  after each mount {} more steps are done", failure.tail));
+    }
+    // Not wrapped: it is copied.
+    let _ = writeln!(out, "  id {}", failure.id);
+    out
+}
+
+fn paragraph(out: &mut String, text: &str) {
+    let indent: String = text.chars().take_while(|c| c.is_whitespace()).collect();
+    for (nth, line) in wrap(text, WIDTH - 4).into_iter().enumerate() {
+        let more = if nth > 0 { "  " } else { "" };
+        let _ = writeln!(out, "{indent}{more}{line}");
+    }
+}

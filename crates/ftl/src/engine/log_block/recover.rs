@@ -1,0 +1,292 @@
+//! Finding an area again on flash after power loss.
+//!
+//! 1. The newest copy of every logical page is found ([`Copies`]); the block that a merge or a collector was
+//!    filling when power was cut is taken back and erased before anything is programmed.
+//! 2. A block in which pages live, all of one logical block and at their offsets, is its data block; of several the oldest.
+//! 3. Every other block in which pages live is a log block, or, if there is a page-mapped area, belongs to that: if a page in it was
+//!    written there, if it holds pages of more than one logical block, or if it holds pages of a logical block of which
+//!    one of these is true. Nothing needs to be known of a switch merge or a fusion, which change maps only: what lives where
+//!    says all.
+//! 4. No block is written further. Free ones are erased when they are taken.
+//!
+//! Cut short at any point, any number of times, it can be done again: what was programmed is an unfinished merge, which is
+//! taken back, or a finished one, which freed its sources.
+
+use super::area::{Area, AreaOptions, Room};
+use super::blocks::{Restored, Role, SHARED};
+use crate::config::{Config, Maps};
+use crate::contract::{FtlError, MountStep};
+use crate::flash::{Counts, Flash, Purpose};
+use crate::recovery::copies::{Copies, Copy};
+use crate::recovery::mark::{Mark, Writer};
+use alloc::vec;
+use alloc::vec::Vec;
+use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn, Spare};
+
+/// What may become of blocks that are no data blocks.
+#[derive(Clone, Copy, Debug)]
+pub enum Others {
+    /// Log blocks.
+    Logs,
+    /// Log blocks of one logical block each, of so many over-provisioned blocks so many; else part of the page-mapped area.
+    LogsAndPaged(fn(u32) -> u32),
+}
+
+/// What a mount found besides the maps.
+pub struct Recovered {
+    /// Log blocks in which pages live, the oldest first.
+    pub logs: Vec<BlockId>,
+    /// Fused logical blocks, the one written least recently first.
+    pub fused: Vec<u32>,
+    /// The page programmed last, if it is the newest copy of a logical page.
+    pub last: Option<(Ppn, Lpn)>,
+    /// The steps so far.
+    pub steps: Steps,
+    /// Pages that could not be read.
+    pub unreadable_pages: u64,
+    /// Logical pages that have a copy.
+    pub rebuilt_entries: u64,
+}
+
+/// The steps done so far, and the counts when the last one ended.
+pub struct Steps {
+    /// What was done.
+    pub done: Vec<MountStep>,
+    before: Counts,
+}
+
+impl Steps {
+    /// A step is done.
+    pub fn end<N: Nand>(&mut self, name: &'static str, flash: &Flash<N>) {
+        let now = *flash.counts();
+        self.done.push(MountStep { name, ops: now.since(&self.before).total() });
+        self.before = now;
+    }
+}
+
+/// Of what use each block is.
+struct Plan {
+    geometry: Geometry,
+    valid: Vec<u32>,
+    /// The logical block whose pages live in each block, or [`SHARED`].
+    owner: Vec<u32>,
+    role: Vec<Role>,
+    /// The data block of each logical block.
+    data: Vec<BlockId>,
+    fused: Vec<bool>,
+}
+
+impl<N: Nand> Area<N> {
+    /// Finds an area again.
+    ///
+    /// # Errors
+    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else; those of the device.
+    pub fn mount(
+        mut flash: Flash<N>,
+        config: &Config,
+        options: AreaOptions,
+        others: Others,
+        room: impl FnOnce(u32, u32) -> Room,
+    ) -> Result<(Self, Recovered), FtlError> {
+        if config.maps == Maps::NonVolatile {
+            let reason = "its maps are assumed to be in non-volatile memory, which is not simulated; mount it with maps \
+                          in flash, as it was formatted";
+            return Err(FtlError::Unsupported { ftl: options.name, reason: reason.into() });
+        }
+        let victim = Self::check_size(&flash, config, options)?;
+        let mut steps = Steps { done: Vec::new(), before: *flash.counts() };
+        let mut copies = Copies::scan(&mut flash, config.logical_pages)?;
+        steps.end("scan every spare area", &flash);
+        if let Some(block) = copies.take_back() {
+            match flash.erase(Purpose::Recovery, block) {
+                Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
+                outcome => outcome?,
+            }
+            steps.end("erase the block that was being filled by a merge or collection", &flash);
+        }
+        if copies.next_seq() > Spare::SEQ_END / 2 {
+            let ppn = copies.last_programmed().map_or(Ppn::NONE, |(ppn, _)| ppn);
+            let reason = "its sequence number is beyond what a device can wear out with";
+            return Err(FtlError::Damaged { structure: "spare area", ppn, reason });
+        }
+        let mut area = Self::empty(flash, config, victim, room);
+        area.seq = copies.next_seq();
+        let mut plan = Plan::new(*area.blocks.geometry(), area.table.logical_blocks(), &copies);
+        if let Others::LogsAndPaged(logs) = others {
+            plan.page_mapped(&copies, logs(area.blocks.log_limit()));
+        }
+        area.adopt(&copies, &plan)?;
+        let logs = area.restore_maps(&copies, &plan)?;
+        let last = copies.last_programmed().filter(|(_, spare)| spare.kind == PageKind::User);
+        let last = last.map(|(ppn, spare)| (ppn, Lpn(spare.tag))).filter(|&(ppn, lpn)| area.locate(lpn) == ppn);
+        let recovered = Recovered {
+            logs,
+            fused: plan.fused_by_last_write(&copies),
+            last,
+            steps,
+            unreadable_pages: copies.unreadable,
+            rebuilt_entries: copies.newest().count() as u64,
+        };
+        Ok((area, recovered))
+    }
+
+    fn adopt(&mut self, copies: &Copies, plan: &Plan) -> Result<(), FtlError> {
+        let mean = copies.mean_erases();
+        self.blocks.restore(copies.erased_at, |block| {
+            let (found, at) = (copies.block(block), block.index());
+            Restored {
+                role: plan.role[at],
+                owner: plan.owner[at],
+                aligned: plan.owner[at] != SHARED && found.home_of == plan.owner[at],
+                valid: plan.valid[at],
+                erase_count: found.erase_count.unwrap_or(mean),
+            }
+        });
+        for (lbn, &block) in (0..).zip(&plan.data) {
+            self.table.replace(lbn, block);
+        }
+        for lbn in (0..plan.fused.len() as u32).filter(|&lbn| plan.fused[lbn as usize]) {
+            if !self.fused.fuse(lbn) {
+                let ppn = copies.last_programmed().map_or(Ppn::NONE, |(ppn, _)| ppn);
+                let reason = "more logical blocks are mapped by page than this disk has room for: the device was \
+                              written by another FTL or with other options";
+                return Err(FtlError::Damaged { structure: "page-mapped area", ppn, reason });
+            }
+        }
+        Ok(())
+    }
+
+    fn restore_maps(&mut self, copies: &Copies, plan: &Plan) -> Result<Vec<BlockId>, FtlError> {
+        let geometry = *self.blocks.geometry();
+        let all = || (0..geometry.blocks()).map(BlockId);
+        let mut logs: Vec<BlockId> = all().filter(|block| plan.role[block.index()] == Role::Log).collect();
+        logs.sort_unstable_by_key(|&block| copies.block(block).first_seq);
+        for &block in &logs {
+            let Some(slot) = self.log.open(block) else {
+                let reason = "there are more of them than this disk can have: the device was written by another FTL \
+                              or with other options";
+                return Err(FtlError::Damaged { structure: "log block", ppn: geometry.page_at(block, 0), reason });
+            };
+            self.blocks.set_slot(block, slot);
+        }
+        for (lpn, Copy { ppn, .. }) in copies.newest() {
+            let (block, offset) = (geometry.block_of(ppn), geometry.offset_of(ppn));
+            match self.blocks.role(block) {
+                Role::Data => self.table.came_home(lpn),
+                Role::Paged => {
+                    let at = self.target(lpn);
+                    self.fused.set(at.lbn, at.offset, ppn);
+                }
+                Role::Log | Role::Free | Role::Bad => self.log.insert(self.blocks.slot(block), offset, lpn),
+            }
+        }
+        for block in all().filter(|block| plan.role[block.index()] == Role::Paged) {
+            self.blocks.offer(block);
+        }
+        Ok(logs)
+    }
+}
+
+/// No page lives in the block.
+const NOBODY: u32 = SHARED - 1;
+
+impl Plan {
+    /// Data blocks, and log blocks.
+    fn new(geometry: Geometry, logical_blocks: u32, copies: &Copies) -> Self {
+        let blocks = geometry.blocks() as usize;
+        let mut plan = Self {
+            geometry,
+            valid: vec![0; blocks],
+            owner: vec![NOBODY; blocks],
+            role: vec![Role::Free; blocks],
+            data: vec![BlockId::NONE; logical_blocks as usize],
+            fused: vec![false; logical_blocks as usize],
+        };
+        for (lpn, copy) in copies.newest() {
+            let at = geometry.block_of(copy.ppn).index();
+            let lbn = plan.lbn(lpn);
+            plan.valid[at] += 1;
+            plan.owner[at] = if plan.owner[at] == NOBODY || plan.owner[at] == lbn { lbn } else { SHARED };
+        }
+        for block in (0..geometry.blocks()).map(BlockId).filter(|block| plan.owner[block.index()] != NOBODY) {
+            let owner = plan.owner[block.index()];
+            plan.role[block.index()] = Role::Log;
+            if owner != SHARED && copies.block(block).home_of == owner {
+                let data = &mut plan.data[owner as usize];
+                if !data.is_some() || copies.block(block).first_seq < copies.block(*data).first_seq {
+                    *data = block;
+                }
+            }
+        }
+        for block in plan.data.iter().filter(|block| block.is_some()) {
+            plan.role[block.index()] = Role::Data;
+        }
+        for owner in &mut plan.owner {
+            *owner = if *owner == NOBODY { SHARED } else { *owner };
+        }
+        plan
+    }
+
+    fn lbn(&self, lpn: Lpn) -> u32 {
+        self.geometry.block_of(Ppn(lpn.0)).0
+    }
+
+    /// Gives the page-mapped area what belongs to it, and of other log blocks all but the youngest so many.
+    fn page_mapped(&mut self, copies: &Copies, logs: u32) {
+        for (lpn, copy) in copies.newest() {
+            if Mark::decode(copy.aux).writer == Writer::Paged {
+                let lbn = self.lbn(lpn) as usize;
+                self.fused[lbn] = true;
+            }
+        }
+        self.spread(copies);
+        let mut others: Vec<(u64, BlockId)> = (0..self.geometry.blocks())
+            .map(BlockId)
+            .filter(|block| self.role[block.index()] == Role::Log)
+            .map(|block| (copies.block(block).first_seq, block))
+            .collect();
+        others.sort_unstable();
+        let mut kept = vec![false; self.data.len()];
+        let mut left = logs;
+        for (_, block) in others.into_iter().rev() {
+            let owner = self.owner[block.index()] as usize;
+            if left == 0 || core::mem::replace(&mut kept[owner], true) {
+                self.fused[owner] = true;
+            } else {
+                left -= 1;
+            }
+        }
+        self.spread(copies);
+    }
+
+    /// Blocks with pages of a fused logical block are page-mapped, and logical blocks with pages in those are fused.
+    fn spread(&mut self, copies: &Copies) {
+        loop {
+            let mut changed = false;
+            for (lpn, copy) in copies.newest() {
+                let (at, lbn) = (self.geometry.block_of(copy.ppn).index(), self.lbn(lpn) as usize);
+                let fused = self.fused[lbn] || self.role[at] == Role::Paged || self.owner[at] == SHARED;
+                if fused && (!self.fused[lbn] || self.role[at] != Role::Paged) {
+                    (self.fused[lbn], self.role[at]) = (true, Role::Paged);
+                    self.owner[at] = SHARED;
+                    self.data[lbn] = BlockId::NONE;
+                    changed = true;
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    fn fused_by_last_write(&self, copies: &Copies) -> Vec<u32> {
+        let mut last = vec![0; self.fused.len()];
+        for (lpn, copy) in copies.newest() {
+            let seq = &mut last[self.lbn(lpn) as usize];
+            *seq = copy.seq().max(*seq);
+        }
+        let mut fused: Vec<u32> = (0..last.len() as u32).filter(|&lbn| self.fused[lbn as usize]).collect();
+        fused.sort_by_key(|&lbn| last[lbn as usize]);
+        fused
+    }
+}

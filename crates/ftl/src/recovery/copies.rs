@@ -1,0 +1,275 @@
+//! The copies of every logical page that are on flash, and what each block holds, for FTLs with log blocks.
+//!
+//! 1. Of a logical page the copy with the largest sequence number counts; the one before it is kept too, because the block that
+//!    a merge or a collector was filling when power was cut is taken back ([`Copies::take_back`]).
+//! 2. A page whose program was cut short has the largest sequence number of its block for ever, because no block is
+//!    continued after a mount. So that page is read whole in every block, at every mount, and does not count if it cannot
+//!    be.
+//! 3. A block that is taken back is erased at the next mount. If that is cut short, it may read as erased
+//!    then and as written after another erase of it that is cut short. So every page of such a block is read whole.
+//! 4. The next sequence number leaves one out, because a torn page that cannot be read may have burned it.
+//!
+//! Trims leave no trace on flash and may be undone.
+
+use super::mark::{Mark, Writer, root_of_write};
+use crate::contract::FtlError;
+use crate::flash::{Flash, Purpose};
+use alloc::vec::Vec;
+use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn, Spare};
+
+/// A copy of a logical page.
+#[derive(Clone, Copy, Debug)]
+pub struct Copy {
+    /// Where it is, or [`Ppn::NONE`].
+    pub ppn: Ppn,
+    /// `aux` of its spare area, a [`Mark`].
+    pub aux: u32,
+    seq: u64,
+}
+
+impl Copy {
+    /// Its place in the order of all programs.
+    #[must_use]
+    pub const fn seq(&self) -> u64 {
+        self.seq
+    }
+}
+
+const NO_COPY: Copy = Copy { ppn: Ppn::NONE, aux: 0, seq: 0 };
+
+/// The pages of a block belong to more than one logical block.
+pub const MANY: u32 = u32::MAX;
+
+/// What a block holds.
+#[derive(Clone, Copy, Debug)]
+pub struct FoundBlock {
+    /// A page of it is not erased.
+    pub used: bool,
+    /// The logical block whose pages it holds, every one at its offset; [`MANY`] if there is none.
+    pub home_of: u32,
+    /// Erases of the block, if a page says so.
+    pub erase_count: Option<u32>,
+    /// The smallest sequence number in it.
+    pub first_seq: u64,
+    /// Every page of it was written by a merge or a collector, none of them as the last one of its source.
+    unfinished: bool,
+    newest: Option<(Ppn, Spare)>,
+}
+
+const EMPTY: FoundBlock =
+    FoundBlock { used: false, home_of: MANY, erase_count: None, first_seq: u64::MAX, unfinished: false, newest: None };
+
+/// Whether only merges and collectors wrote these pages of a block, none of them as the last that lived in its source.
+fn is_unfinished(pages: &[(Ppn, Spare)]) -> bool {
+    let mut host = pages.iter().filter(|(_, spare)| spare.kind == PageKind::User).peekable();
+    host.peek().is_some()
+        && host.all(|(_, spare)| {
+            let mark = Mark::decode(spare.aux);
+            let moved = match mark.writer {
+                Writer::Merge => true,
+                Writer::Paged => Mark::is_copy(spare),
+                Writer::Home | Writer::Log => false,
+            };
+            moved && !mark.last
+        })
+}
+
+/// What is on a device.
+#[derive(Debug)]
+pub struct Copies {
+    geometry: Geometry,
+    /// The newest copy of every logical page, and the one before it.
+    pages: Vec<[Copy; 2]>,
+    blocks: Vec<FoundBlock>,
+    erases: (u64, u32),
+    burned_seq: u64,
+    /// Largest device erase count found.
+    pub erased_at: u32,
+    /// Pages that could not be read.
+    pub unreadable: u64,
+}
+
+impl Copies {
+    /// Nothing is known yet.
+    #[must_use]
+    pub fn new(geometry: Geometry, logical_pages: u32) -> Self {
+        Self {
+            geometry,
+            pages: alloc::vec![[NO_COPY; 2]; logical_pages as usize],
+            blocks: alloc::vec![EMPTY; geometry.blocks() as usize],
+            erases: (0, 0),
+            burned_seq: 0,
+            erased_at: 0,
+            unreadable: 0,
+        }
+    }
+
+    /// Reads every spare area of the device.
+    ///
+    /// # Errors
+    /// As [`Copies::read_block`].
+    pub fn scan<N: Nand>(flash: &mut Flash<N>, logical_pages: u32) -> Result<Self, FtlError> {
+        let mut copies = Self::new(*flash.nand().geometry(), logical_pages);
+        let mut buffer = Vec::with_capacity(copies.geometry.pages_per_block() as usize);
+        for block in (0..copies.geometry.blocks()).map(BlockId) {
+            if !flash.nand().is_bad(block) {
+                copies.read_block(flash, block, &mut buffer)?;
+            }
+        }
+        Ok(copies)
+    }
+
+    /// Reads every spare area of a block.
+    ///
+    /// # Errors
+    /// [`FtlError::Damaged`] if a page of host data lies outside the logical device: the image was made with another size.
+    /// Those of the device, except unreadable pages, which are counted.
+    fn read_block<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        block: BlockId,
+        pages: &mut Vec<(Ppn, Spare)>,
+    ) -> Result<(), FtlError> {
+        pages.clear();
+        let mut found = EMPTY;
+        for offset in 0..self.geometry.pages_per_block() {
+            let ppn = self.geometry.page_at(block, offset);
+            match flash.read_spare(Purpose::Recovery, ppn) {
+                Ok(None) => continue,
+                Ok(Some(spare)) => pages.push((ppn, spare)),
+                Err(NandError::Uncorrectable { .. }) => self.unreadable += 1,
+                Err(error) => return Err(error.into()),
+            }
+            found.used = true;
+        }
+        let youngest = (0..pages.len()).max_by_key(|&at| pages[at].1.seq);
+        if let Some(at) = youngest {
+            let (ppn, spare) = pages[at];
+            self.burned_seq = self.burned_seq.max(spare.seq);
+            self.erased_at = self.erased_at.max(spare.erased_at);
+            self.erases = (self.erases.0 + u64::from(spare.erase_count), self.erases.1 + 1);
+            found.erase_count = Some(spare.erase_count);
+            if !self.can_be_read(flash, ppn)? {
+                pages.remove(at);
+            }
+        }
+        if is_unfinished(pages) {
+            let mut at = 0;
+            while at < pages.len() {
+                if self.can_be_read(flash, pages[at].0)? {
+                    at += 1;
+                } else {
+                    pages.remove(at);
+                }
+            }
+        }
+        self.note_block(block, found, pages)
+    }
+
+    fn can_be_read<N: Nand>(&mut self, flash: &mut Flash<N>, ppn: Ppn) -> Result<bool, FtlError> {
+        match flash.probe(Purpose::Recovery, ppn) {
+            Ok(_) => Ok(true),
+            Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => {
+                self.unreadable += 1;
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn note_block(&mut self, block: BlockId, mut found: FoundBlock, pages: &[(Ppn, Spare)]) -> Result<(), FtlError> {
+        let lbn = |tag| self.geometry.block_of(Ppn(tag)).0;
+        let host = || pages.iter().filter(|(_, spare)| spare.kind == PageKind::User);
+        if let Some((_, first)) = host().next() {
+            let is_home = |(ppn, spare): &(Ppn, Spare)| {
+                lbn(spare.tag) == lbn(first.tag)
+                    && self.geometry.offset_of(Ppn(spare.tag)) == self.geometry.offset_of(*ppn)
+            };
+            if host().all(is_home) {
+                found.home_of = lbn(first.tag);
+            }
+            found.unfinished = is_unfinished(pages);
+        }
+        found.newest = pages.iter().max_by_key(|(_, spare)| spare.seq).copied();
+        found.first_seq = pages.iter().map(|(_, spare)| spare.seq).min().unwrap_or(u64::MAX);
+        self.blocks[block.index()] = found;
+        for (ppn, spare) in pages.iter().filter(|(_, spare)| spare.kind == PageKind::User) {
+            let Some([newest, before]) = self.pages.get_mut(spare.tag as usize) else {
+                let reason = "its logical page lies outside the disk: the device was formatted with another size";
+                return Err(FtlError::Damaged { structure: "page of host data", ppn: *ppn, reason });
+            };
+            let copy = Copy { ppn: *ppn, aux: spare.aux, seq: spare.seq };
+            if !newest.ppn.is_some() || copy.seq > newest.seq {
+                *before = core::mem::replace(newest, copy);
+            } else if !before.ppn.is_some() || copy.seq > before.seq {
+                *before = copy;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back the block to which a merge or a collector was moving pages when power was cut, if one was: answers it, and
+    /// everything in it counts no more. It has to be erased before anything else is programmed.
+    ///
+    /// That is the block with the page programmed last, if only they wrote to it, none of its pages was the last that lived
+    /// in its source, and every page is still where it was. A page that a merge got from the host was never acknowledged. If a page
+    /// is found nowhere else, its source was erased and the page that said so is worn: the block counts.
+    pub fn take_back(&mut self) -> Option<BlockId> {
+        let (youngest, _) = self.last_programmed()?;
+        let block = self.geometry.block_of(youngest);
+        let found = self.blocks[block.index()];
+        if !found.unfinished {
+            return None;
+        }
+        let of_block = |copy: &Copy| copy.ppn.is_some() && self.geometry.block_of(copy.ppn) == block;
+        let is_lost = |[newest, before]: &[Copy; 2]| {
+            let (root, before_root) = (Mark::decode(newest.aux).root, Mark::decode(before.aux).root);
+            let is_copy = root != root_of_write(newest.seq);
+            of_block(newest) && is_copy && (!before.ppn.is_some() || root != before_root)
+        };
+        if self.pages.iter().any(is_lost) {
+            return None;
+        }
+        let geometry = self.geometry;
+        for copies in &mut self.pages {
+            if copies[0].ppn.is_some() && geometry.block_of(copies[0].ppn) == block {
+                *copies = [copies[1], NO_COPY];
+            }
+        }
+        self.blocks[block.index()] = FoundBlock { used: true, erase_count: found.erase_count, ..EMPTY };
+        Some(block)
+    }
+
+    /// The page programmed last of those that count, with its spare area.
+    #[must_use]
+    pub fn last_programmed(&self) -> Option<(Ppn, Spare)> {
+        self.blocks.iter().filter_map(|found| found.newest).max_by_key(|(_, spare)| spare.seq)
+    }
+
+    /// A sequence number larger than any that a page of the device may carry.
+    #[must_use]
+    pub const fn next_seq(&self) -> u64 {
+        self.burned_seq + 2
+    }
+
+    /// What a block holds.
+    #[must_use]
+    pub fn block(&self, block: BlockId) -> &FoundBlock {
+        &self.blocks[block.index()]
+    }
+
+    /// Erases of a block on average.
+    #[must_use]
+    pub fn mean_erases(&self) -> u32 {
+        (self.erases.0 / u64::from(self.erases.1.max(1))) as u32
+    }
+
+    /// The newest copy of every logical page that has one.
+    pub fn newest(&self) -> impl Iterator<Item = (Lpn, Copy)> + '_ {
+        (0..)
+            .map(Lpn)
+            .zip(&self.pages)
+            .filter(|(_, copies)| copies[0].ppn.is_some())
+            .map(|(lpn, [copy, _])| (lpn, *copy))
+    }
+}
