@@ -126,6 +126,7 @@ fn verdicts(strong: &[(f64, Costs, f64)], random: &[(f64, Costs, f64)]) -> Vec<V
         ("at the better extreme", ends),
         1.0,
     );
+    "an optimum between the extremes".clone_into(&mut interior.paper);
     interior.ours = format!("{} us at {} fused blocks; {}", short(cost), short(best), interior.ours);
     vec![
         interior,
