@@ -29,8 +29,11 @@ const STRONG: Locality =
 
 const RANDOM: Locality = Locality { name: "random writes", hit_rate: |fused| fused / (BLOCKS - OVER_PROVISIONED) };
 
-/// Fused blocks and what a write costs, for every size of the area.
-fn curve(locality: &Locality) -> Vec<(f64, Costs, f64)> {
+/// Fused blocks, the costs at that size, and the average cost of a write, microseconds.
+type Size = (f64, Costs, f64);
+
+/// Every size of the area.
+fn curve(locality: &Locality) -> Vec<Size> {
     let model = CostModel::paper();
     (1..=(BLOCKS - OVER_PROVISIONED) as u32)
         .map(|fused| {
@@ -43,7 +46,7 @@ fn curve(locality: &Locality) -> Vec<(f64, Costs, f64)> {
 
 fn conclude() -> Outcome {
     let curves = [STRONG, RANDOM].map(|locality| (curve(&locality), locality));
-    let lines = |name: &str, title: &str, x: &str, y: &str, points: &dyn Fn(&(f64, Costs, f64)) -> (f64, f64)| {
+    let lines = |name: &str, title: &str, x: &str, y: &str, points: &dyn Fn(&Size) -> (f64, f64)| {
         let series = curves.iter().map(|(curve, locality)| Series {
             label: locality.name.to_owned(),
             points: curve.iter().map(points).collect(),
@@ -110,12 +113,12 @@ fn conclude() -> Outcome {
 }
 
 /// Where a curve is least.
-fn least(curve: &[(f64, Costs, f64)]) -> (f64, f64) {
+fn least(curve: &[Size]) -> (f64, f64) {
     let found = curve.iter().min_by(|a, b| a.2.total_cmp(&b.2));
     found.map_or((f64::NAN, f64::NAN), |(fused, _, average)| (*fused, *average))
 }
 
-fn verdicts(strong: &[(f64, Costs, f64)], random: &[(f64, Costs, f64)]) -> Vec<Verdict> {
+fn verdicts(strong: &[Size], random: &[Size]) -> Vec<Verdict> {
     let (best, cost) = least(strong);
     let ends = strong.first().zip(strong.last()).map_or(f64::NAN, |(first, last)| first.2.min(last.2));
     let peak = strong.iter().filter(|point| point.0 < best).map(|point| point.2).fold(0.0, f64::max);

@@ -62,7 +62,7 @@ fn conclude(_: &Lab, runs: &[Run]) -> Outcome {
             }
         }
     }
-    let ends = runs.first().map_or_else(Vec::new, |run| ends(run));
+    let ends = runs.first().map_or_else(Vec::new, ends);
     let blocks = runs.first().map_or(PAPER_BLOCKS, |run| f64::from(run.result.geometry.blocks));
     Outcome {
         setup,
