@@ -55,6 +55,20 @@ impl Default for WearOptions {
     }
 }
 
+/// How Janus-FTL is tuned where its size of the page-mapped area is fixed (Kwon et al., section 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JanusOptions {
+    /// u_d: utilisation at which the page-mapped area is held, percent, from 1 to 99.
+    pub utilisation_percent: u32,
+}
+
+impl Default for JanusOptions {
+    /// The paper's 75%.
+    fn default() -> Self {
+        Self { utilisation_percent: 75 }
+    }
+}
+
 /// What an FTL is told when it is made. Parts ignore what does not concern them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -72,6 +86,8 @@ pub struct Config {
     pub validity: Option<&'static str>,
     /// How Logarithmic Gecko is tuned.
     pub gecko: GeckoOptions,
+    /// How Janus-FTL is tuned.
+    pub janus: JanusOptions,
     /// Where the maps of an FTL with log blocks are.
     pub maps: Maps,
     /// How wear is levelled; not at all if `None`.
@@ -96,6 +112,7 @@ impl Config {
             lanes: 1,
             validity: None,
             gecko: GeckoOptions::PAPER,
+            janus: JanusOptions { utilisation_percent: 75 },
             maps: Maps::InFlash,
             wear: None,
             battery: true,
