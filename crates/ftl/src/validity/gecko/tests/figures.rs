@@ -196,6 +196,7 @@ fn at_two_tebibytes() {
     for options in [PAPER, BEYOND] {
         cost(1 << 17, options);
     }
+    cost(1 << 20, BEYOND);
     let total = |(programs, reads): (f64, f64)| programs + reads / 10.0;
     let beyond = total(cost(1 << 22, BEYOND));
     assert!(beyond < 0.015 * 1.1, "{beyond}");
