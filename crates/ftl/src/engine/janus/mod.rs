@@ -28,12 +28,12 @@ use super::log_block::lru::Lru;
 use super::log_block::recover::{Others, Recovered};
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, MountReport, RamItem, RamReport};
-use crate::flash::{Flash, Purpose};
+use crate::flash::Flash;
 use alloc::boxed::Box;
 use alloc::string::String;
 use cost::CostModel;
 use ghost::Ghosts;
-use nand::{BlockId, Lpn, Nand, Payload};
+use nand::{BlockId, Lpn, Nand};
 use paged::PagedArea;
 use recycle::SequentialLogs;
 
@@ -261,17 +261,13 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
     fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
         let ppn = self.area.locate(lpn);
-        if ppn.is_some() {
-            self.area.flash.read(Purpose::Host, ppn, out)?;
-            return Ok(());
-        }
-        out.clear();
-        if self.area.table.is_lost(lpn) { Err(FtlError::Lost { lpn }) } else { Ok(()) }
+        self.area.read(lpn, ppn, out)
     }
 
     #[inline]
     fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
+        self.area.checkpoint_if_due()?;
         let lbn = self.area.target(lpn).lbn;
         loop {
             if self.area.fused.is_fused(lbn) {
