@@ -8,7 +8,8 @@ use crate::output;
 use crate::report::{Report, html, json, text};
 use crate::units::count;
 use anyhow::{Result, bail};
-use ftl::{Maps, WearOptions};
+use ftl::WearOptions;
+use ftl::config::Maps;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use nand::sim::SimNand;
 use sim::{

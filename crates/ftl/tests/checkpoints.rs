@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use ftl::{Config, Flash, Maps, MountReport, ftls};
+use ftl::config::Maps;
+use ftl::{Config, Flash, MountReport, ftls};
 use nand::faults::{Blemish, FaultPlan, Faulty};
 use nand::geometry::Dimensions;
 use nand::{BlockId, Capabilities, Geometry, Lpn, Nand, PageKind, SimNand, Stamp};

@@ -15,7 +15,7 @@
 //!    and moves a quarter of the way there ([`ghost`], [`cost`]).
 //!
 //! Maps are found again on flash after power loss, or assumed to be in non-volatile memory, as in the paper's simulator
-//! ([`crate::Maps`]). What only speeds things up starts anew: ghost buffers, the target, what was written in sequence.
+//! ([`crate::config::Maps`]). What only speeds things up starts anew: ghost buffers, the target, what was written in sequence.
 
 pub mod cost;
 pub mod ghost;
@@ -28,7 +28,7 @@ use super::log_block::lru::Lru;
 use super::log_block::recover::{Others, Recovered};
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, MountReport, RamItem, RamReport};
-use crate::flash::Flash;
+use crate::flash::{Flash, Purpose};
 use alloc::boxed::Box;
 use alloc::string::String;
 use cost::CostModel;
@@ -261,7 +261,7 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
     fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
         let ppn = self.area.locate(lpn);
-        self.area.read(lpn, ppn, out)
+        self.area.read(Purpose::Host, lpn, ppn, out)
     }
 
     #[inline]

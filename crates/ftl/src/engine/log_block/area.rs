@@ -126,9 +126,9 @@ impl<N: Nand> Area<N> {
     /// # Errors
     /// [`FtlError::Lost`], and those of the device.
     #[inline]
-    pub fn read(&mut self, lpn: Lpn, ppn: Ppn, out: &mut N::Payload) -> Result<(), FtlError> {
+    pub fn read(&mut self, purpose: Purpose, lpn: Lpn, ppn: Ppn, out: &mut N::Payload) -> Result<(), FtlError> {
         if ppn.is_some() {
-            return match self.flash.read(Purpose::Host, ppn, out) {
+            return match self.flash.read(purpose, ppn, out) {
                 Ok(_) => Ok(()),
                 // Trimmed, and found again in a block that was being erased.
                 Err(NandError::Erased { .. }) => Err(FtlError::Lost { lpn }),

@@ -10,7 +10,7 @@
 //! Programs go in ascending order within a block, with gaps, so that a device with sequential programming is enough.
 //!
 //! Maps are found again on flash after power loss ([`recover`]), or assumed to be in non-volatile memory, as in the
-//! simulators of the papers that these FTLs come from ([`crate::Maps`]). What a page's spare area says is the same.
+//! simulators of the papers that these FTLs come from ([`crate::config::Maps`]). What a page's spare area says is the same.
 
 pub mod area;
 pub mod blocks;
@@ -24,7 +24,7 @@ pub mod scheme;
 
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, MountReport, RamItem, RamReport};
-use crate::flash::Flash;
+use crate::flash::{Flash, Purpose};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -205,7 +205,7 @@ impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
     fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
         let ppn = self.area.locate(lpn);
-        self.area.read(lpn, ppn, out)
+        self.area.read(Purpose::Host, lpn, ppn, out)
     }
 
     #[inline]
