@@ -267,7 +267,6 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
     #[inline]
     fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
-        self.area.checkpoint_if_due()?;
         let lbn = self.area.target(lpn).lbn;
         loop {
             if self.area.fused.is_fused(lbn) {
@@ -282,7 +281,7 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
             }
         }
         self.adapt();
-        Ok(())
+        self.area.checkpoint_if_due()
     }
 
     fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
