@@ -172,6 +172,15 @@ pub struct GeckoArgs {
     /// Merge runs two at a time instead of all at once
     #[arg(long = "gecko-two-way")]
     pub two_way: bool,
+    /// Pages of entries that the buffer in RAM holds; the paper has 1
+    #[arg(long = "gecko-buffer", value_name = "PAGES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    pub buffer: u32,
+    /// Pack entries: each as short as what it says, instead of a key and a bitmap
+    #[arg(long = "gecko-packed")]
+    pub packed: bool,
+    /// RAM for a filter by which queries pass over shorter runs [default: none]
+    #[arg(long = "gecko-filter", value_name = "SIZE")]
+    pub filter: Option<Size>,
 }
 
 /// What the trace file does not say.

@@ -157,6 +157,9 @@ fn spec(args: &CompareArgs, ftl: &str, chosen: &Chosen, load: &Load) -> Result<R
     spec.config.gecko.size_ratio = args.gecko.t;
     spec.config.gecko.partitions = args.gecko.s;
     spec.config.gecko.multi_way = !args.gecko.two_way;
+    spec.config.gecko.buffer_pages = args.gecko.buffer;
+    spec.config.gecko.packed = args.gecko.packed;
+    spec.config.gecko.filter_bytes = args.gecko.filter.map_or(Ok(0), |size| filter_bytes(size.0))?;
     if let Some(cache) = args.cache {
         let entries = u32::try_from(cache.0 / CACHE_ENTRY_BYTES).unwrap_or(u32::MAX);
         if entries == 0 {
@@ -183,6 +186,16 @@ fn spec(args: &CompareArgs, ftl: &str, chosen: &Chosen, load: &Load) -> Result<R
         spec.timing = TimingMode::Queued(queues(args));
     }
     Ok(spec)
+}
+
+/// The size of a filter, which is no use if it is larger than a bitmap of the largest device.
+fn filter_bytes(bytes: u64) -> Result<u32> {
+    match u32::try_from(bytes) {
+        Ok(bytes) if bytes >= 4 => Ok(bytes),
+        _ => Err(usage(format!(
+            "--gecko-filter {bytes} B is not between 4 B and 4 GiB; 1MiB is enough for 2 TiB of flash"
+        ))),
+    }
 }
 
 fn queues(args: &CompareArgs) -> QueueOptions {
