@@ -94,6 +94,9 @@ pub struct CompareArgs {
     /// Placement policy: which stream a page is written to (openftl list placements)
     #[arg(long, value_name = "NAME", default_value = "split")]
     pub placement: String,
+    /// Where the maps of an FTL with log blocks are: nonvolatile costs nothing, as in the papers' simulators
+    #[arg(long, value_enum, default_value_t)]
+    pub maps: MapsArg,
     /// Level wear (page-mapped FTLs): data at rest moves when its block was erased N times less than the average
     /// [default: no levelling; 8 if N is left out]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "8",
@@ -251,6 +254,16 @@ pub enum Gc {
     Foreground,
     /// Also when no request is in the device
     Idle,
+}
+
+/// Where the maps of an FTL with log blocks are while power is off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum MapsArg {
+    /// Written to flash by checkpoints and found again after power loss
+    #[default]
+    Flash,
+    /// In non-volatile memory that is assumed
+    Nonvolatile,
 }
 
 /// State before the measured part.

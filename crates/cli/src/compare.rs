@@ -1,6 +1,6 @@
 //! `openftl compare`: the same device and workload under several FTLs.
 
-use crate::args::{CompareArgs, Gc, Precondition, Timing};
+use crate::args::{CompareArgs, Gc, MapsArg, Precondition, Timing};
 use crate::device::{self, Chosen};
 use crate::error::{unknown, usage};
 use crate::load::{self, Load};
@@ -9,6 +9,7 @@ use crate::report::{Report, html, json, text};
 use crate::units::count;
 use anyhow::{Result, bail};
 use ftl::WearOptions;
+use ftl::config::Maps;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use nand::sim::SimNand;
 use sim::{
@@ -147,6 +148,10 @@ fn spec(args: &CompareArgs, ftl: &str, chosen: &Chosen, load: &Load) -> Result<R
     // The tables hold names that live as long as the program; the user's do not.
     spec.config.victim = ftl::victim::find(&args.victim).map_or(spec.config.victim, |entry| entry.name);
     spec.config.placement = ftl::placement::find(&args.placement).map_or(spec.config.placement, |entry| entry.name);
+    spec.config.maps = match args.maps {
+        MapsArg::Flash => Maps::InFlash,
+        MapsArg::Nonvolatile => Maps::NonVolatile,
+    };
     spec.config.wear = args.level_wear.map(|spread| WearOptions { spread, scans: args.wear_scans });
     spec.config.validity = args.validity.as_deref().and_then(ftl::validity::find).map(|entry| entry.name);
     spec.config.gecko.size_ratio = args.gecko.t;

@@ -15,7 +15,7 @@
 //!    and moves a quarter of the way there ([`ghost`], [`cost`]). A PMA that is too large then shrinks gradually.
 //!
 //! Maps are found again on flash after power loss, or assumed to be in non-volatile memory, as in the paper's simulator
-//! ([`crate::Maps`]). What only speeds things up starts anew: ghost buffers, the target, what was written in sequence.
+//! ([`crate::config::Maps`]). What only speeds things up starts anew: ghost buffers, the target, what was written in sequence.
 
 pub mod cost;
 pub mod ghost;
@@ -34,7 +34,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use cost::CostModel;
 use ghost::Ghosts;
-use nand::{BlockId, Lpn, Nand, Payload};
+use nand::{BlockId, Lpn, Nand};
 use paged::PagedArea;
 use recycle::SequentialLogs;
 
@@ -275,12 +275,7 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
     fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
         let ppn = self.area.locate(lpn);
-        if ppn.is_some() {
-            self.area.flash.read(Purpose::Host, ppn, out)?;
-            return Ok(());
-        }
-        out.clear();
-        if self.area.table.is_lost(lpn) { Err(FtlError::Lost { lpn }) } else { Ok(()) }
+        self.area.read(Purpose::Host, lpn, ppn, out)
     }
 
     #[inline]
@@ -301,7 +296,7 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
             }
         }
         self.adapt();
-        Ok(())
+        self.area.checkpoint_if_due()
     }
 
     fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {

@@ -142,8 +142,9 @@ impl PagedArea {
     /// Moves a live page to the active block.
     pub(super) fn move_page<N: Nand>(&mut self, area: &mut Area<N>, fused: &Lru, from: Ppn) -> Result<(), FtlError> {
         let lpn = match area.flash.spare_of_read(from) {
-            Ok(Some(spare)) => Lpn(spare.tag),
-            Ok(None) | Err(NandError::Uncorrectable { .. }) => return Self::lose_page(area, fused, from),
+            Ok(Some(spare)) if spare.tag < area.logical_pages && area.locate(Lpn(spare.tag)) == from => Lpn(spare.tag),
+            // Not read at the mount if a checkpoint named the page.
+            Ok(_) | Err(NandError::Uncorrectable { .. }) => return Self::lose_page(area, fused, from),
             Err(error) => return Err(error.into()),
         };
         loop {
