@@ -9,6 +9,7 @@ mod gecko;
 mod janus;
 mod janus_fixed;
 mod page;
+mod uftl;
 
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, MountReport};
@@ -90,10 +91,11 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 8] {
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 9] {
     [
         page::entry(),
         dftl::entry(),
+        uftl::entry(),
         gecko::entry(),
         block::entry(),
         bast::entry(),
