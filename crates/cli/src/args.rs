@@ -94,6 +94,9 @@ pub struct CompareArgs {
     /// Placement policy: which stream a page is written to (openftl list placements)
     #[arg(long, value_name = "NAME", default_value = "split")]
     pub placement: String,
+    /// Where the maps of an FTL with log blocks are: nonvolatile costs nothing, as in the papers' simulators
+    #[arg(long, value_enum, default_value_t)]
+    pub maps: MapsArg,
     /// Level wear (page-mapped FTLs): data at rest moves when its block was erased N times less than the average
     /// [default: no levelling; 8 if N is left out]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "8",
@@ -169,6 +172,15 @@ pub struct GeckoArgs {
     /// Merge runs two at a time instead of all at once
     #[arg(long = "gecko-two-way")]
     pub two_way: bool,
+    /// Pages of entries that the buffer in RAM holds; the paper has 1
+    #[arg(long = "gecko-buffer", value_name = "PAGES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    pub buffer: u32,
+    /// Pack entries: each as short as what it says, instead of a key and a bitmap
+    #[arg(long = "gecko-packed")]
+    pub packed: bool,
+    /// RAM for a filter by which queries pass over shorter runs [default: none]
+    #[arg(long = "gecko-filter", value_name = "SIZE")]
+    pub filter: Option<Size>,
 }
 
 /// What the trace file does not say.
@@ -242,6 +254,16 @@ pub enum Gc {
     Foreground,
     /// Also when no request is in the device
     Idle,
+}
+
+/// Where the maps of an FTL with log blocks are while power is off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum MapsArg {
+    /// Written to flash by checkpoints and found again after power loss
+    #[default]
+    Flash,
+    /// In non-volatile memory that is assumed
+    Nonvolatile,
 }
 
 /// State before the measured part.

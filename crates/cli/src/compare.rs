@@ -1,6 +1,6 @@
 //! `openftl compare`: the same device and workload under several FTLs.
 
-use crate::args::{CompareArgs, Gc, Precondition, Timing};
+use crate::args::{CompareArgs, Gc, MapsArg, Precondition, Timing};
 use crate::device::{self, Chosen};
 use crate::error::{unknown, usage};
 use crate::load::{self, Load};
@@ -9,6 +9,7 @@ use crate::report::{Report, html, json, text};
 use crate::units::count;
 use anyhow::{Result, bail};
 use ftl::WearOptions;
+use ftl::config::Maps;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use nand::sim::SimNand;
 use sim::{
@@ -147,11 +148,18 @@ fn spec(args: &CompareArgs, ftl: &str, chosen: &Chosen, load: &Load) -> Result<R
     // The tables hold names that live as long as the program; the user's do not.
     spec.config.victim = ftl::victim::find(&args.victim).map_or(spec.config.victim, |entry| entry.name);
     spec.config.placement = ftl::placement::find(&args.placement).map_or(spec.config.placement, |entry| entry.name);
+    spec.config.maps = match args.maps {
+        MapsArg::Flash => Maps::InFlash,
+        MapsArg::Nonvolatile => Maps::NonVolatile,
+    };
     spec.config.wear = args.level_wear.map(|spread| WearOptions { spread, scans: args.wear_scans });
     spec.config.validity = args.validity.as_deref().and_then(ftl::validity::find).map(|entry| entry.name);
     spec.config.gecko.size_ratio = args.gecko.t;
     spec.config.gecko.partitions = args.gecko.s;
     spec.config.gecko.multi_way = !args.gecko.two_way;
+    spec.config.gecko.buffer_pages = args.gecko.buffer;
+    spec.config.gecko.packed = args.gecko.packed;
+    spec.config.gecko.filter_bytes = args.gecko.filter.map_or(Ok(0), |size| filter_bytes(size.0))?;
     if let Some(cache) = args.cache {
         let entries = u32::try_from(cache.0 / CACHE_ENTRY_BYTES).unwrap_or(u32::MAX);
         if entries == 0 {
@@ -178,6 +186,16 @@ fn spec(args: &CompareArgs, ftl: &str, chosen: &Chosen, load: &Load) -> Result<R
         spec.timing = TimingMode::Queued(queues(args));
     }
     Ok(spec)
+}
+
+/// The size of a filter, which is no use if it is larger than a bitmap of the largest device.
+fn filter_bytes(bytes: u64) -> Result<u32> {
+    match u32::try_from(bytes) {
+        Ok(bytes) if bytes >= 4 => Ok(bytes),
+        _ => Err(usage(format!(
+            "--gecko-filter {bytes} B is not between 4 B and 4 GiB; 1MiB is enough for 2 TiB of flash"
+        ))),
+    }
 }
 
 fn queues(args: &CompareArgs) -> QueueOptions {

@@ -6,8 +6,7 @@ use anyhow::Result;
 use sim::{DevicePlan, WorkloadContext, WorkloadSpec};
 use std::path::Path;
 use std::sync::Arc;
-use workload::Source;
-use workload::trace::{self, OpenOptions, Replay, ReplayOptions, Trace};
+use workload::trace::{self, OpenOptions, Trace};
 
 /// The workload when none is named.
 pub const DEFAULT: &str = "uniform";
@@ -90,16 +89,6 @@ fn replay(args: &CompareArgs, trace: Trace) -> Chosen {
         (None, Some(_)) => None,
         (None, None) => Some(1),
     };
-    let name = trace.name().rsplit('/').next().unwrap_or_default().to_owned();
-    let failed = name.clone();
-    let trace = Arc::new(trace);
-    let spec = WorkloadSpec::new(name, move |context: &WorkloadContext| {
-        // Ageing plays it for as long as it takes.
-        let repeat = if context.measured { laps } else { None };
-        let options = ReplayOptions { map, repeat, ..ReplayOptions::default() };
-        Replay::new(&trace, options, context.capacity_bytes, context.page_bytes)
-            .map(|replay| Box::new(replay) as Box<dyn Source>)
-            .map_err(|error| sim::SimError::Workload { workload: failed.clone(), reason: error.to_string() })
-    });
+    let spec = WorkloadSpec::replay(Arc::new(trace), map, laps);
     (spec, args.writes.map_or(0, |count| count.0), None)
 }

@@ -3,7 +3,7 @@
 use crate::tap::{Tapped, blank};
 use crate::{Device, Shared};
 use ftl::ftls::Entry;
-use ftl::{Config, Flash, FtlError, WearOptions};
+use ftl::{Config, Flash, FtlError, GeckoOptions, WearOptions};
 use nand::{BlockId, Capabilities, Dimensions, FaultPlan, Geometry, GeometryError, Pairing, ProgramOrder};
 
 /// A device, and what an FTL on it is told. The number of a row is part of replay ids: rows are added at the end.
@@ -19,6 +19,8 @@ pub struct Shape {
     logical_pages: u32,
     /// The page-validity store, if not the FTL's own. Only what an FTL promises over its own store holds when a page is worn.
     pub(crate) validity: Option<&'static str>,
+    /// How Logarithmic Gecko is tuned.
+    gecko: GeckoOptions,
     /// Level wear as often as can be.
     level_wear: bool,
     /// Pages that share a word line, in exploration of that fault.
@@ -34,6 +36,7 @@ const MODERN: Shape = Shape {
     cache_entries: 4,
     logical_pages: u32::MAX,
     validity: None,
+    gecko: GeckoOptions::PAPER,
     level_wear: false,
     pairing: Pairing { bits_per_cell: 2, distance: 1 },
     capabilities: Capabilities::MODERN,
@@ -42,8 +45,11 @@ const MODERN: Shape = Shape {
 const OLD_SLC: Capabilities =
     Capabilities { program_order: ProgramOrder::Free, spare_reprograms: 4, ..Capabilities::MODERN };
 
+/// Logarithmic Gecko beyond its paper.
+const PACKED: GeckoOptions = GeckoOptions { buffer_pages: 2, packed: true, filter_bytes: 64, ..GeckoOptions::PAPER };
+
 /// Every shape.
-pub const SHAPES: [Shape; 9] = [
+pub const SHAPES: [Shape; 10] = [
     MODERN,
     Shape { name: "small", blocks: 32, pages_per_block: 8, cache_entries: 9, ..MODERN },
     Shape {
@@ -61,6 +67,7 @@ pub const SHAPES: [Shape; 9] = [
     Shape { name: "over-flash-bitmap", blocks: 44, pages_per_block: 8, validity: Some("flash-bitmap"), ..MODERN },
     Shape { name: "over-log", blocks: 44, pages_per_block: 8, validity: Some("log"), ..MODERN },
     Shape { name: "over-gecko", blocks: 44, pages_per_block: 8, validity: Some("gecko"), ..MODERN },
+    Shape { name: "packed", blocks: 56, pages_per_block: 8, gecko: PACKED, ..MODERN },
 ];
 
 /// The shape with this name, and its number.
@@ -89,7 +96,7 @@ impl Shape {
     pub(crate) fn config(&self, logical_pages: u32) -> Config {
         let wear = self.level_wear.then_some(WearOptions { spread: 1, scans: 4 });
         let (cache_entries, lanes, validity) = (self.cache_entries, self.channels, self.validity);
-        Config { cache_entries, lanes, validity, wear, ..Config::new(logical_pages) }
+        Config { cache_entries, lanes, validity, wear, gecko: self.gecko, ..Config::new(logical_pages) }
     }
 
     pub(crate) fn device(&self, plan: FaultPlan) -> Result<Device, GeometryError> {
@@ -98,6 +105,9 @@ impl Shape {
 
     /// Whether the FTL can be mounted over the page-validity store; why not, if it cannot. Its own is what the other shapes have.
     fn mounts(&self, entry: &Entry<Device>) -> Result<(), String> {
+        if self.gecko != GeckoOptions::PAPER && self.validity.or(entry.info.validity) != Some("gecko") {
+            return Err("it has no Logarithmic Gecko to be tuned".into());
+        }
         let (Some(store), Some(mount)) = (self.validity, entry.mount) else { return Ok(()) };
         if entry.info.validity == self.validity {
             return Err(format!("{store} is its own page-validity store"));

@@ -9,12 +9,23 @@ pub struct GeckoOptions {
     pub partitions: u32,
     /// Merge all levels that a flush will cascade through at once, instead of two at a time.
     pub multi_way: bool,
+    /// Pages of entries, unpacked, that the buffer in RAM holds; 1 in the paper.
+    pub buffer_pages: u32,
+    /// Write each entry as short as what it says, instead of a key and a bitmap each. Fixed when a disk is made.
+    pub packed: bool,
+    /// RAM for a filter that spares queries the pages of shorter runs, bytes; 0 for none, as in the paper.
+    pub filter_bytes: u32,
+}
+
+impl GeckoOptions {
+    /// The paper's preset: T = 2, S = B / key bits, multi-way merging; and nothing beyond it.
+    pub const PAPER: Self =
+        Self { size_ratio: 2, partitions: 0, multi_way: true, buffer_pages: 1, packed: false, filter_bytes: 0 };
 }
 
 impl Default for GeckoOptions {
-    /// The paper's preset: T = 2, S = B / key bits, multi-way merging.
     fn default() -> Self {
-        Self { size_ratio: 2, partitions: 0, multi_way: true }
+        Self::PAPER
     }
 }
 
@@ -44,6 +55,20 @@ impl Default for WearOptions {
     }
 }
 
+/// How Janus-FTL is tuned where its size of the page-mapped area is fixed (Kwon et al., section 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JanusOptions {
+    /// u_d: utilisation at which the page-mapped area is held, percent, from 1 to 99.
+    pub utilisation_percent: u32,
+}
+
+impl Default for JanusOptions {
+    /// The paper's 75%.
+    fn default() -> Self {
+        Self { utilisation_percent: 75 }
+    }
+}
+
 /// What an FTL is told when it is made. Parts ignore what does not concern them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -61,6 +86,8 @@ pub struct Config {
     pub validity: Option<&'static str>,
     /// How Logarithmic Gecko is tuned.
     pub gecko: GeckoOptions,
+    /// How Janus-FTL is tuned.
+    pub janus: JanusOptions,
     /// Where the maps of an FTL with log blocks are.
     pub maps: Maps,
     /// How wear is levelled; not at all if `None`.
@@ -84,7 +111,8 @@ impl Config {
             placement: "split",
             lanes: 1,
             validity: None,
-            gecko: GeckoOptions { size_ratio: 2, partitions: 0, multi_way: true },
+            gecko: GeckoOptions::PAPER,
+            janus: JanusOptions { utilisation_percent: 75 },
             maps: Maps::InFlash,
             wear: None,
             battery: true,

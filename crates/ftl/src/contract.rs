@@ -15,6 +15,15 @@ pub struct RamItem {
     pub bytes: u64,
 }
 
+/// A number that shows what an FTL is doing, beside RAM and flash operations: a state as it is now, or a running total.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gauge {
+    /// What it counts: `fused_blocks`, `collections`, …
+    pub name: &'static str,
+    /// Its value now.
+    pub value: u64,
+}
+
 /// Every structure that an FTL holds in RAM, by name.
 pub type RamReport = Vec<RamItem>;
 
@@ -145,6 +154,11 @@ pub trait Ftl<N: Nand> {
 
     /// The RAM that each structure holds.
     fn ram(&self) -> RamReport;
+
+    /// Numbers of its own that are worth watching over a run; the same names, in the same order, every time.
+    fn gauges(&self) -> Vec<Gauge> {
+        Vec::new()
+    }
 
     /// Saves to flash what only RAM holds. Called when power is about to go, also in a clean shutdown, while a battery keeps
     /// the device running, after whatever the FTL was doing has ended, if only in an error: an operation that power cut

@@ -22,6 +22,6 @@ pub mod space;
 pub mod validity;
 pub mod victim;
 
-pub use config::{Config, GeckoOptions, WearOptions};
-pub use contract::{Ftl, FtlError, MountReport, MountStep, RamItem, RamReport};
+pub use config::{Config, GeckoOptions, JanusOptions, Maps, WearOptions};
+pub use contract::{Ftl, FtlError, Gauge, MountReport, MountStep, RamItem, RamReport};
 pub use flash::{Counts, Flash, Op, OpCounts, OpKind, Purpose};

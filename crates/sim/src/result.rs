@@ -225,7 +225,7 @@ pub struct PreconditionResult {
 }
 
 /// Write-amplification in one interval of the measured part.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimelinePoint {
     /// Host pages written from the start to the end of this interval.
     pub host_writes: u64,
@@ -238,6 +238,9 @@ pub struct TimelinePoint {
     /// Pages read per host write within it, by purpose.
     #[serde(default)]
     pub reads_by_purpose: ByPurpose<f64>,
+    /// What the FTL's gauges showed at its end.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub gauges: BTreeMap<String, u64>,
 }
 
 /// A step of a mount.

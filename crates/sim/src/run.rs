@@ -176,7 +176,7 @@ fn measure<N: Device>(
     let end_ns = timed.as_ref().map_or(0, |t| t.end_ns);
     Ok(Measured {
         counts: counts.since(&start),
-        timeline: timeline.finish(host.tally().writes, end_ns, counts),
+        timeline: timeline.finish(host.tally().writes, end_ns, counts, host.ftl().gauges()),
         timed,
         aged,
         simulation: SimulationResult {
@@ -205,7 +205,7 @@ fn count<N: Device>(
         feed.consume(done);
         let writes = host.tally().writes;
         if writes >= timeline.next() {
-            timeline.mark(writes, 0, host.counts());
+            timeline.mark(writes, 0, host.counts(), host.ftl().gauges());
         }
         report.at(Phase::Measure, writes, feed.writes_wanted());
     }

@@ -8,6 +8,7 @@ use nand::geometry::Dimensions;
 use nand::{Capabilities, Geometry, Timing};
 use std::fmt;
 use std::sync::Arc;
+use workload::trace::{Map, Replay, ReplayOptions, Trace};
 
 /// A device, named and sized.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,6 +152,22 @@ impl WorkloadSpec {
         Ok(Self::new(text, move |c: &WorkloadContext| {
             spec.build(c.capacity_bytes, c.page_bytes, c.seed).map_err(&failed)
         }))
+    }
+}
+
+impl WorkloadSpec {
+    /// A recorded trace, played `laps` times in the measured part (`None`: for ever); ageing plays it as long as it takes.
+    #[must_use]
+    pub fn replay(trace: Arc<Trace>, map: Map, laps: Option<u64>) -> Self {
+        let name = trace.name().rsplit('/').next().unwrap_or_default().to_owned();
+        let failed = name.clone();
+        Self::new(name, move |context: &WorkloadContext| {
+            let repeat = if context.measured { laps } else { None };
+            let options = ReplayOptions { map, repeat, ..ReplayOptions::default() };
+            Replay::new(&trace, options, context.capacity_bytes, context.page_bytes)
+                .map(|replay| Box::new(replay) as Box<dyn Source>)
+                .map_err(|error| SimError::Workload { workload: failed.clone(), reason: error.to_string() })
+        })
     }
 }
 

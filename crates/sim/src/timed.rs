@@ -230,7 +230,7 @@ impl<N: Device> Player<'_, '_, N> {
         self.in_device += 1;
         let writes = self.host.tally().writes;
         if writes >= self.timeline.next() {
-            self.timeline.mark(writes, self.machine.now_ns(), self.host.counts());
+            self.timeline.mark(writes, self.machine.now_ns(), self.host.counts(), self.host.ftl().gauges());
         }
         self.report.at(Phase::Measure, writes, self.feed.writes_wanted());
         if strands == 0 {

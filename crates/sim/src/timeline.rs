@@ -1,14 +1,16 @@
 //! Write-amplification over the measured part of a run, in intervals.
 
 use crate::result::{ByPurpose, TimelinePoint};
-use ftl::{Counts, Purpose};
+use ftl::{Counts, Gauge, Purpose};
+use std::collections::BTreeMap;
 
 /// Where one interval ends.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Mark {
     host_writes: u64,
     at_ns: u64,
     counts: Counts,
+    gauges: Vec<Gauge>,
 }
 
 /// Intervals of equal numbers of host writes. When there are too many, two become one.
@@ -37,7 +39,7 @@ impl Timeline {
             (0, total) => total.div_ceil(WANTED),
             (interval, _) => interval,
         };
-        let start = Mark { host_writes: 0, at_ns: 0, counts };
+        let start = Mark { host_writes: 0, at_ns: 0, counts, gauges: Vec::new() };
         Self { every, next: every, start, marks: Vec::with_capacity(MOST + 1) }
     }
 
@@ -48,8 +50,8 @@ impl Timeline {
     }
 
     /// Ends an interval here.
-    pub fn mark(&mut self, host_writes: u64, at_ns: u64, counts: Counts) {
-        self.marks.push(Mark { host_writes, at_ns, counts });
+    pub fn mark(&mut self, host_writes: u64, at_ns: u64, counts: Counts, gauges: Vec<Gauge>) {
+        self.marks.push(Mark { host_writes, at_ns, counts, gauges });
         if self.marks.len() >= MOST {
             // Every second mark goes: the intervals double.
             let mut odd = false;
@@ -64,9 +66,9 @@ impl Timeline {
 
     /// The intervals, with a last shorter one up to `host_writes` if it holds any writes.
     #[must_use]
-    pub fn finish(mut self, host_writes: u64, at_ns: u64, counts: Counts) -> Vec<TimelinePoint> {
+    pub fn finish(mut self, host_writes: u64, at_ns: u64, counts: Counts, gauges: Vec<Gauge>) -> Vec<TimelinePoint> {
         if self.marks.last().map_or(0, |mark| mark.host_writes) < host_writes {
-            self.marks.push(Mark { host_writes, at_ns, counts });
+            self.marks.push(Mark { host_writes, at_ns, counts, gauges });
         }
         let mut from = self.start;
         let mut points = Vec::with_capacity(self.marks.len());
@@ -80,6 +82,11 @@ impl Timeline {
                 programs_per_write: share(done.total().programs),
                 by_purpose: ByPurpose::from_fn(|purpose: Purpose| share(done.of(purpose).programs)),
                 reads_by_purpose: ByPurpose::from_fn(|purpose: Purpose| share(done.of(purpose).reads)),
+                gauges: mark
+                    .gauges
+                    .iter()
+                    .map(|gauge| (gauge.name.to_owned(), gauge.value))
+                    .collect::<BTreeMap<_, _>>(),
             });
             from = mark;
         }
@@ -96,10 +103,10 @@ mod tests {
         let mut timeline = Timeline::new(1280, 0, Counts::default());
         for writes in 1..=1285 {
             if writes >= timeline.next() {
-                timeline.mark(writes, writes * 10, Counts::default());
+                timeline.mark(writes, writes * 10, Counts::default(), Vec::new());
             }
         }
-        let points = timeline.finish(1285, 12_850, Counts::default());
+        let points = timeline.finish(1285, 12_850, Counts::default(), Vec::new());
         assert_eq!(points.len(), 129);
         assert_eq!(points[0].host_writes, 10);
         assert_eq!(points[128].host_writes, 1285);
@@ -110,7 +117,7 @@ mod tests {
     fn an_interval_can_be_asked_for() {
         let mut timeline = Timeline::new(1280, 100, Counts::default());
         assert_eq!(timeline.next(), 100);
-        timeline.mark(100, 0, Counts::default());
+        timeline.mark(100, 0, Counts::default(), Vec::new());
         assert_eq!(timeline.next(), 200);
     }
 
@@ -119,9 +126,9 @@ mod tests {
         let mut timeline = Timeline::new(0, 0, Counts::default());
         let total = FIRST_INTERVAL * 5000;
         while timeline.next() <= total {
-            timeline.mark(timeline.next(), 0, Counts::default());
+            timeline.mark(timeline.next(), 0, Counts::default(), Vec::new());
         }
-        let points = timeline.finish(total, 0, Counts::default());
+        let points = timeline.finish(total, 0, Counts::default(), Vec::new());
         assert!((100..=MOST).contains(&points.len()), "{}", points.len());
         let steps: Vec<u64> = points.windows(2).map(|w| w[1].host_writes - w[0].host_writes).collect();
         assert!(steps[..steps.len() - 1].windows(2).all(|w| w[0] == w[1]), "{steps:?}");

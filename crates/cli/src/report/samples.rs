@@ -43,8 +43,7 @@ pub fn run(ftl: &str, gc: f64, map: f64, ram: u64, timed: bool) -> RunResult {
             host_writes: i * 25_000,
             at_s: 0.0,
             programs_per_write: 1.0 + gc + map + ((i % 7) as f64 - 3.0) * 0.01,
-            by_purpose: ByPurpose::default(),
-            reads_by_purpose: ByPurpose::default(),
+            ..TimelinePoint::default()
         })
         .collect();
     let mut result = RunResult {

@@ -5,7 +5,7 @@ use super::common::{folder, openftl, openftl_in, output_of};
 /// Arguments, exit code, and what the message has to say.
 type Case = (&'static [&'static str], i32, &'static [&'static str]);
 
-const CASES: [Case; 31] = [
+const CASES: [Case; 33] = [
     (&["compare", "--ftl", "gekco"], 2, &["no FTL `gekco`", "did you mean `gecko`", "page, dftl"]),
     (&["compare", "--ftl", "page,page"], 2, &["page twice"]),
     (&["compare", "--ftl", ""], 2, &["no FTL ``"]),
@@ -34,6 +34,8 @@ const CASES: [Case; 31] = [
     (&["compare", "absent.trace"], 1, &["absent.trace"]),
     (&["compare", "--lanes", "4000"], 2, &["--lanes 4000", "32 dies"]),
     (&["compare", "--gecko-s", "1000"], 2, &["--gecko-s 1000", "128 pages"]),
+    (&["compare", "--gecko-filter", "1"], 2, &["--gecko-filter 1 B", "1MiB"]),
+    (&["compare", "--gecko-buffer", "0"], 2, &["--gecko-buffer", "1..=16384"]),
     (&["compare", "--lenient"], 2, &["need a trace"]),
     (&["compare", "small.trace", "--workload", "uniform"], 2, &["cannot be used with"]),
     (&["compare", "--delta", "0"], 2, &["--delta"]),

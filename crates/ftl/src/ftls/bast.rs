@@ -24,7 +24,8 @@ pub(super) const INFO: Info = Info {
     cached: false,
     validity: None,
     durable: Durability::OnCompletion,
-    outlives_worn_pages: true,
+    // A mount from a checkpoint does not look at every page.
+    outlives_worn_pages: false,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

@@ -1,11 +1,15 @@
-//! Janus-FTL, fixed: the page-mapped area is kept at 75% utilisation, as Janus(Fix) in the paper's section 6.
+//! Janus-FTL, fixed: the page-mapped area is kept at one utilisation, by default the 75% of Janus(Fix) in the paper's
+//! section 6.
 //!
 //! Three fused logical blocks for every over-provisioned block; the rest is mapped by block and costs four bytes a
 //! logical block.
 
 use super::{Durability, Entry, Info};
+use crate::config::Config;
+use crate::contract::FtlError;
 use crate::engine::janus::{Goal, JanusFtl};
 use alloc::boxed::Box;
+use alloc::format;
 use nand::Nand;
 
 pub(super) const INFO: Info = Info {
@@ -15,16 +19,26 @@ pub(super) const INFO: Info = Info {
     cached: false,
     validity: None,
     durable: Durability::OnCompletion,
-    outlives_worn_pages: true,
+    // A mount from a checkpoint does not look at every page.
+    outlives_worn_pages: false,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
-        format: |flash, config| Ok(Box::new(JanusFtl::format(flash, config, INFO.name, Goal::UtilisationPercent(75))?)),
+        format: |flash, config| Ok(Box::new(JanusFtl::format(flash, config, INFO.name, goal(config)?)?)),
         mount: Some(|flash, config| {
-            let (ftl, report) = JanusFtl::mount(flash, config, INFO.name, Goal::UtilisationPercent(75))?;
+            let (ftl, report) = JanusFtl::mount(flash, config, INFO.name, goal(config)?)?;
             Ok((Box::new(ftl), report))
         }),
     }
+}
+
+fn goal(config: &Config) -> Result<Goal, FtlError> {
+    let percent = config.janus.utilisation_percent;
+    if (1..100).contains(&percent) {
+        return Ok(Goal::UtilisationPercent(percent));
+    }
+    let reason = format!("a page-mapped area cannot be {percent}% utilised; ask for 1 to 99, 75 is the paper's");
+    Err(FtlError::Unsupported { ftl: INFO.name, reason })
 }

@@ -32,6 +32,11 @@ impl Bits {
         was
     }
 
+    /// Bits 32 * at and on, the first in the lowest place.
+    pub(super) fn word(&self, at: u32) -> u32 {
+        (self.words[at as usize / 2] >> (32 * (at % 2))) as u32
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         (self.words.capacity() * size_of::<u64>()) as u64
     }

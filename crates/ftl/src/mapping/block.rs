@@ -59,6 +59,12 @@ impl BlockTable {
         self.home.has(lpn.0)
     }
 
+    /// Of 32 pages, which are at home: page 32 * `at` in the lowest bit.
+    #[must_use]
+    pub fn home_word(&self, at: u32) -> u32 {
+        self.home.word(at)
+    }
+
     /// A page's newest copy is in its data block now.
     #[inline]
     pub fn came_home(&mut self, lpn: Lpn) {

@@ -49,6 +49,17 @@ impl LogPages {
         }
     }
 
+    /// Every slot, taken or not.
+    pub fn slots(&self) -> impl Iterator<Item = u32> + use<> {
+        0..self.blocks.len() as u32
+    }
+
+    /// The log block of a slot, or [`BlockId::NONE`].
+    #[must_use]
+    pub fn block(&self, slot: u32) -> BlockId {
+        self.blocks[slot as usize]
+    }
+
     #[inline]
     fn head(&self, lpn: Lpn) -> usize {
         // Knuth's multiplicative hash: neighbours, which are written together, fall into different chains.

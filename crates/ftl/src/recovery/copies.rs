@@ -24,6 +24,7 @@ pub struct Copy {
     pub ppn: Ppn,
     /// `aux` of its spare area, a [`Mark`].
     pub aux: u32,
+    /// 0 if a checkpoint names it: older than every copy that was read.
     seq: u64,
 }
 
@@ -53,11 +54,20 @@ pub struct FoundBlock {
     pub first_seq: u64,
     /// Every page of it was written by a merge or a collector, none of them as the last one of its source.
     unfinished: bool,
+    /// A checkpoint says what was in it, and it was not erased since.
+    kept: bool,
     newest: Option<(Ppn, Spare)>,
 }
 
-const EMPTY: FoundBlock =
-    FoundBlock { used: false, home_of: MANY, erase_count: None, first_seq: u64::MAX, unfinished: false, newest: None };
+const EMPTY: FoundBlock = FoundBlock {
+    used: false,
+    home_of: MANY,
+    erase_count: None,
+    first_seq: u64::MAX,
+    unfinished: false,
+    kept: false,
+    newest: None,
+};
 
 /// Whether only merges and collectors wrote these pages of a block, none of them as the last that lived in its source.
 fn is_unfinished(pages: &[(Ppn, Spare)]) -> bool {
@@ -74,6 +84,18 @@ fn is_unfinished(pages: &[(Ppn, Spare)]) -> bool {
         })
 }
 
+/// Of which write a copy is; `None` if there is none that can be read.
+fn root_of<N: Nand>(flash: &mut Flash<N>, copy: &Copy) -> Result<Option<u32>, FtlError> {
+    if !copy.ppn.is_some() || copy.seq > 0 {
+        return Ok(copy.ppn.is_some().then(|| Mark::decode(copy.aux).root));
+    }
+    match flash.read_spare(Purpose::Recovery, copy.ppn) {
+        Ok(spare) => Ok(spare.map(|spare| Mark::decode(spare.aux).root)),
+        Err(NandError::Uncorrectable { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// What is on a device.
 #[derive(Debug)]
 pub struct Copies {
@@ -83,6 +105,9 @@ pub struct Copies {
     blocks: Vec<FoundBlock>,
     erases: (u64, u32),
     burned_seq: u64,
+    /// What a checkpoint names for each logical page, and the sequence number from which on it knows nothing: of older pages only
+    /// those count that it names.
+    named: (Vec<Ppn>, u64),
     /// Largest device erase count found.
     pub erased_at: u32,
     /// Pages that could not be read.
@@ -99,6 +124,7 @@ impl Copies {
             blocks: alloc::vec![EMPTY; geometry.blocks() as usize],
             erases: (0, 0),
             burned_seq: 0,
+            named: (Vec::new(), 0),
             erased_at: 0,
             unreadable: 0,
         }
@@ -107,32 +133,34 @@ impl Copies {
     /// Reads every spare area of the device.
     ///
     /// # Errors
-    /// As [`Copies::read_block`].
+    /// [`FtlError::Damaged`] if a page of host data lies outside the logical device: the image was made with another size.
+    /// Those of the device, except unreadable pages, which are counted.
     pub fn scan<N: Nand>(flash: &mut Flash<N>, logical_pages: u32) -> Result<Self, FtlError> {
         let mut copies = Self::new(*flash.nand().geometry(), logical_pages);
         let mut buffer = Vec::with_capacity(copies.geometry.pages_per_block() as usize);
         for block in (0..copies.geometry.blocks()).map(BlockId) {
             if !flash.nand().is_bad(block) {
-                copies.read_block(flash, block, &mut buffer)?;
+                copies.read_from(flash, block, 0, &mut buffer)?;
             }
         }
         Ok(copies)
     }
 
-    /// Reads every spare area of a block.
+    /// Reads every spare area of a block from page `first` on.
     ///
     /// # Errors
     /// [`FtlError::Damaged`] if a page of host data lies outside the logical device: the image was made with another size.
     /// Those of the device, except unreadable pages, which are counted.
-    fn read_block<N: Nand>(
+    pub(super) fn read_from<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         block: BlockId,
+        first: u32,
         pages: &mut Vec<(Ppn, Spare)>,
     ) -> Result<(), FtlError> {
         pages.clear();
-        let mut found = EMPTY;
-        for offset in 0..self.geometry.pages_per_block() {
+        let mut found = self.blocks[block.index()];
+        for offset in first..self.geometry.pages_per_block() {
             let ppn = self.geometry.page_at(block, offset);
             match flash.read_spare(Purpose::Recovery, ppn) {
                 Ok(None) => continue,
@@ -147,8 +175,10 @@ impl Copies {
             let (ppn, spare) = pages[at];
             self.burned_seq = self.burned_seq.max(spare.seq);
             self.erased_at = self.erased_at.max(spare.erased_at);
-            self.erases = (self.erases.0 + u64::from(spare.erase_count), self.erases.1 + 1);
-            found.erase_count = Some(spare.erase_count);
+            if !found.kept {
+                self.erases = (self.erases.0 + u64::from(spare.erase_count), self.erases.1 + 1);
+                found.erase_count = Some(spare.erase_count);
+            }
             if !self.can_be_read(flash, ppn)? {
                 pages.remove(at);
             }
@@ -185,19 +215,23 @@ impl Copies {
                 lbn(spare.tag) == lbn(first.tag)
                     && self.geometry.offset_of(Ppn(spare.tag)) == self.geometry.offset_of(*ppn)
             };
-            if host().all(is_home) {
-                found.home_of = lbn(first.tag);
+            if !found.kept {
+                found.unfinished = is_unfinished(pages);
+                found.home_of = if host().all(is_home) { lbn(first.tag) } else { MANY };
             }
-            found.unfinished = is_unfinished(pages);
         }
         found.newest = pages.iter().max_by_key(|(_, spare)| spare.seq).copied();
-        found.first_seq = pages.iter().map(|(_, spare)| spare.seq).min().unwrap_or(u64::MAX);
+        let oldest = pages.iter().map(|(_, spare)| spare.seq).min();
+        found.first_seq = found.first_seq.min(oldest.unwrap_or(u64::MAX));
         self.blocks[block.index()] = found;
         for (ppn, spare) in pages.iter().filter(|(_, spare)| spare.kind == PageKind::User) {
             let Some([newest, before]) = self.pages.get_mut(spare.tag as usize) else {
                 let reason = "its logical page lies outside the disk: the device was formatted with another size";
                 return Err(FtlError::Damaged { structure: "page of host data", ppn: *ppn, reason });
             };
+            if spare.seq < self.named.1 && self.named.0.get(spare.tag as usize) != Some(ppn) {
+                continue;
+            }
             let copy = Copy { ppn: *ppn, aux: spare.aux, seq: spare.seq };
             if !newest.ppn.is_some() || copy.seq > newest.seq {
                 *before = core::mem::replace(newest, copy);
@@ -208,27 +242,70 @@ impl Copies {
         Ok(())
     }
 
+    /// Begins with a checkpoint that names these pages and was made at `seq`; its own pages come before `end`.
+    pub(super) fn begin_after(&mut self, named: Vec<Ppn>, seq: u64, end: u64, erases: u32) {
+        (self.named, self.burned_seq, self.erased_at) = ((named, seq), end, erases);
+    }
+
+    /// A block was not erased since a checkpoint; one of its pages has this spare area.
+    pub(super) fn keep_block(&mut self, block: BlockId, spare: &Spare) {
+        self.erases = (self.erases.0 + u64::from(spare.erase_count), self.erases.1 + 1);
+        let erase_count = Some(spare.erase_count);
+        self.blocks[block.index()] = FoundBlock { used: true, kept: true, erase_count, first_seq: spare.seq, ..EMPTY };
+    }
+
+    /// A checkpoint says that this is a copy of a logical page: older than any that was read.
+    pub(super) fn note_older(&mut self, lpn: Lpn, ppn: Ppn, paged: bool) {
+        let writer = if paged { Writer::Paged } else { Writer::Log };
+        let aux = Mark { writer, last: false, root: 0 }.encode();
+        if let Some(copy) = self.pages.get_mut(lpn.index()).and_then(|c| c.iter_mut().find(|copy| !copy.ppn.is_some()))
+        {
+            *copy = Copy { ppn, aux, seq: 0 };
+        }
+    }
+
+    /// Finds out of which kept blocks every live page is at its place in one logical block.
+    pub(super) fn find_homes(&mut self) {
+        const UNKNOWN: u32 = MANY - 1;
+        for found in self.blocks.iter_mut().filter(|found| found.kept) {
+            found.home_of = UNKNOWN;
+        }
+        for (lpn, copies) in (0..).map(Ppn).zip(&self.pages) {
+            let (ppn, lbn) = (copies[0].ppn, self.geometry.block_of(lpn).0);
+            if !ppn.is_some() {
+                continue;
+            }
+            let found = &mut self.blocks[self.geometry.block_of(ppn).index()];
+            if found.kept {
+                let in_place = self.geometry.offset_of(lpn) == self.geometry.offset_of(ppn);
+                let fits = in_place && (found.home_of == lbn || found.home_of == UNKNOWN);
+                found.home_of = if fits { lbn } else { MANY };
+            }
+        }
+    }
+
     /// Takes back the block to which a merge or a collector was moving pages when power was cut, if one was: answers it, and
     /// everything in it counts no more. It has to be erased before anything else is programmed.
     ///
     /// That is the block with the page programmed last, if only they wrote to it, none of its pages was the last that lived
     /// in its source, and every page is still where it was. A page that a merge got from the host was never acknowledged. If a page
     /// is found nowhere else, its source was erased and the page that said so is worn: the block counts.
-    pub fn take_back(&mut self) -> Option<BlockId> {
-        let (youngest, _) = self.last_programmed()?;
+    ///
+    /// # Errors
+    /// Those of the device, except unreadable pages.
+    pub fn take_back<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<BlockId>, FtlError> {
+        let Some((youngest, _)) = self.last_programmed() else { return Ok(None) };
         let block = self.geometry.block_of(youngest);
         let found = self.blocks[block.index()];
         if !found.unfinished {
-            return None;
+            return Ok(None);
         }
-        let of_block = |copy: &Copy| copy.ppn.is_some() && self.geometry.block_of(copy.ppn) == block;
-        let is_lost = |[newest, before]: &[Copy; 2]| {
-            let (root, before_root) = (Mark::decode(newest.aux).root, Mark::decode(before.aux).root);
-            let is_copy = root != root_of_write(newest.seq);
-            of_block(newest) && is_copy && (!before.ppn.is_some() || root != before_root)
-        };
-        if self.pages.iter().any(is_lost) {
-            return None;
+        for [newest, before] in &self.pages {
+            let root = Mark::decode(newest.aux).root;
+            let of_block = newest.ppn.is_some() && self.geometry.block_of(newest.ppn) == block;
+            if of_block && root != root_of_write(newest.seq) && root_of(flash, before)? != Some(root) {
+                return Ok(None);
+            }
         }
         let geometry = self.geometry;
         for copies in &mut self.pages {
@@ -237,7 +314,9 @@ impl Copies {
             }
         }
         self.blocks[block.index()] = FoundBlock { used: true, erase_count: found.erase_count, ..EMPTY };
-        Some(block)
+        // Pages live again elsewhere.
+        self.find_homes();
+        Ok(Some(block))
     }
 
     /// The page programmed last of those that count, with its spare area.

@@ -13,6 +13,7 @@
 mod common;
 pub mod figures;
 pub mod lab;
+mod loads;
 mod outcome;
 pub mod verdict;
 

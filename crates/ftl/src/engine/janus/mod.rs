@@ -12,10 +12,10 @@
 //! 5. Before an empty block is taken, the emptiest blocks of the PMA are collected until [`RESERVE`] are empty. A
 //!    defusion thus collects first and gathers afterwards, from wherever its pages are by then.
 //! 6. After every N_D writes the adaptive FTL asks its ghost buffers for the size at which equation 4 has its minimum,
-//!    and moves a quarter of the way there ([`ghost`], [`cost`]).
+//!    and moves a quarter of the way there ([`ghost`], [`cost`]). A PMA that is too large then shrinks gradually.
 //!
 //! Maps are found again on flash after power loss, or assumed to be in non-volatile memory, as in the paper's simulator
-//! ([`crate::Maps`]). What only speeds things up starts anew: ghost buffers, the target, what was written in sequence.
+//! ([`crate::config::Maps`]). What only speeds things up starts anew: ghost buffers, the target, what was written in sequence.
 
 pub mod cost;
 pub mod ghost;
@@ -27,15 +27,19 @@ use super::log_block::blocks::RESERVE;
 use super::log_block::lru::Lru;
 use super::log_block::recover::{Others, Recovered};
 use crate::config::Config;
-use crate::contract::{Ftl, FtlError, MountReport, RamItem, RamReport};
+use crate::contract::{Ftl, FtlError, Gauge, MountReport, RamItem, RamReport};
 use crate::flash::{Flash, Purpose};
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
 use cost::CostModel;
 use ghost::Ghosts;
-use nand::{BlockId, Lpn, Nand, Payload};
+use nand::{BlockId, Lpn, Nand};
 use paged::PagedArea;
 use recycle::SequentialLogs;
+
+/// Writes between two defusions that make the PMA as small as it should be.
+const DEFLATE_EVERY: u32 = 32;
 
 /// How many logical blocks the PMA should hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,6 +242,16 @@ impl<N: Nand> JanusFtl<N> {
         Ok(())
     }
 
+    /// Shrinks a PMA that holds more than it should, a logical block every [`DEFLATE_EVERY`] writes: writes that all hit
+    /// fuse nothing, and what left the target behind would stay for ever.
+    #[inline]
+    fn deflate(&mut self) -> Result<(), FtlError> {
+        if self.fused.len() > self.target && self.countdown.is_multiple_of(DEFLATE_EVERY) {
+            self.defuse_oldest()?;
+        }
+        Ok(())
+    }
+
     /// Counts a write of the host, and considers the target when its time has come.
     #[inline]
     fn adapt(&mut self) {
@@ -261,17 +275,13 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
     fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
         let ppn = self.area.locate(lpn);
-        if ppn.is_some() {
-            self.area.flash.read(Purpose::Host, ppn, out)?;
-            return Ok(());
-        }
-        out.clear();
-        if self.area.table.is_lost(lpn) { Err(FtlError::Lost { lpn }) } else { Ok(()) }
+        self.area.read(Purpose::Host, lpn, ppn, out)
     }
 
     #[inline]
     fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
+        self.deflate()?;
         let lbn = self.area.target(lpn).lbn;
         loop {
             if self.area.fused.is_fused(lbn) {
@@ -286,7 +296,7 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
             }
         }
         self.adapt();
-        Ok(())
+        self.area.checkpoint_if_due()
     }
 
     fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
@@ -316,6 +326,16 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
             report.push(RamItem { name: "ghost_buffers", bytes: ghosts.ram_bytes() });
         }
         report
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        let (collections, live) = self.paged.collections();
+        alloc::vec![
+            Gauge { name: "fused_blocks", value: u64::from(self.fused.len()) },
+            Gauge { name: "fused_blocks_wanted", value: u64::from(self.target) },
+            Gauge { name: "paged_area_collections", value: collections },
+            Gauge { name: "paged_area_collected_live_pages", value: live },
+        ]
     }
 
     fn flash(&self) -> &Flash<N> {

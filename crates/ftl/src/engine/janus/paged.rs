@@ -23,12 +23,20 @@ pub(super) struct PagedArea {
     active: BlockId,
     /// Blocks with pages never programmed.
     open: VecDeque<BlockId>,
+    /// Blocks collected, and pages that lived in them.
+    collected: u64,
+    collected_live_pages: u64,
 }
 
 impl PagedArea {
     /// No block at all.
     pub(super) fn new(blocks: u32) -> Self {
-        Self { active: BlockId::NONE, open: VecDeque::with_capacity(blocks as usize) }
+        Self {
+            active: BlockId::NONE,
+            open: VecDeque::with_capacity(blocks as usize),
+            collected: 0,
+            collected_live_pages: 0,
+        }
     }
 
     /// A block joined the area with what lives in it.
@@ -109,6 +117,8 @@ impl PagedArea {
 
     fn collect<N: Nand>(&mut self, area: &mut Area<N>, fused: &Lru, victim: BlockId) -> Result<(), FtlError> {
         area.blocks.withhold(victim);
+        self.collected += 1;
+        self.collected_live_pages += u64::from(area.blocks.valid(victim));
         if area.blocks.has_room(victim) {
             self.open.retain(|&block| block != victim);
         }
@@ -132,8 +142,9 @@ impl PagedArea {
     /// Moves a live page to the active block.
     pub(super) fn move_page<N: Nand>(&mut self, area: &mut Area<N>, fused: &Lru, from: Ppn) -> Result<(), FtlError> {
         let lpn = match area.flash.spare_of_read(from) {
-            Ok(Some(spare)) => Lpn(spare.tag),
-            Ok(None) | Err(NandError::Uncorrectable { .. }) => return Self::lose_page(area, fused, from),
+            Ok(Some(spare)) if spare.tag < area.logical_pages && area.locate(Lpn(spare.tag)) == from => Lpn(spare.tag),
+            // Not read at the mount if a checkpoint named the page.
+            Ok(_) | Err(NandError::Uncorrectable { .. }) => return Self::lose_page(area, fused, from),
             Err(error) => return Err(error.into()),
         };
         loop {
@@ -170,6 +181,11 @@ impl PagedArea {
             }
         }
         Ok(())
+    }
+
+    /// Blocks collected so far, and pages that lived in them.
+    pub(super) const fn collections(&self) -> (u64, u64) {
+        (self.collected, self.collected_live_pages)
     }
 
     /// Bytes of RAM held.

@@ -6,18 +6,15 @@
 //!    it stays readable, nothing more is written to it, and it is retired when it is empty.
 //! 3. A block is erased when its last page was moved, so that every free block is ready.
 
-use super::blocks::{Blocks, RESERVE, Role, SHARED};
-use crate::config::{Config, Maps};
+use super::blocks::{Blocks, Role, SHARED};
+use super::checkpoint::Checkpoints;
 use crate::contract::{FtlError, RamReport};
 use crate::flash::{Flash, Purpose};
 use crate::mapping::block::BlockTable;
 use crate::mapping::fused::FusedPages;
 use crate::mapping::log_pages::LogPages;
 use crate::recovery::mark::{self, Mark, Writer};
-use crate::victim;
-use alloc::format;
-use alloc::string::String;
-use nand::{BlockId, Lpn, Nand, NandError, PageKind, Ppn, Spare};
+use nand::{BlockId, Lpn, Nand, NandError, PageKind, Payload, Ppn, Spare};
 
 /// What an FTL needs of an area.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +49,8 @@ pub struct Area<N> {
     /// Pages that the host sees.
     pub logical_pages: u32,
     /// Whether the disk has to be found again from flash alone.
-    in_flash: bool,
+    pub(super) in_flash: bool,
+    pub(super) checkpoints: Checkpoints,
     pub(super) seq: u64,
 }
 
@@ -76,91 +74,6 @@ pub struct Target {
 }
 
 impl<N: Nand> Area<N> {
-    /// Makes an empty area of a device: every block that is not bad is erased, whatever it seems to hold.
-    /// `room` is told how many logical blocks and over-provisioned blocks there are.
-    ///
-    /// # Errors
-    /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for.
-    pub fn format(
-        mut flash: Flash<N>,
-        config: &Config,
-        options: AreaOptions,
-        room: impl FnOnce(u32, u32) -> Room,
-    ) -> Result<Self, FtlError> {
-        let victim = Self::check_size(&flash, config, options)?;
-        let geometry = *flash.nand().geometry();
-        for block in (0..geometry.blocks()).map(BlockId) {
-            if !flash.nand().is_bad(block) {
-                match flash.erase(Purpose::Recovery, block) {
-                    Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
-                    outcome => outcome?,
-                }
-            }
-        }
-        Ok(Self::empty(flash, config, victim, room))
-    }
-
-    /// The victim policy asked for, if the device is large enough.
-    pub(super) fn check_size(
-        flash: &Flash<N>,
-        config: &Config,
-        options: AreaOptions,
-    ) -> Result<&'static victim::Entry, FtlError> {
-        let refuse = |reason: String| FtlError::Unsupported { ftl: options.name, reason };
-        if let Some(store) = config.validity {
-            return Err(refuse(format!(
-                "it keeps no page-validity store, so '{store}' means nothing to it; name none"
-            )));
-        }
-        let victim = victim::find(config.victim)
-            .ok_or_else(|| refuse(format!("there is no victim policy '{}'", config.victim)))?;
-        if config.wear.is_some() {
-            return Err(refuse("wear is levelled by page-mapped FTLs only; leave levelling off".into()));
-        }
-        let geometry = *flash.nand().geometry();
-        let pages = geometry.pages_per_block();
-        if pages >= u32::from(u16::MAX) {
-            return Err(refuse(format!("blocks of {pages} pages exceed 65534")));
-        }
-        let usable = (0..geometry.blocks()).filter(|&block| !flash.nand().is_bad(BlockId(block))).count() as u32;
-        let (data, work) = (config.logical_pages.div_ceil(pages), RESERVE + options.least_logs);
-        if config.logical_pages == 0 || u64::from(data) + u64::from(work) > u64::from(usable) {
-            let most = usable.saturating_sub(work) * pages;
-            return Err(refuse(format!(
-                "{} logical pages need {data} data blocks and {work} to work in, but {usable} of {} blocks are usable; \
-                 ask for 1 to {most} logical pages, or use a larger device",
-                config.logical_pages,
-                geometry.blocks()
-            )));
-        }
-        Ok(victim)
-    }
-
-    /// An area in which every block that is not bad is free.
-    pub(super) fn empty(
-        flash: Flash<N>,
-        config: &Config,
-        victim: &victim::Entry,
-        room: impl FnOnce(u32, u32) -> Room,
-    ) -> Self {
-        let geometry = *flash.nand().geometry();
-        let (data, pages) = (config.logical_pages.div_ceil(geometry.pages_per_block()), geometry.pages_per_block());
-        let blocks = Blocks::new(flash.nand(), data, victim);
-        // For the device as it was made, or maps could not be found again after blocks went bad.
-        let room = room(data, geometry.blocks().saturating_sub(data + RESERVE));
-        Self {
-            table: BlockTable::new(data, pages),
-            // A mount may find more than may be open now, because blocks went bad.
-            log: LogPages::new(geometry, room.logs + RESERVE),
-            fused: FusedPages::new(data, pages, room.fused, geometry.pages()),
-            logical_pages: config.logical_pages,
-            in_flash: config.maps == Maps::InFlash,
-            seq: 1,
-            blocks,
-            flash,
-        }
-    }
-
     /// Refuses what lies outside the logical device.
     ///
     /// # Errors
@@ -208,6 +121,24 @@ impl<N: Nand> Area<N> {
         }
     }
 
+    /// Reads a logical page from where it was located.
+    ///
+    /// # Errors
+    /// [`FtlError::Lost`], and those of the device.
+    #[inline]
+    pub fn read(&mut self, purpose: Purpose, lpn: Lpn, ppn: Ppn, out: &mut N::Payload) -> Result<(), FtlError> {
+        if ppn.is_some() {
+            return match self.flash.read(purpose, ppn, out) {
+                Ok(_) => Ok(()),
+                // Trimmed, and found again in a block that was being erased.
+                Err(NandError::Erased { .. }) => Err(FtlError::Lost { lpn }),
+                Err(error) => Err(error.into()),
+            };
+        }
+        out.clear();
+        if self.table.is_lost(lpn) { Err(FtlError::Lost { lpn }) } else { Ok(()) }
+    }
+
     /// The newest copy of a page dies, if there is one.
     #[inline]
     pub fn forget(&mut self, lpn: Lpn) {
@@ -253,7 +184,7 @@ impl<N: Nand> Area<N> {
         match self.blocks.role(block) {
             Role::Log => Writer::Log,
             Role::Paged => Writer::Paged,
-            Role::Free | Role::Data | Role::Bad => Writer::Home,
+            Role::Free | Role::Data | Role::Bad | Role::Checkpoint => Writer::Home,
         }
     }
 
@@ -500,6 +431,11 @@ impl<N: Nand> Area<N> {
     pub(super) fn take(&mut self, role: Role, owner: u32) -> Result<BlockId, FtlError> {
         loop {
             let block = self.blocks.take(role, owner).ok_or_else(|| self.no_space())?;
+            if role == Role::Checkpoint {
+                // Erased when it is written.
+                return Ok(block);
+            }
+            self.checkpoints.opened += 1;
             if !self.blocks.is_untrusted(block) || self.erase_first(block)? {
                 return Ok(block);
             }
@@ -567,5 +503,6 @@ impl<N: Nand> Area<N> {
         self.log.ram(report);
         self.fused.ram(report);
         self.blocks.ram(report);
+        self.checkpoints.ram(report);
     }
 }

@@ -30,6 +30,8 @@ pub enum Role {
     Paged,
     /// Retired.
     Bad,
+    /// Kept for checkpoints of the maps.
+    Checkpoint,
 }
 
 /// What is kept in RAM for every block.
@@ -53,6 +55,8 @@ struct Block {
     candidate: bool,
     /// Free, but nobody saw it being erased since power came on: a program or an erase of it may have been cut short.
     untrusted: bool,
+    /// In use since before the last mount: what a checkpoint said of it was not all looked at.
+    restored: bool,
 }
 
 /// What a mount makes of a block.
@@ -76,6 +80,9 @@ pub struct Blocks {
     usable: u32,
     logs: u32,
     paged: u32,
+    checkpoints: u32,
+    /// Blocks that neither data blocks nor log blocks may have.
+    reserved: u32,
     erases: u32,
 }
 
@@ -84,7 +91,7 @@ pub const SHARED: u32 = u32::MAX;
 
 impl Blocks {
     /// A device of which every block is erased or marked bad.
-    pub fn new<N: Nand>(nand: &N, logical_blocks: u32, victim: &victim::Entry) -> Self {
+    pub fn new<N: Nand>(nand: &N, logical_blocks: u32, for_checkpoints: u32, victim: &victim::Entry) -> Self {
         let geometry = *nand.geometry();
         let record = |b| Block {
             erase_count: 0,
@@ -98,6 +105,7 @@ impl Blocks {
             failed: false,
             candidate: false,
             untrusted: false,
+            restored: false,
         };
         let records: Vec<Block> = (0..geometry.blocks()).map(record).collect();
         let mut free = VecDeque::with_capacity(records.len());
@@ -111,6 +119,8 @@ impl Blocks {
             logical_blocks,
             logs: 0,
             paged: 0,
+            checkpoints: 0,
+            reserved: RESERVE + for_checkpoints,
             erases: 0,
         }
     }
@@ -128,8 +138,9 @@ impl Blocks {
             let free = role == Role::Free;
             let next = if free { 0 } else { self.geometry.pages_per_block() as u16 };
             let record = &mut self.records[block.index()];
+            let valid = valid as u16;
             *record =
-                Block { role, owner, aligned, erase_count, next, valid: valid as u16, untrusted: free, ..*record };
+                Block { role, owner, aligned, erase_count, next, valid, untrusted: free, restored: !free, ..*record };
             self.count(role, 1);
             if free {
                 self.free.push_back(block);
@@ -141,6 +152,11 @@ impl Blocks {
     #[inline]
     pub(super) fn is_untrusted(&self, block: BlockId) -> bool {
         self.records[block.index()].untrusted
+    }
+
+    /// Whether a block was in use before the last mount.
+    pub(super) fn is_restored(&self, block: BlockId) -> bool {
+        self.records[block.index()].restored
     }
 
     /// A block that was taken untrusted was erased.
@@ -186,11 +202,23 @@ impl Blocks {
         self.paged
     }
 
+    /// Blocks kept for checkpoints.
+    #[must_use]
+    pub const fn checkpoints(&self) -> u32 {
+        self.checkpoints
+    }
+
+    /// Erases of the device.
+    #[must_use]
+    pub(super) const fn erases(&self) -> u32 {
+        self.erases
+    }
+
     /// Over-provisioned blocks: those that every logical block's data block and the reserve leave over.
     #[inline]
     #[must_use]
     pub const fn log_limit(&self) -> u32 {
-        self.usable.saturating_sub(self.logical_blocks + RESERVE)
+        self.usable.saturating_sub(self.logical_blocks + self.reserved)
     }
 
     /// Whether another log block may be opened.
@@ -283,6 +311,7 @@ impl Blocks {
         let counter = match role {
             Role::Log => &mut self.logs,
             Role::Paged => &mut self.paged,
+            Role::Checkpoint => &mut self.checkpoints,
             Role::Free | Role::Data | Role::Bad => return,
         };
         *counter = counter.wrapping_add_signed(by);
@@ -374,8 +403,17 @@ impl Blocks {
         self.count(self.role(block), -1);
         let record = &mut self.records[block.index()];
         debug_assert!(record.valid == 0 && !record.candidate, "{block} is given up while pages in it live");
-        *record =
-            Block { role, owner: SHARED, slot: 0, next: 0, aligned: true, failed: false, untrusted: false, ..*record };
+        *record = Block {
+            role,
+            owner: SHARED,
+            slot: 0,
+            next: 0,
+            aligned: true,
+            failed: false,
+            untrusted: false,
+            restored: false,
+            ..*record
+        };
     }
 
     /// An emptied block was erased.

@@ -3,9 +3,9 @@
 use super::area::Area;
 use super::blocks::Role;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec;
-use nand::{BlockId, Lpn, Nand, PageKind};
+use nand::{BlockId, Lpn, Nand, NandError, PageKind};
 
 impl<N: Nand> Area<N> {
     /// 1. Every mapped page is a programmed page of host data that names its logical page, and no two share one.
@@ -31,12 +31,14 @@ impl<N: Nand> Area<N> {
                 return Err(format!("{ppn} is mapped twice, once for {lpn}"));
             }
             valid[geometry.block_of(ppn).index()] += 1;
-            match self.flash.nand_mut().read_spare(ppn).map_err(|e| e.to_string())? {
-                Some(s) if s.kind == PageKind::User && s.tag == lpn.0 => {}
+            match self.flash.nand_mut().read_spare(ppn) {
+                Ok(Some(s)) if s.kind == PageKind::User && s.tag == lpn.0 => {}
+                // A trimmed page that a checkpoint brought back, from a block that was being erased when power was cut.
+                Ok(None) | Err(NandError::Uncorrectable { .. }) if self.blocks.is_restored(geometry.block_of(ppn)) => {}
                 other => return Err(format!("{lpn} is mapped to {ppn}, which holds {other:?}")),
             }
         }
-        let mut roles = [0; 5];
+        let mut roles = [0; 6];
         for block in (0..geometry.blocks()).map(BlockId) {
             let (role, counted, found) = (self.blocks.role(block), self.blocks.valid(block), valid[block.index()]);
             roles[role as usize] += 1;
@@ -55,6 +57,7 @@ impl<N: Nand> Area<N> {
             ("free", Role::Free, self.blocks.free_blocks()),
             ("log", Role::Log, self.blocks.logs()),
             ("page-mapped", Role::Paged, self.blocks.paged()),
+            ("kept for checkpoints", Role::Checkpoint, self.blocks.checkpoints()),
             ("bad", Role::Bad, self.blocks.bad_blocks()),
         ];
         for (name, role, counted) in counts {

@@ -10,12 +10,14 @@
 //! Programs go in ascending order within a block, with gaps, so that a device with sequential programming is enough.
 //!
 //! Maps are found again on flash after power loss ([`recover`]), or assumed to be in non-volatile memory, as in the
-//! simulators of the papers that these FTLs come from ([`crate::Maps`]). What a page's spare area says is the same.
+//! simulators of the papers that these FTLs come from ([`crate::config::Maps`]). What a page's spare area says is the same.
 
 pub mod area;
 pub mod blocks;
 mod check;
+mod checkpoint;
 pub mod lru;
+mod make;
 mod merge;
 pub mod recover;
 pub mod scheme;
@@ -27,7 +29,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use area::{Area, AreaOptions, Room};
-use nand::{BlockId, Lpn, Nand, Payload};
+use nand::{BlockId, Lpn, Nand};
 use recover::{Others, Recovered};
 use scheme::{Scheme, Size, Step};
 
@@ -203,17 +205,13 @@ impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
     fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
         let ppn = self.area.locate(lpn);
-        if ppn.is_some() {
-            self.area.flash.read(Purpose::Host, ppn, out)?;
-            return Ok(());
-        }
-        out.clear();
-        if self.area.table.is_lost(lpn) { Err(FtlError::Lost { lpn }) } else { Ok(()) }
+        self.area.read(Purpose::Host, lpn, ppn, out)
     }
 
     #[inline]
     fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
+        self.area.checkpoint_if_due()?;
         while self.area.blocks.logs() > self.area.blocks.log_limit() {
             self.shrink()?;
         }

@@ -17,6 +17,7 @@ use super::blocks::{Restored, Role, SHARED};
 use crate::config::{Config, Maps};
 use crate::contract::{FtlError, MountStep};
 use crate::flash::{Counts, Flash, Purpose};
+use crate::recovery::checkpoint::Checkpoint;
 use crate::recovery::copies::{Copies, Copy};
 use crate::recovery::mark::{Mark, Writer};
 use alloc::vec;
@@ -86,18 +87,23 @@ impl<N: Nand> Area<N> {
         config: &Config,
         options: AreaOptions,
         others: Others,
-        room: impl FnOnce(u32, u32) -> Room,
+        room: impl Fn(u32, u32) -> Room,
     ) -> Result<(Self, Recovered), FtlError> {
         if config.maps == Maps::NonVolatile {
             let reason = "its maps are assumed to be in non-volatile memory, which is not simulated; mount it with maps \
                           in flash, as it was formatted";
             return Err(FtlError::Unsupported { ftl: options.name, reason: reason.into() });
         }
-        let victim = Self::check_size(&flash, config, options)?;
+        let victim = Self::check_size(&flash, config, options, &room)?;
         let mut steps = Steps { done: Vec::new(), before: *flash.counts() };
-        let mut copies = Copies::scan(&mut flash, config.logical_pages)?;
-        steps.end("scan every spare area", &flash);
-        if let Some(block) = copies.take_back() {
+        let checkpoint = Checkpoint::find(&mut flash, config.logical_pages)?;
+        steps.end("find the checkpoint", &flash);
+        let (mut copies, changed) = match &checkpoint {
+            Some(checkpoint) => checkpoint.roll_forward(&mut flash)?,
+            None => (Copies::scan(&mut flash, config.logical_pages)?, u32::MAX),
+        };
+        steps.end(if checkpoint.is_some() { "roll forward" } else { "scan every spare area" }, &flash);
+        if let Some(block) = copies.take_back(&mut flash)? {
             match flash.erase(Purpose::Recovery, block) {
                 Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
                 outcome => outcome?,
@@ -115,8 +121,12 @@ impl<N: Nand> Area<N> {
         if let Others::LogsAndPaged(logs) = others {
             plan.page_mapped(&copies, logs(area.blocks.log_limit()));
         }
+        let kept = checkpoint.map_or(Vec::new(), |checkpoint| checkpoint.blocks);
+        kept.iter().for_each(|block| plan.role[block.index()] = Role::Checkpoint);
         area.adopt(&copies, &plan)?;
+        area.checkpoints.resume(kept, changed);
         let logs = area.restore_maps(&copies, &plan)?;
+        area.complete_sets()?;
         let last = copies.last_programmed().filter(|(_, spare)| spare.kind == PageKind::User);
         let last = last.map(|(ppn, spare)| (ppn, Lpn(spare.tag))).filter(|&(ppn, lpn)| area.locate(lpn) == ppn);
         let recovered = Recovered {
@@ -177,7 +187,9 @@ impl<N: Nand> Area<N> {
                     let at = self.target(lpn);
                     self.fused.set(at.lbn, at.offset, ppn);
                 }
-                Role::Log | Role::Free | Role::Bad => self.log.insert(self.blocks.slot(block), offset, lpn),
+                Role::Log | Role::Free | Role::Bad | Role::Checkpoint => {
+                    self.log.insert(self.blocks.slot(block), offset, lpn)
+                }
             }
         }
         for block in all().filter(|block| plan.role[block.index()] == Role::Paged) {

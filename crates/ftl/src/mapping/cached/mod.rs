@@ -27,7 +27,7 @@ use crate::flash::Purpose;
 use crate::space::core::{Context, Origin};
 use crate::validity::{PageSet, Validity};
 use alloc::vec::Vec;
-use cmt::Cmt;
+use cmt::{Cmt, Slot};
 use nand::{Lpn, Nand, NandError, PageKind, Ppn, Spare};
 
 /// Bytes of a mapping entry in flash.
@@ -236,6 +236,20 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         Ok(())
     }
 
+    /// Caches a clean entry that is not there. If the entry that had to leave before could not, it is tried again first.
+    #[inline]
+    fn admit<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        lpn: Lpn,
+        ppn: Ppn,
+    ) -> Result<Slot, FtlError> {
+        if self.cmt.is_overfull() {
+            self.shrink(ctx)?;
+        }
+        Ok(self.cmt.insert(lpn, ppn))
+    }
+
     #[inline]
     fn note_update(&mut self) {
         self.checkpoints.updates += 1;
@@ -257,7 +271,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         }
         let ppn = self.fetch(ctx, lpn)?;
         if ppn.is_some() {
-            self.cmt.insert(lpn, ppn);
+            self.admit(ctx, lpn, ppn)?;
             self.shrink(ctx)?;
         }
         Ok(ppn)
@@ -279,7 +293,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         }
         let in_flash = self.gmd[self.cmt.translation_page(lpn) as usize].is_some();
         let old = if LAZY { Ppn::NONE } else { self.fetch(ctx, lpn)? };
-        let slot = self.cmt.insert(lpn, ppn);
+        let slot = self.admit(ctx, lpn, ppn)?;
         self.cmt.mark_dirty(slot, LAZY && in_flash);
         if is_page(old) {
             ctx.page_died(old)?;
@@ -304,7 +318,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
                 self.cmt.touch(slot);
                 slot
             }
-            None => self.cmt.insert(lpn, to),
+            None => self.admit(ctx, lpn, to)?,
         };
         self.cmt.mark_dirty(slot, false);
         self.shrink(ctx)

@@ -43,7 +43,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         lpn: Lpn,
         ppn: Ppn,
     ) -> Result<(), FtlError> {
-        let slot = self.cmt.insert(lpn, ppn);
+        let slot = self.admit(ctx, lpn, ppn)?;
         self.cmt.mark_recovered(slot);
         self.shrink(ctx)
     }

@@ -18,7 +18,7 @@ pub(super) struct Buffer {
     bitmap_bytes: usize,
     len: usize,
     /// One more than the index of the entry that hashes here, or 0.
-    slots: Box<[u16]>,
+    slots: Box<[u32]>,
     /// By how much a 32-bit hash is shifted to index `slots`.
     hash_shift: u32,
     /// After [`Buffer::sort`]: key × 2^32 + index, ascending; entries that say nothing are left out.
@@ -56,7 +56,7 @@ impl Buffer {
         loop {
             match self.slots[slot] {
                 0 => return Err(slot),
-                entry if self.keys[usize::from(entry) - 1] >> 1 == id => return Ok(usize::from(entry) - 1),
+                entry if self.keys[entry as usize - 1] >> 1 == id => return Ok(entry as usize - 1),
                 _ => slot = (slot + 1) & mask,
             }
         }
@@ -71,7 +71,7 @@ impl Buffer {
             Err(slot) => {
                 self.keys[self.len] = id << 1;
                 self.len += 1;
-                self.slots[slot] = self.len as u16;
+                self.slots[slot] = self.len as u32;
                 Ok(self.len - 1)
             }
         }

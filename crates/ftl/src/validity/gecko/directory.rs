@@ -170,7 +170,8 @@ impl Directory {
     /// Whether some run is not of a lower level than the next older: a two-way cascade was cut short.
     /// Returns how many of the youngest runs must be merged to mend it, 0 if none.
     pub fn unsettled(&self, shape: &Shape) -> usize {
-        let disorder = |pair: &[Run]| shape.level_of(pair[1].pages) >= shape.level_of(pair[0].pages);
+        let level = |run: &Run| shape.level_of(u64::from(run.entries));
+        let disorder = |pair: &[Run]| level(&pair[1]) >= level(&pair[0]);
         self.runs.windows(2).position(disorder).map_or(0, |at| self.runs.len() - at)
     }
 

@@ -14,14 +14,17 @@
 //! Every merge has the youngest run or the buffer in it, so the run written last is always the youngest.
 
 use super::Gecko;
+use super::directory::Directory;
+use super::filter::Filter;
 use super::format::RUN_END;
-use super::merge::Sources;
+use super::merge::{Sink, Sources};
 use super::shape::unsupported;
-use super::writer::Coverage;
+use super::writer::{Coverage, Writer};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::validity::MetaStore;
 use alloc::string::ToString;
+use nand::BlockId;
 
 impl Gecko {
     /// Writes the buffer out, and merges.
@@ -48,15 +51,15 @@ impl Gecko {
     /// How many of the youngest runs a merge of the buffer must take in so that every level has at most one run after it.
     fn participants(&self) -> usize {
         let runs = self.directory.runs();
-        if self.directory.young_pages() + 1 > self.shape.full_run_pages {
+        if self.directory.young_pages() + self.shape.buffer_pages > self.shape.full_run_pages {
             return runs.len();
         }
         let unsettled = self.directory.unsettled(&self.shape);
         let mut entries = self.buffer.sorted_len() as u64;
         let mut count = 0;
         for run in runs.iter().rev() {
-            let level = self.shape.level_of(self.shape.run_pages(entries));
-            if count >= unsettled && level < self.shape.level_of(run.pages) {
+            let level = self.shape.level_of(entries);
+            if count >= unsettled && level < self.shape.level_of(u64::from(run.entries)) {
                 break;
             }
             entries += u64::from(run.entries);
@@ -78,6 +81,9 @@ impl Gecko {
         self.writer.begin(self.next_run);
         self.next_run += 1;
         let all = self.directory.runs();
+        let entries: u64 = all[all.len() - runs..].iter().map(|run| u64::from(run.entries)).sum();
+        self.filter
+            .begin(self.next_run - 1, entries + if flush_seq.is_some() { self.buffer.sorted_len() as u64 } else { 0 });
         let merged = all[all.len() - runs..].iter().fold(0_u32, |sum, run| sum.wrapping_add(run.flushes));
         let coverage = Coverage {
             flushes: merged.wrapping_add(u32::from(flush_seq.is_some())),
@@ -91,17 +97,42 @@ impl Gecko {
             runs,
             purpose: Purpose::Validity,
         };
+        let mut sink = Filtered { writer: &mut self.writer, filter: &mut self.filter, part_bits: self.shape.part_bits };
         let written = self
             .merger
-            .merge(store, &mut self.directory, &sources, &mut self.writer)
+            .merge(store, &mut self.directory, &sources, &mut sink)
             .and_then(|()| self.writer.finish(store, &mut self.directory, &self.shape, &coverage));
         match written {
             Ok(run) => self.directory.complete(run, runs, |ppn| store.discard(ppn)),
             Err(error) => {
                 self.directory.abandon(|ppn| store.discard(ppn));
+                self.forget_filters();
                 return Err(error);
             }
         }
+        self.filter.complete();
+        self.forget_filters();
         Ok(())
+    }
+
+    /// Frees the filter bits of runs that are no more.
+    fn forget_filters(&mut self) {
+        let runs = self.directory.runs();
+        self.filter.retain(|number| runs.iter().any(|run| run.number == number));
+    }
+}
+
+/// Writes entries, and notes whose they are.
+struct Filtered<'a> {
+    writer: &'a mut Writer,
+    filter: &'a mut Filter,
+    part_bits: u32,
+}
+
+impl<S: MetaStore> Sink<S> for Filtered<'_> {
+    #[inline(always)]
+    fn entry(&mut self, store: &mut S, directory: &mut Directory, key: u32, bitmap: &[u64]) -> Result<(), FtlError> {
+        self.filter.add(BlockId(key >> 1 >> self.part_bits));
+        self.writer.entry(store, directory, key, bitmap)
     }
 }

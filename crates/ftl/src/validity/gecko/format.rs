@@ -21,6 +21,8 @@ pub(super) const RUN_END: u64 = 1 << 39;
 pub(super) const NO_ENTRY: u32 = u32::MAX;
 
 const LAST: u32 = 1 << 31;
+/// Beside T: entries are packed.
+const PACKED: u16 = 1 << 15;
 const CHECK_START: u64 = 0x4765_636B_6F00_0001;
 
 /// What a page is called: it stays when the page is relocated.
@@ -100,12 +102,12 @@ pub(super) fn is_named(page: &[u8], name: PageName) -> bool {
     get_u32(page, 4) == name.tag() && get_u32(page, 8) == name.aux()
 }
 
-/// Whether a page image is this page and as it was written; for pages of unknown history.
-pub(super) fn is_sound(page: &[u8], name: PageName, entry_bytes: usize) -> bool {
+/// Whether a page image is this page and as it was written; for pages of unknown history. No entry is shorter than `least_entry`.
+pub(super) fn is_sound(page: &[u8], name: PageName, least_entry: usize) -> bool {
     let end = used(page);
     is_named(page, name)
-        && end <= page.len()
-        && HEADER_BYTES + count(page) as usize * entry_bytes <= end
+        && (HEADER_BYTES..=page.len()).contains(&end)
+        && HEADER_BYTES + count(page) as usize * least_entry <= end
         && get_u32(page, 0) == check_value(CHECK_START, &page[4..end])
 }
 
@@ -127,6 +129,8 @@ pub(super) struct Summary {
     pub older: u16,
     /// T.
     pub size_ratio: u16,
+    /// Whether entries are packed.
+    pub packed: bool,
     /// Pages of a block in a sub-entry.
     pub chunk: u32,
     /// Entries in the run.
@@ -148,7 +152,8 @@ impl Summary {
     pub fn encode(&self) -> [u8; SUMMARY_BYTES] {
         let mut out = [0; SUMMARY_BYTES];
         out[0..2].copy_from_slice(&self.older.to_le_bytes());
-        out[2..4].copy_from_slice(&self.size_ratio.to_le_bytes());
+        let packed = if self.packed { PACKED } else { 0 };
+        out[2..4].copy_from_slice(&(self.size_ratio | packed).to_le_bytes());
         put_u32(&mut out, 4, self.chunk);
         put_u32(&mut out, 8, self.entries);
         put_u32(&mut out, 12, self.last_id);
@@ -163,7 +168,8 @@ impl Summary {
     pub fn decode(bytes: &[u8]) -> Self {
         Self {
             older: get_u16(bytes, 0),
-            size_ratio: get_u16(bytes, 2),
+            size_ratio: get_u16(bytes, 2) & !PACKED,
+            packed: get_u16(bytes, 2) & PACKED != 0,
             chunk: get_u32(bytes, 4),
             entries: get_u32(bytes, 8),
             last_id: get_u32(bytes, 12),
@@ -192,6 +198,7 @@ mod tests {
         let summary = Summary {
             older: 1,
             size_ratio: 2,
+            packed: true,
             chunk: 3,
             entries: 4,
             last_id: 5,

@@ -14,6 +14,7 @@
 use super::buffer::Buffer;
 use super::directory::{Directory, Run};
 use super::format::{self, HEADER_BYTES, WORD_BYTES};
+use super::packed::START;
 use super::shape::{SLACK_BYTES, Shape};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
@@ -62,8 +63,12 @@ struct Input {
     index: usize,
     /// Where the entry at which it stands begins.
     at: usize,
-    /// Where the entries of the page end.
+    /// Where the entries of the page end; where the next one begins, if they are packed.
     end: usize,
+    /// If they are packed: entries of the page not read yet, and the sub-entry and bitmap of the last that was.
+    left: u32,
+    id: u32,
+    bitmap: Box<[u64]>,
 }
 
 /// The buffers of merges, made once.
@@ -85,8 +90,10 @@ impl Merger {
     /// Room to merge so many runs and the buffer.
     pub fn new(shape: &Shape, runs: usize) -> Self {
         let page = vec![0; shape.device_page_bytes + SLACK_BYTES].into_boxed_slice();
+        let unpacked = if shape.packing.is_some() { shape.bitmap_words } else { 0 };
+        let bitmap = vec![0; unpacked].into_boxed_slice();
         Self {
-            inputs: vec![Input { page, run: NO_RUN, index: 0, at: 0, end: 0 }; runs],
+            inputs: vec![Input { page, run: NO_RUN, index: 0, at: 0, end: 0, left: 0, id: 0, bitmap }; runs],
             heads: Vec::with_capacity(runs + 1),
             rank: 0,
             result: vec![0; shape.bitmap_words].into_boxed_slice(),
@@ -105,7 +112,7 @@ impl Merger {
 
     /// Bytes of RAM it holds.
     pub fn ram_bytes(&self) -> u64 {
-        let pages: usize = self.inputs.iter().map(|input| input.page.len()).sum();
+        let pages: usize = self.inputs.iter().map(|input| input.page.len() + 8 * input.bitmap.len()).sum();
         (pages + self.inputs.capacity() * size_of::<Input>() + (self.heads.capacity() + self.result.len()) * 8) as u64
     }
 
@@ -189,6 +196,11 @@ impl Merger {
     /// ORs the entry at which an input stands into the result.
     #[inline(always)]
     fn take(&mut self, way: usize, words: usize, sources: &Sources<'_>) {
+        if way > 0 && sources.shape.packing.is_some() {
+            let bitmap = &self.inputs[way - 1].bitmap;
+            self.result[..words].iter_mut().zip(bitmap).for_each(|(word, more)| *word |= more);
+            return;
+        }
         let (bytes, at) = match (way, sources.buffer) {
             (0, Some(buffer)) => (buffer.bitmaps(), buffer.sorted(self.rank).map_or(0, |(_, at)| at)),
             _ => (&*self.inputs[way - 1].page, self.inputs[way - 1].at + WORD_BYTES),
@@ -212,12 +224,12 @@ impl Merger {
             sources.buffer.and_then(|buffer| buffer.sorted(self.rank)).map_or(EXHAUSTED, |(key, _)| head(key, 0))
         } else {
             let input = &mut self.inputs[way - 1];
-            input.at += sources.shape.entry_bytes;
-            if input.at < input.end {
-                head(format::get_u32(&input.page, input.at), way)
-            } else {
-                input.index += 1;
-                input.load(store, directory, way, sources)?
+            match input.next(sources.shape) {
+                Some(key) => head(key, way),
+                None => {
+                    input.index += 1;
+                    input.load(store, directory, way, sources)?
+                }
             }
         };
         // Most entries are in the largest run, whose next entry is near: few steps.
@@ -244,8 +256,26 @@ impl Input {
             return Ok(EXHAUSTED);
         }
         directory.fetch(store, sources.purpose, &self.run, self.index, &mut self.page)?;
+        let count = format::count(&self.page);
+        if sources.shape.packing.is_some() {
+            (self.end, self.left, self.id) = (HEADER_BYTES, count, START);
+            return Ok(self.next(sources.shape).map_or(EXHAUSTED, |key| head(key, way)));
+        }
         self.at = HEADER_BYTES;
-        self.end = HEADER_BYTES + format::count(&self.page) as usize * sources.shape.entry_bytes;
+        self.end = HEADER_BYTES + count as usize * sources.shape.entry_bytes;
         Ok(head(format::get_u32(&self.page, self.at), way))
+    }
+
+    /// Goes to the next entry of the page; its key, or `None` if there is no more.
+    #[inline(always)]
+    fn next(&mut self, shape: &Shape) -> Option<u32> {
+        let Some(packing) = shape.packing else {
+            self.at += shape.entry_bytes;
+            return (self.at < self.end).then(|| format::get_u32(&self.page, self.at));
+        };
+        self.left = self.left.checked_sub(1)?;
+        let entry = packing.get(&self.page, self.end, self.id, &mut self.bitmap);
+        (self.end, self.id) = (entry.end, entry.key >> 1);
+        Some(entry.key)
     }
 }

@@ -20,15 +20,24 @@
 //! - When the younger runs together exceed a full run, everything is merged: space is bounded whatever the host does.
 //! - The buffer is flushed when an entry finds no room, so a failed flush leaves it as it was and the report can be made again.
 //!
-//! Reading order: `format` and `FORMAT.md`, `shape`, `buffer`, `directory`, `merge`, `writer`, `flush`, `recover`.
+//! # Beyond the paper, each an option that is off in the paper's preset
+//! - Packed entries (`packed`): most entries say that one page died, near the last one; they take two or three bytes instead of eight,
+//!   so a page holds three times as many and all that is merged shrinks likewise.
+//! - A buffer of several pages: as many levels less as it has doublings. All of it waits in RAM, so recovery has more to find.
+//! - A filter (`filter`): queries pass over the shorter runs that have no entry of the block.
+//!
+//! Reading order: `format` and `FORMAT.md`, `shape`, `buffer`, `directory`, `merge`, `writer`, `packed`, `filter`, `flush`,
+//! `recover`.
 //!
 #![doc = include_str!("FORMAT.md")]
 
 mod buffer;
 mod directory;
+mod filter;
 mod flush;
 mod format;
 mod merge;
+mod packed;
 mod recover;
 mod scan;
 mod shape;
@@ -40,12 +49,16 @@ use super::{Entry, MetaStore, PageSet, Site, Store, Validity};
 use crate::config::GeckoOptions;
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
+use alloc::boxed::Box;
+use alloc::vec;
 use buffer::{Buffer, Full};
 use directory::Directory;
+use filter::Filter;
 use format::{HEADER_BYTES, PageName, WORD_BYTES};
 use merge::Merger;
 use nand::{BlockId, PageKind, Ppn, Spare};
-use shape::Shape;
+use packed::{Packing, START};
+use shape::{Shape, add_word};
 use writer::Writer;
 
 /// A page-validity store on flash.
@@ -56,6 +69,9 @@ pub struct Gecko {
     directory: Directory,
     merger: Merger,
     writer: Writer,
+    filter: Filter,
+    /// The bitmap of a packed entry, while a page is searched.
+    bitmap: Box<[u64]>,
     /// The number of the next run.
     next_run: u64,
     /// Buffers flushed since the store was first made.
@@ -79,6 +95,8 @@ impl Gecko {
             directory: Directory::new(&shape),
             merger: Merger::new(&shape, ways),
             writer: Writer::new(&shape),
+            filter: Filter::new(options.filter_bytes),
+            bitmap: vec![0; shape.bitmap_words].into_boxed_slice(),
             next_run: 0,
             flushes: 0,
             flush_seq: 0,
@@ -138,6 +156,9 @@ impl Gecko {
 
     /// Adds the entries of a block in one page, which is in the scratch buffer, to `words`; whether one has the erase flag.
     fn query_page(&mut self, block: BlockId, words: &mut [u64]) -> bool {
+        if let Some(packing) = self.shape.packing {
+            return self.query_packed_page(packing, block, words);
+        }
         let (first, last) = (self.shape.first_id(block), self.shape.last_id(block));
         let entry_bytes = self.shape.entry_bytes;
         let page = self.merger.scratch_page();
@@ -160,6 +181,30 @@ impl Gecko {
             }
             erased |= key & 1 != 0;
             self.shape.add_bitmap(words, (key >> 1) - first, page, at(entry) + WORD_BYTES);
+        }
+        erased
+    }
+}
+
+impl Gecko {
+    /// As [`Gecko::query_page`], of packed entries: all before those of the block are read.
+    fn query_packed_page(&mut self, packing: Packing, block: BlockId, words: &mut [u64]) -> bool {
+        let (first, last) = (self.shape.first_id(block), self.shape.last_id(block));
+        let page = self.merger.scratch_page();
+        let (mut at, mut before, mut erased) = (HEADER_BYTES, START, false);
+        for _ in 0..format::count(page) {
+            let entry = packing.get(page, at, before, &mut self.bitmap);
+            (at, before) = (entry.end, entry.key >> 1);
+            if before > last {
+                break;
+            }
+            if before >= first {
+                erased |= entry.key & 1 != 0;
+                let start = ((before - first) * self.shape.chunk) as usize;
+                for (index, &word) in self.bitmap.iter().enumerate() {
+                    add_word(words, start + 64 * index, word);
+                }
+            }
         }
         erased
     }
@@ -206,6 +251,9 @@ impl Validity for Gecko {
         let (first, last) = (self.shape.first_id(block), self.shape.last_id(block));
         for at in (0..self.directory.runs().len()).rev() {
             let run = self.directory.runs()[at];
+            if !self.filter.may_have(run.number, block) {
+                continue;
+            }
             let mut erased = false;
             for index in self.directory.pages_for(&run, first, last) {
                 self.directory.fetch(store, Purpose::ValidityQuery, &run, index, self.merger.scratch_page())?;
@@ -249,6 +297,9 @@ impl Validity for Gecko {
     fn ram(&self, report: &mut RamReport) {
         report.push(RamItem { name: "gecko_buffer", bytes: self.buffer.ram_bytes() });
         report.push(RamItem { name: "gecko_buffers", bytes: self.merger.ram_bytes() + self.writer.ram_bytes() });
+        if self.filter.ram_bytes() > 0 {
+            report.push(RamItem { name: "gecko_filter", bytes: self.filter.ram_bytes() });
+        }
         report.push(RamItem { name: "run_directories", bytes: self.directory.ram_bytes() });
     }
 }

@@ -130,9 +130,10 @@ impl<'a> Reader<'a> {
         store: &mut S,
         copies: impl Iterator<Item = &'f Found>,
     ) -> Result<Option<&'f Found>, FtlError> {
+        let least = if self.shape.packing.is_some() { 1 } else { self.shape.entry_bytes };
         for copy in copies {
             match store.fetch(Purpose::Recovery, copy.ppn, &mut self.page) {
-                Ok(_) if format::is_sound(&self.page, copy.name, self.shape.entry_bytes) => {
+                Ok(_) if format::is_sound(&self.page, copy.name, least) => {
                     self.index = copy.name.index;
                     return Ok(Some(copy));
                 }
@@ -184,7 +185,7 @@ impl<'a> Reader<'a> {
         if start != last.name.index && self.load(store, copies.iter().filter(|c| c.name.index == start))?.is_none() {
             return Ok(false);
         }
-        self.at = HEADER_BYTES + format::count(&self.page) as usize * self.shape.entry_bytes;
+        self.at = self.shape.entries_end(&self.page);
         Ok(true)
     }
 
@@ -213,6 +214,13 @@ impl<'a> Reader<'a> {
         mut pages: Vec<DirEntry>,
     ) -> Result<Complete, FtlError> {
         let summary = Summary::decode(self.item(store, copies, SUMMARY_BYTES)?);
+        let packed = self.shape.packing.is_some();
+        if summary.packed != packed {
+            let [was, now] = [summary.packed, packed].map(|packed| if packed { "packed" } else { "unpacked" });
+            return Err(unsupported(format!(
+                "its entries were written {was}, now {now} ones are asked for; open it with the options it was made with"
+            )));
+        }
         if summary.chunk != self.shape.chunk || u32::from(summary.size_ratio) != self.shape.size_ratio {
             return Err(unsupported(format!(
                 "it was written with T = {} and {} pages a sub-entry, now T = {} and {} are asked for; open it with \

@@ -1,11 +1,18 @@
 //! Numbers that follow from geometry and options: entry size, V, levels, and the bounds that the engine relies on.
 
-use super::format::{HEADER_BYTES, INDEX_END, PAGE_BYTES_MAX, RUN_NUMBER_BYTES, SUMMARY_BYTES, WORD_BYTES};
+use super::format::{self, HEADER_BYTES, INDEX_END, PAGE_BYTES_MAX, RUN_NUMBER_BYTES, SUMMARY_BYTES, WORD_BYTES};
+use super::packed::Packing;
 use crate::config::GeckoOptions;
 use crate::contract::FtlError;
 use alloc::format;
 use alloc::string::{String, ToString};
 use nand::{BlockId, Ppn};
+
+/// The largest T that the format takes.
+const SIZE_RATIO_MAX: u32 = (1 << 15) - 1;
+
+/// The largest buffer: 64 MiB of pages of 4 KiB.
+const BUFFER_PAGES_MAX: u32 = 1 << 14;
 
 /// Bytes that buffers have beyond what they use.
 pub(super) const SLACK_BYTES: usize = 8;
@@ -30,15 +37,21 @@ pub(super) struct Shape {
     /// The bits of the last of them that are bitmap.
     pub last_word_mask: u64,
     pub entry_bytes: usize,
-    /// Entries that fit a page.
+    /// How entries are packed, if they are.
+    pub packing: Option<Packing>,
+    /// Entries that fit a page, at least so many if they are packed.
     pub page_entries: u32,
-    /// V: entries in the buffer; a run of so many fits one page with its postamble.
+    /// V: entries in the buffer; with a buffer of one page, a run of so many fits one page with its postamble.
     pub buffer_entries: u32,
+    /// Pages with entries that a buffer fills at most.
+    pub buffer_pages: u32,
     /// T.
     pub size_ratio: u32,
     pub multi_way: bool,
-    /// N: pages with entries in a run that has every sub-entry of the device.
+    /// N: the most pages with entries in a run, one that has every sub-entry of the device.
     pub full_run_pages: u32,
+    /// How many times the buffer's pages, unpacked, hold every sub-entry of the device.
+    full_run_buffers: u32,
     /// Levels that runs can be in.
     pub levels: u32,
     /// Whether every run, with its postamble, fits one page.
@@ -58,9 +71,7 @@ impl Shape {
         pages_per_block: u32,
         options: &GeckoOptions,
     ) -> Result<Self, FtlError> {
-        if options.size_ratio < 2 {
-            return Err(unsupported(format!("size ratio T is {}; choose 2 or more", options.size_ratio)));
-        }
+        check_options(options)?;
         if blocks == 0 || pages_per_block == 0 {
             return Err(unsupported("it has no pages".to_string()));
         }
@@ -74,7 +85,10 @@ impl Shape {
         let bitmap_bytes = chunk.div_ceil(8) as usize;
         let entry_bytes = WORD_BYTES + bitmap_bytes;
         let page_bytes = device_page_bytes.min(PAGE_BYTES_MAX);
-        let page_entries = (page_bytes.saturating_sub(HEADER_BYTES) / entry_bytes) as u32;
+        let packing = options.packed.then(|| Packing::new(chunk));
+        let far_bytes = if options.packed { far_bytes(u64::from(blocks) << part_bits) } else { 0 };
+        let body = page_bytes.saturating_sub(HEADER_BYTES);
+        let page_entries = (body.saturating_sub(far_bytes) / entry_bytes) as u32;
         let all_entries = blocks * partitions;
         let mut shape = Self {
             device_page_bytes,
@@ -87,22 +101,28 @@ impl Shape {
             bitmap_words: bitmap_bytes.div_ceil(8),
             last_word_mask: u64::MAX >> (bitmap_bytes.wrapping_neg() % 8 * 8),
             entry_bytes,
+            packing,
             page_entries,
             buffer_entries: 0,
-            size_ratio: options.size_ratio.min(u32::from(u16::MAX)),
+            buffer_pages: options.buffer_pages,
+            size_ratio: options.size_ratio.min(SIZE_RATIO_MAX),
             multi_way: options.multi_way,
             full_run_pages: all_entries.div_ceil(page_entries.max(1)),
+            full_run_buffers: all_entries.div_ceil(page_entries.saturating_mul(options.buffer_pages).max(1)),
             levels: 0,
             run_fits_a_page: false,
             chunk_shift: (chunk.is_power_of_two() && pages_per_block.is_power_of_two()).then(|| chunk.trailing_zeros()),
         };
-        shape.levels = shape.level_of(shape.full_run_pages) + 1;
+        shape.levels = shape.full_run_pages.max(1).ilog(shape.size_ratio) + 1;
         let overhead = HEADER_BYTES + shape.postamble_bytes(1);
-        let page_run_entries = (page_bytes.saturating_sub(overhead) / entry_bytes) as u32;
-        shape.buffer_entries = page_run_entries.min(all_entries);
+        let page_run_entries = (page_bytes.saturating_sub(overhead + far_bytes) / entry_bytes) as u32;
+        shape.buffer_entries = match options.buffer_pages {
+            1 => page_run_entries.min(all_entries),
+            pages => page_entries.saturating_mul(pages).min(all_entries),
+        };
         shape.run_fits_a_page = all_entries <= page_run_entries;
         if shape.buffer_entries == 0 {
-            let least = overhead + entry_bytes;
+            let least = overhead + far_bytes + entry_bytes;
             return Err(unsupported(format!("pages of {page_bytes} bytes are too short; it needs {least}")));
         }
         if shape.full_run_pages + shape.tail_pages(shape.full_run_pages) >= INDEX_END {
@@ -150,19 +170,21 @@ impl Shape {
         self.first_id(block) + self.partitions - 1
     }
 
-    /// Pages with entries in a run of so many.
-    pub fn run_pages(&self, entries: u64) -> u32 {
-        let pages = entries.div_ceil(u64::from(self.page_entries)).max(1);
-        pages.min(u64::from(self.full_run_pages)) as u32
+    /// The level of a run of so many entries: i holds T^i to T^(i+1) - 1 times what fits the pages of a buffer (section 3).
+    pub fn level_of(&self, entries: u64) -> u32 {
+        let buffer = u64::from(self.page_entries) * u64::from(self.buffer_pages);
+        let buffers = entries.div_ceil(buffer).clamp(1, u64::from(self.full_run_buffers.max(1)));
+        buffers.ilog(u64::from(self.size_ratio))
     }
 
-    /// The level of a run of so many pages: i holds T^i to T^(i+1) - 1 (section 3).
-    pub fn level_of(&self, pages: u32) -> u32 {
-        debug_assert!(pages > 0, "a run has a page");
-        pages.ilog(self.size_ratio)
+    /// Where the entries of a page end.
+    pub fn entries_end(&self, page: &[u8]) -> usize {
+        let count = format::count(page);
+        self.packing.map_or(HEADER_BYTES + count as usize * self.entry_bytes, |packing| packing.end(page, count))
     }
 
-    /// The most runs that live at a time: one in each level, and one more where a two-way cascade was cut short.
+    /// The most runs that live at a time: one in each level with a buffer of one page, and one more where a two-way cascade was
+    /// cut short.
     pub const fn runs_max(&self) -> usize {
         self.levels as usize + 1
     }
@@ -192,10 +214,10 @@ impl Shape {
         if self.multi_way {
             return full + self.tail_pages(full);
         }
-        let mut held = 1_u32;
-        let mut pages = 1 + self.tail_pages(1);
+        let mut held = self.buffer_pages;
+        let mut pages = held + self.tail_pages(held);
         for level in 0..=self.levels {
-            let capacity = self.size_ratio.saturating_pow(level + 1) - 1;
+            let capacity = (self.size_ratio.saturating_pow(level + 1) - 1).saturating_mul(self.buffer_pages);
             held = held.saturating_add(capacity.min(full));
             let output = held.min(full);
             pages = pages.saturating_add(output + self.tail_pages(output));
@@ -204,9 +226,9 @@ impl Shape {
     }
 
     /// The most live pages at any time: the oldest run, the younger ones (kept to one full run in all), and the output
-    /// of a merge while its inputs still live; one page more for the buffer that a two-way cascade adds to the younger ones.
+    /// of a merge while its inputs still live; a buffer more that a two-way cascade adds to the younger ones.
     pub fn footprint_pages(&self) -> u32 {
-        let entries_pages = 3 * self.full_run_pages + 1;
+        let entries_pages = 3 * self.full_run_pages + self.buffer_pages;
         if self.run_fits_a_page {
             return entries_pages;
         }
@@ -214,6 +236,24 @@ impl Shape {
         let runs = self.runs_max() as u32 + 1;
         entries_pages + runs * (self.tail_pages(1) + 1) + self.tail_pages(entries_pages)
     }
+}
+
+/// How much longer than the paper's entries those of a page can be when they are packed, of so many sub-entry numbers: a number
+/// 2^21 after the last takes one or two bytes more, which few can be.
+const fn far_bytes(numbers: u64) -> usize {
+    2 + 2 * (numbers >> 21) as usize
+}
+
+/// Refuses options that no store can have.
+fn check_options(options: &GeckoOptions) -> Result<(), FtlError> {
+    if options.size_ratio < 2 {
+        return Err(unsupported(format!("size ratio T is {}; choose 2 or more", options.size_ratio)));
+    }
+    if !(1..=BUFFER_PAGES_MAX).contains(&options.buffer_pages) {
+        let pages = options.buffer_pages;
+        return Err(unsupported(format!("a buffer of {pages} pages is asked for; choose 1 to {BUFFER_PAGES_MAX}")));
+    }
+    Ok(())
 }
 
 /// ORs 64 pages into words of 64 pages, from page `start` on.

@@ -3,6 +3,7 @@
 use super::directory::{DirEntry, Directory, Run};
 use super::format::{self, HEADER_BYTES, NO_ENTRY, PageName, RUN_NUMBER_BYTES, SUMMARY_BYTES, Summary, WORD_BYTES};
 use super::merge::Sink;
+use super::packed::{Packing, START};
 use super::shape::{SLACK_BYTES, Shape};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
@@ -14,8 +15,12 @@ use alloc::vec;
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
     page: Box<[u8]>,
+    page_bytes: usize,
     entry_bytes: usize,
+    packing: Option<Packing>,
     page_entries: u32,
+    /// Where the entries of the page in RAM end.
+    end: usize,
     number: u64,
     /// Of the page in RAM, in the run.
     index: u32,
@@ -44,10 +49,14 @@ pub(super) struct Coverage {
 
 impl Writer {
     pub fn new(shape: &Shape) -> Self {
+        let room = shape.packing.map_or(0, Packing::most);
         Self {
-            page: vec![0; shape.page_bytes + SLACK_BYTES].into_boxed_slice(),
+            page: vec![0; shape.page_bytes + room + SLACK_BYTES].into_boxed_slice(),
+            page_bytes: shape.page_bytes,
             entry_bytes: shape.entry_bytes,
+            packing: shape.packing,
             page_entries: shape.page_entries,
+            end: HEADER_BYTES,
             number: 0,
             index: 0,
             count: 0,
@@ -64,13 +73,43 @@ impl Writer {
 
     /// Begins a run.
     pub fn begin(&mut self, number: u64) {
-        (self.number, self.index, self.count, self.first_id) = (number, 0, 0, NO_ENTRY);
+        (self.number, self.index) = (number, 0);
         (self.entries, self.last_id) = (0, 0);
+        self.start_page();
     }
 
-    /// Where the entries of the page in RAM end.
-    fn entries_end(&self) -> usize {
-        HEADER_BYTES + self.count as usize * self.entry_bytes
+    fn start_page(&mut self) {
+        (self.count, self.end, self.first_id) = (0, HEADER_BYTES, NO_ENTRY);
+    }
+
+    /// Adds an entry to the page in RAM; `false` if it does not fit.
+    #[inline(always)]
+    fn put(&mut self, key: u32, bitmap: &[u64]) -> bool {
+        let at = self.end;
+        if let Some(packing) = self.packing {
+            let before = if self.count == 0 { START } else { self.last_id };
+            let end = at + packing.put(&mut self.page[at..], before, key, bitmap);
+            if end > self.page_bytes {
+                return false;
+            }
+            self.end = end;
+        } else {
+            if self.count == self.page_entries {
+                return false;
+            }
+            format::put_u32(&mut self.page, at, key);
+            // The last word runs into the slack, or into the next entry, which is written later.
+            for (index, word) in bitmap.iter().enumerate() {
+                let at = at + WORD_BYTES + 8 * index;
+                self.page[at..at + 8].copy_from_slice(&word.to_le_bytes());
+            }
+            self.end = at + self.entry_bytes;
+        }
+        if self.count == 0 {
+            self.first_id = key >> 1;
+        }
+        self.count += 1;
+        true
     }
 
     /// Programs the page in RAM, of which `used` bytes mean something, and opens the next.
@@ -86,8 +125,7 @@ impl Writer {
         let ppn = store.append(Purpose::Validity, name.tag(), name.aux(), &self.page[..used])?;
         directory.push(DirEntry { first_id: self.first_id, ppn });
         self.index += 1;
-        self.count = 0;
-        self.first_id = NO_ENTRY;
+        self.start_page();
         Ok(())
     }
 
@@ -106,6 +144,7 @@ impl Writer {
         let summary = Summary {
             older: coverage.older as u16,
             size_ratio: shape.size_ratio as u16,
+            packed: shape.packing.is_some(),
             chunk: shape.chunk,
             entries: self.entries,
             last_id: self.last_id,
@@ -114,7 +153,7 @@ impl Writer {
             last_flush: coverage.last_flush,
             flush_seq: coverage.flush_seq,
         };
-        let mut at = self.entries_end();
+        let mut at = self.end;
         self.item(store, directory, &mut at, &summary.encode() as &[u8; SUMMARY_BYTES])?;
         let start = self.index;
         for older in (0..coverage.older).rev() {
@@ -147,7 +186,7 @@ impl Writer {
         at: &mut usize,
         bytes: &[u8],
     ) -> Result<(), FtlError> {
-        if *at + bytes.len() > self.page.len() - SLACK_BYTES {
+        if *at + bytes.len() > self.page_bytes {
             self.program(store, directory, *at, false)?;
             *at = HEADER_BYTES;
         }
@@ -160,20 +199,11 @@ impl Writer {
 impl<S: MetaStore> Sink<S> for Writer {
     #[inline(always)]
     fn entry(&mut self, store: &mut S, directory: &mut Directory, key: u32, bitmap: &[u64]) -> Result<(), FtlError> {
-        if self.count == self.page_entries {
-            self.program(store, directory, self.entries_end(), false)?;
+        if !self.put(key, bitmap) {
+            self.program(store, directory, self.end, false)?;
+            let fits = self.put(key, bitmap);
+            debug_assert!(fits, "an entry is longer than a page");
         }
-        if self.count == 0 {
-            self.first_id = key >> 1;
-        }
-        let at = self.entries_end();
-        format::put_u32(&mut self.page, at, key);
-        // The last word runs into the slack, or into the next entry, which is written later.
-        for (index, word) in bitmap.iter().enumerate() {
-            let at = at + WORD_BYTES + 8 * index;
-            self.page[at..at + 8].copy_from_slice(&word.to_le_bytes());
-        }
-        self.count += 1;
         self.entries += 1;
         self.last_id = key >> 1;
         Ok(())

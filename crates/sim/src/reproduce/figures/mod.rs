@@ -7,6 +7,11 @@ mod gecko_fig12;
 mod gecko_fig13;
 mod gecko_fig14;
 mod gecko_fig9;
+mod janus_fig4;
+mod janus_fig5;
+mod janus_fig6;
+mod janus_fig7;
+mod janus_fig8;
 
 use super::Figure;
 
@@ -19,6 +24,11 @@ static TABLE: &[Figure] = &[
     gecko_fig12::FIGURE,
     gecko_fig13::FIGURE,
     gecko_fig14::FIGURE,
+    janus_fig4::FIGURE,
+    janus_fig5::FIGURE,
+    janus_fig6::FIGURE,
+    janus_fig7::FIGURE,
+    janus_fig8::FIGURE,
 ];
 
 /// Every figure, in the order of the papers.

@@ -245,11 +245,14 @@ proptest! {
         size_ratio in 2_u32..6,
         partitions in prop_oneof![Just(0_u32), 1_u32..10, Just(32_u32)],
         multi_way in any::<bool>(),
+        beyond in prop_oneof![Just((1, false, 0)), (1_u32..5, any::<bool>(), prop::sample::select(vec![0, 64, 4096]))],
         sweep_at_once in any::<bool>(),
         steps in steps(),
     ) {
         let (page_bytes, blocks, pages_per_block) = geometry;
-        let mut rig = Rig::new(page_bytes, blocks, pages_per_block, GeckoOptions { size_ratio, partitions, multi_way });
+        let (buffer_pages, packed, filter_bytes) = beyond;
+        let options = GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes };
+        let mut rig = Rig::new(page_bytes, blocks, pages_per_block, options);
         rig.store.sweep_at_once = sweep_at_once;
         for step in steps {
             rig.step(step);

@@ -19,7 +19,7 @@ use std::vec::Vec;
 
 /// 64 blocks of 128 pages in four parts; pages of 128 bytes hold 14 entries, so that a few flushes fill levels.
 fn small(multi_way: bool) -> Rig {
-    Rig::new(128, 64, 128, GeckoOptions { size_ratio: 2, partitions: 4, multi_way })
+    Rig::new(128, 64, 128, GeckoOptions { partitions: 4, multi_way, ..GeckoOptions::PAPER })
 }
 
 /// Fills every block's every part, which makes an oldest run of several pages, and flushes.
@@ -107,7 +107,7 @@ fn a_failed_flush_changes_nothing_and_can_be_made_again() {
 #[test]
 fn a_block_whose_parts_straddle_pages_is_found_whole() {
     // 40 parts of two pages each; a page of 128 bytes holds 22 entries.
-    let mut rig = Rig::new(128, 30, 80, GeckoOptions { size_ratio: 2, partitions: 40, multi_way: true });
+    let mut rig = Rig::new(128, 30, 80, GeckoOptions { partitions: 40, ..GeckoOptions::PAPER });
     for page in (0..30 * 80).step_by(3) {
         rig.invalidate(page);
     }
@@ -139,7 +139,9 @@ fn bounds_hold_under_adversarial_reports() {
         for (size_ratio, multi_way, stride) in
             (2..5).flat_map(|t| [true, false].map(|m| (t, m))).flat_map(|(t, m)| [1, 37, 101].map(|s| (t, m, s)))
         {
-            let options = GeckoOptions { size_ratio, partitions: 0, multi_way };
+            let packed = stride == 37;
+            let buffer_pages = if packed { 3 } else { 1 };
+            let options = GeckoOptions { size_ratio, multi_way, packed, buffer_pages, ..GeckoOptions::PAPER };
             let mut rig = Rig::new(page_bytes, blocks, pages_per_block, options);
             rig.cut_everywhere = false;
             let pages = blocks * pages_per_block;
@@ -169,7 +171,7 @@ fn small_runs_take_one_page() {
 #[test]
 fn options_that_cannot_be_are_refused() {
     let make = |page_bytes, blocks, size_ratio, partitions| {
-        Gecko::new(page_bytes, blocks, 128, &GeckoOptions { size_ratio, partitions, multi_way: true })
+        Gecko::new(page_bytes, blocks, 128, &GeckoOptions { size_ratio, partitions, ..GeckoOptions::PAPER })
     };
     assert!(make(4096, 1 << 15, 2, 4).is_ok());
     for refused in [make(4096, 1 << 15, 1, 4), make(64, 1 << 15, 2, 4), make(4096, 1 << 24, 2, 128)] {
@@ -184,11 +186,14 @@ fn other_options_than_it_was_made_with_are_refused() {
     let pages = rig.store.scan();
     rig.store.recovering = true;
     for (size_ratio, partitions) in [(3, 4), (2, 2)] {
-        let options = GeckoOptions { size_ratio, partitions, multi_way: true };
+        let options = GeckoOptions { size_ratio, partitions, ..GeckoOptions::PAPER };
         let refused = Gecko::recover(&mut rig.store, &options, pages.clone());
         assert!(matches!(refused, Err(FtlError::Unsupported { .. })));
     }
-    let two_way = GeckoOptions { size_ratio: 2, partitions: 4, multi_way: false };
+    let packed = GeckoOptions { partitions: 4, packed: true, ..GeckoOptions::PAPER };
+    let refused = Gecko::recover(&mut rig.store, &packed, pages.clone());
+    assert!(matches!(refused, Err(FtlError::Unsupported { .. })));
+    let two_way = GeckoOptions { partitions: 4, multi_way: false, ..GeckoOptions::PAPER };
     assert!(Gecko::recover(&mut rig.store, &two_way, pages).is_ok());
 }
 

@@ -1,0 +1,245 @@
+//! Checkpoints: the maps in flash, so that a mount has to look at young blocks only (Kwon et al., section 5: check-point and
+//! roll-forward, as for the i-node map of LFS).
+//!
+//! 1. After every so many block openings the maps are written to blocks of their own. There are two sets of these, filled by turns:
+//!    a checkpoint that is cut short leaves the one before it whole.
+//! 2. A checkpoint names the page of every logical page that is in a data block, a log block or the page-mapped area, and how far
+//!    each block was programmed. It says nothing of roles: what lives where says all ([`super::recover`]).
+//! 3. The interval is four openings a page of the largest checkpoint, so that checkpoints program at most one page in four
+//!    blocks' pages.
+//!
+//! A checkpoint is never needed: without one, every spare area is read.
+
+use super::area::Area;
+use super::blocks::{Role, SHARED};
+use crate::contract::{FtlError, RamItem, RamReport};
+use crate::flash::Purpose;
+use crate::recovery::checkpoint::{HEADER_WORDS, Header, words};
+use alloc::vec::Vec;
+use nand::{BlockId, Geometry, Nand, NandError, PageKind, Spare};
+
+/// The blocks and the timing of checkpoints.
+pub(super) struct Checkpoints {
+    /// The blocks of the last whole checkpoint.
+    pub(super) current: Vec<BlockId>,
+    /// The blocks of the next.
+    pub(super) next: Vec<BlockId>,
+    /// Blocks of a set; 0 if no checkpoints are made.
+    pub(super) each: u32,
+    interval: u32,
+    /// Blocks opened since the last checkpoint.
+    pub(super) opened: u32,
+    /// Log blocks and fused logical blocks of the checkpoint being made.
+    slots: Vec<u32>,
+    fused: Vec<u32>,
+    page: Vec<u8>,
+}
+
+/// What the largest checkpoint has to hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    pub(super) geometry: Geometry,
+    pub(super) logical_blocks: u32,
+    pub(super) logs: u32,
+    pub(super) fused: u32,
+}
+
+impl Extent {
+    fn pages(&self, logs: u32, fused: u32) -> u32 {
+        words(&self.geometry, self.logical_blocks, logs + fused).div_ceil(self.geometry.page_bytes() / 4)
+    }
+
+    /// Blocks of a set.
+    pub(super) fn blocks(&self) -> u32 {
+        self.pages(self.logs, self.fused).div_ceil(self.geometry.pages_per_block())
+    }
+}
+
+impl Checkpoints {
+    /// No checkpoint yet; none ever if `extent` is `None`.
+    pub(super) fn new(extent: Option<Extent>) -> Self {
+        let Some(extent) = extent else {
+            return Self {
+                current: Vec::new(),
+                next: Vec::new(),
+                each: 0,
+                interval: u32::MAX,
+                opened: 0,
+                slots: Vec::new(),
+                fused: Vec::new(),
+                page: Vec::new(),
+            };
+        };
+        Self {
+            current: Vec::with_capacity(extent.blocks() as usize),
+            next: Vec::with_capacity(extent.blocks() as usize),
+            each: extent.blocks(),
+            interval: 4 * extent.pages(extent.logs, extent.fused),
+            opened: 0,
+            slots: Vec::with_capacity(extent.logs as usize),
+            fused: Vec::with_capacity(extent.fused as usize),
+            page: alloc::vec![0; extent.geometry.page_bytes() as usize],
+        }
+    }
+
+    /// Whether a checkpoint should be made.
+    #[inline]
+    pub(super) const fn is_due(&self) -> bool {
+        self.opened >= self.interval
+    }
+
+    /// A mount found a checkpoint in these blocks, and so many blocks changed since.
+    pub(super) fn resume(&mut self, blocks: Vec<BlockId>, changed: u32) {
+        self.current.extend(blocks);
+        self.opened = changed.min(self.interval);
+    }
+
+    pub(super) fn ram(&self, report: &mut RamReport) {
+        let words = self.current.capacity() + self.next.capacity() + self.slots.capacity() + self.fused.capacity();
+        let bytes = words * size_of::<u32>() + self.page.capacity();
+        report.push(RamItem { name: "checkpoint_buffer", bytes: bytes as u64 });
+    }
+}
+
+impl<N: Nand> Area<N> {
+    /// Writes a checkpoint if one is due.
+    ///
+    /// # Errors
+    /// Those of the device, failed programs and erases excepted: other blocks are tried while there are some.
+    #[inline]
+    pub fn checkpoint_if_due(&mut self) -> Result<(), FtlError> {
+        if self.checkpoints.is_due() { self.checkpoint() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn checkpoint(&mut self) -> Result<(), FtlError> {
+        self.checkpoints.opened = 0;
+        self.list_contents();
+        // A try fails with a block; two blocks may go bad while one request is served.
+        for _ in 0..3 {
+            if !self.complete_sets()? {
+                return Ok(());
+            }
+            if self.write_checkpoint()? {
+                core::mem::swap(&mut self.checkpoints.current, &mut self.checkpoints.next);
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes blocks until both sets have as many as they may need; `false` if the next has not, because they are wanted
+    /// elsewhere.
+    pub(super) fn complete_sets(&mut self) -> Result<bool, FtlError> {
+        let each = self.checkpoints.each as usize;
+        while self.checkpoints.next.len().min(self.checkpoints.current.len()) < each {
+            if self.blocks.free_blocks() < 2 {
+                return Ok(self.checkpoints.next.len() == each);
+            }
+            let block = self.take(Role::Checkpoint, SHARED)?;
+            let sets = &mut self.checkpoints;
+            if sets.next.len() < each { sets.next.push(block) } else { sets.current.push(block) }
+        }
+        Ok(true)
+    }
+
+    fn list_contents(&mut self) {
+        let (slots, fused) = (&mut self.checkpoints.slots, &mut self.checkpoints.fused);
+        slots.clear();
+        slots.extend(self.log.slots().filter(|&slot| self.log.block(slot).is_some()));
+        fused.clear();
+        fused.extend((0..self.table.logical_blocks()).filter(|&lbn| self.fused.is_fused(lbn)));
+    }
+
+    /// `false` if a block failed: it was retired.
+    fn write_checkpoint(&mut self) -> Result<bool, FtlError> {
+        let geometry = *self.blocks.geometry();
+        let (logs, fused) = (self.checkpoints.slots.len() as u32, self.checkpoints.fused.len() as u32);
+        let words = words(&geometry, self.table.logical_blocks(), logs + fused);
+        let header = Header {
+            seq: self.seq,
+            erases: self.blocks.erases(),
+            blocks: geometry.blocks(),
+            pages_per_block: geometry.pages_per_block(),
+            logical_pages: self.logical_pages,
+            logs,
+            fused,
+        };
+        let per_page = geometry.page_bytes() / 4;
+        let mut page = core::mem::take(&mut self.checkpoints.page);
+        let mut outcome = Ok(true);
+        for index in 0..words.div_ceil(per_page) {
+            for (at, bytes) in (index * per_page..words).zip(page.chunks_exact_mut(4)) {
+                bytes.copy_from_slice(&self.word(&header, at).to_le_bytes());
+            }
+            let used = (words - index * per_page).min(per_page) as usize * 4;
+            outcome = self.write_checkpoint_page(&header, index, &page[..used]);
+            if outcome != Ok(true) {
+                break;
+            }
+        }
+        self.checkpoints.page = page;
+        outcome
+    }
+
+    fn write_checkpoint_page(&mut self, header: &Header, index: u32, bytes: &[u8]) -> Result<bool, FtlError> {
+        let geometry = *self.blocks.geometry();
+        let (set, offset) = (index / geometry.pages_per_block(), index % geometry.pages_per_block());
+        let block = self.checkpoints.next[set as usize];
+        let erased = if offset == 0 { self.flash.erase(Purpose::Checkpoint, block) } else { Ok(()) };
+        let written = erased.and_then(|()| {
+            if offset == 0 {
+                self.blocks.cleaned(block);
+            }
+            let (erase_count, erased_at) = self.blocks.wear(block);
+            let (seq, aux) = (self.seq, header.seq as u32);
+            self.seq += 1;
+            let spare = Spare { kind: PageKind::Checkpoint, tag: index, seq, erase_count, erased_at, aux };
+            self.flash.program_meta(Purpose::Checkpoint, geometry.page_at(block, offset), bytes, &spare)
+        });
+        match written {
+            Ok(()) => Ok(true),
+            Err(NandError::EraseFailed { .. } | NandError::ProgramFailed { .. }) => {
+                self.checkpoints.next.swap_remove(set as usize);
+                self.flash.nand_mut().mark_bad(block)?;
+                self.blocks.retired(block);
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Word `at` of a checkpoint.
+    fn word(&self, header: &Header, at: u32) -> u32 {
+        let pages = header.pages_per_block;
+        if at < HEADER_WORDS {
+            return header.words()[at as usize];
+        }
+        let mut at = at - HEADER_WORDS;
+        let halves = header.blocks.div_ceil(2);
+        if at < halves {
+            let next = |block| if block < header.blocks { self.blocks.next(BlockId(block)) } else { 0 };
+            return next(2 * at) | next(2 * at + 1) << 16;
+        }
+        at -= halves;
+        if at < self.table.logical_blocks() {
+            return self.table.data(at).0;
+        }
+        at -= self.table.logical_blocks();
+        let home = (self.table.logical_blocks() * pages).div_ceil(32);
+        if at < home {
+            return self.table.home_word(at);
+        }
+        at -= home;
+        let (entry, offset) = (at / (1 + pages), at % (1 + pages));
+        if entry < header.logs {
+            let slot = self.checkpoints.slots[entry as usize];
+            return match offset {
+                0 => self.log.block(slot).0,
+                _ => self.log.at(slot, offset - 1).map_or(u32::MAX, |lpn| lpn.0),
+            };
+        }
+        let lbn = self.checkpoints.fused[(entry - header.logs) as usize];
+        if offset == 0 { lbn } else { self.fused.get(lbn, offset - 1).0 }
+    }
+}

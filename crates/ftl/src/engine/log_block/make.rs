@@ -1,0 +1,118 @@
+//! Making an area: what a device must have, and the structures for it.
+
+use super::area::{Area, AreaOptions, Room};
+use super::blocks::{Blocks, RESERVE};
+use super::checkpoint::{Checkpoints, Extent};
+use crate::config::{Config, Maps};
+use crate::contract::FtlError;
+use crate::flash::{Flash, Purpose};
+use crate::mapping::block::BlockTable;
+use crate::mapping::fused::FusedPages;
+use crate::mapping::log_pages::LogPages;
+use crate::victim;
+use alloc::format;
+use alloc::string::String;
+use nand::{BlockId, Geometry, Nand, NandError};
+
+impl<N: Nand> Area<N> {
+    /// Makes an empty area of a device: every block that is not bad is erased, whatever it seems to hold.
+    /// `room` is told how many logical blocks and over-provisioned blocks there are.
+    ///
+    /// # Errors
+    /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for.
+    pub fn format(
+        mut flash: Flash<N>,
+        config: &Config,
+        options: AreaOptions,
+        room: impl Fn(u32, u32) -> Room,
+    ) -> Result<Self, FtlError> {
+        let victim = Self::check_size(&flash, config, options, &room)?;
+        let geometry = *flash.nand().geometry();
+        for block in (0..geometry.blocks()).map(BlockId) {
+            if !flash.nand().is_bad(block) {
+                match flash.erase(Purpose::Recovery, block) {
+                    Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
+                    outcome => outcome?,
+                }
+            }
+        }
+        let mut area = Self::empty(flash, config, victim, room);
+        area.complete_sets()?;
+        Ok(area)
+    }
+
+    /// The victim policy asked for, if the device is large enough.
+    pub(super) fn check_size(
+        flash: &Flash<N>,
+        config: &Config,
+        options: AreaOptions,
+        room: impl Fn(u32, u32) -> Room,
+    ) -> Result<&'static victim::Entry, FtlError> {
+        let refuse = |reason: String| FtlError::Unsupported { ftl: options.name, reason };
+        if let Some(store) = config.validity {
+            return Err(refuse(format!(
+                "it keeps no page-validity store, so '{store}' means nothing to it; name none"
+            )));
+        }
+        let victim = victim::find(config.victim)
+            .ok_or_else(|| refuse(format!("there is no victim policy '{}'", config.victim)))?;
+        if config.wear.is_some() {
+            return Err(refuse("wear is levelled by page-mapped FTLs only; leave levelling off".into()));
+        }
+        let geometry = *flash.nand().geometry();
+        let pages = geometry.pages_per_block();
+        if pages >= u32::from(u16::MAX) {
+            return Err(refuse(format!("blocks of {pages} pages exceed 65534")));
+        }
+        let usable = (0..geometry.blocks()).filter(|&block| !flash.nand().is_bad(BlockId(block))).count() as u32;
+        let data = config.logical_pages.div_ceil(pages);
+        let room = room(data, geometry.blocks().saturating_sub(data + RESERVE));
+        let for_checkpoints = Self::extent(geometry, config, room).map_or(0, |extent| 2 * extent.blocks());
+        let work = RESERVE + options.least_logs + for_checkpoints;
+        if config.logical_pages == 0 || u64::from(data) + u64::from(work) > u64::from(usable) {
+            let most = usable.saturating_sub(work) * pages;
+            return Err(refuse(format!(
+                "{} logical pages need {data} data blocks and {work} to work in, but {usable} of {} blocks are usable; \
+                 ask for 1 to {most} logical pages, or use a larger device",
+                config.logical_pages,
+                geometry.blocks()
+            )));
+        }
+        Ok(victim)
+    }
+
+    /// What a checkpoint may have to hold; `None` if none is made.
+    fn extent(geometry: Geometry, config: &Config, room: Room) -> Option<Extent> {
+        let logical_blocks = config.logical_pages.div_ceil(geometry.pages_per_block());
+        let extent = Extent { geometry, logical_blocks, logs: room.logs + RESERVE, fused: room.fused };
+        (config.maps == Maps::InFlash).then_some(extent)
+    }
+
+    /// An area in which every block that is not bad is free.
+    pub(super) fn empty(
+        flash: Flash<N>,
+        config: &Config,
+        victim: &victim::Entry,
+        room: impl Fn(u32, u32) -> Room,
+    ) -> Self {
+        let geometry = *flash.nand().geometry();
+        let (data, pages) = (config.logical_pages.div_ceil(geometry.pages_per_block()), geometry.pages_per_block());
+        // For the device as it was made, or maps could not be found again after blocks went bad.
+        let room = room(data, geometry.blocks().saturating_sub(data + RESERVE));
+        let extent = Self::extent(geometry, config, room);
+        let for_checkpoints = extent.map_or(0, |extent| 2 * extent.blocks());
+        let blocks = Blocks::new(flash.nand(), data, for_checkpoints, victim);
+        Self {
+            table: BlockTable::new(data, pages),
+            // A mount may find more than may be open now, because blocks went bad.
+            log: LogPages::new(geometry, room.logs + RESERVE),
+            fused: FusedPages::new(data, pages, room.fused, geometry.pages()),
+            logical_pages: config.logical_pages,
+            in_flash: config.maps == Maps::InFlash,
+            checkpoints: Checkpoints::new(extent),
+            seq: 1,
+            blocks,
+            flash,
+        }
+    }
+}

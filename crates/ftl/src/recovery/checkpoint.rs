@@ -1,0 +1,269 @@
+//! Reading a checkpoint of the log-block engine, and rolling forward from it.
+//!
+//! 1. The first spare area of every block says whether the block belongs to a checkpoint. Of those that are whole the youngest
+//!    counts.
+//! 2. Of every block in which a page lived, one such page is looked at. If it is what the checkpoint says, the block was not
+//!    erased since; only pages behind those then programmed are read. Every other block is read like in a full scan.
+//!
+//! What a checkpoint says is a copy older than any that is read. If the block of a page that was trimmed since was being erased when
+//! power was cut, the page can be unreadable.
+
+use super::copies::Copies;
+use crate::contract::FtlError;
+use crate::flash::{Flash, Purpose};
+use alloc::vec;
+use alloc::vec::Vec;
+use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn, Spare};
+
+/// The first word.
+pub const MAGIC: u32 = 0x4B43_464F;
+/// Words of the header.
+pub const HEADER_WORDS: u32 = 9;
+
+/// Words of a checkpoint with so many log blocks and fused logical blocks.
+#[must_use]
+pub fn words(geometry: &Geometry, logical_blocks: u32, page_mapped: u32) -> u32 {
+    let pages = geometry.pages_per_block();
+    let home = (logical_blocks * pages).div_ceil(32);
+    HEADER_WORDS + geometry.blocks().div_ceil(2) + logical_blocks + home + page_mapped * (1 + pages)
+}
+
+/// What a checkpoint begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Every page of host data then on flash has a smaller sequence number.
+    pub seq: u64,
+    /// Erases of the device.
+    pub erases: u32,
+    /// Blocks of the device.
+    pub blocks: u32,
+    /// Pages of a block.
+    pub pages_per_block: u32,
+    /// Pages of the disk.
+    pub logical_pages: u32,
+    /// Log blocks listed.
+    pub logs: u32,
+    /// Fused logical blocks listed.
+    pub fused: u32,
+}
+
+impl Header {
+    /// As it is written.
+    #[must_use]
+    pub const fn words(&self) -> [u32; HEADER_WORDS as usize] {
+        [
+            MAGIC,
+            self.seq as u32,
+            (self.seq >> 32) as u32,
+            self.erases,
+            self.blocks,
+            self.pages_per_block,
+            self.logical_pages,
+            self.logs,
+            self.fused,
+        ]
+    }
+
+    fn read(words: &[u32]) -> Option<Self> {
+        let &[MAGIC, low, high, erases, blocks, pages_per_block, logical_pages, logs, fused] = words else {
+            return None;
+        };
+        let seq = u64::from(low) | u64::from(high) << 32;
+        Some(Self { seq, erases, blocks, pages_per_block, logical_pages, logs, fused })
+    }
+}
+
+/// The place of a logical page in a checkpoint.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    lpn: Lpn,
+    ppn: Ppn,
+    paged: bool,
+}
+
+/// A checkpoint that was found whole.
+#[derive(Debug)]
+pub struct Checkpoint {
+    header: Header,
+    /// Its blocks.
+    pub blocks: Vec<BlockId>,
+    /// How far each block of the device was programmed.
+    next: Vec<u16>,
+    places: Vec<Place>,
+}
+
+/// The first page of a block of a checkpoint.
+#[derive(Clone, Copy, Debug)]
+struct First {
+    block: BlockId,
+    spare: Spare,
+}
+
+impl Checkpoint {
+    /// Looks for the youngest whole checkpoint.
+    ///
+    /// # Errors
+    /// Those of the device, except unreadable pages.
+    pub fn find<N: Nand>(flash: &mut Flash<N>, logical_pages: u32) -> Result<Option<Self>, FtlError> {
+        let geometry = *flash.nand().geometry();
+        let mut firsts = Vec::new();
+        for block in (0..geometry.blocks()).map(BlockId) {
+            if flash.nand().is_bad(block) {
+                continue;
+            }
+            match flash.read_spare(Purpose::Recovery, geometry.page_at(block, 0)) {
+                Ok(Some(spare)) if spare.kind == PageKind::Checkpoint => firsts.push(First { block, spare }),
+                Ok(_) | Err(NandError::Uncorrectable { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        firsts.sort_unstable_by_key(|first| u64::MAX - first.spare.seq);
+        for first in firsts.iter().filter(|first| first.spare.tag == 0) {
+            if let Some(found) = Self::read(flash, logical_pages, first, &firsts)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn read<N: Nand>(
+        flash: &mut Flash<N>,
+        logical_pages: u32,
+        first: &First,
+        firsts: &[First],
+    ) -> Result<Option<Self>, FtlError> {
+        let geometry = *flash.nand().geometry();
+        let (pages, per_page) = (geometry.pages_per_block(), geometry.page_bytes() / 4);
+        let mut buffer = vec![0; geometry.page_bytes() as usize];
+        let (mut words, mut blocks): (Vec<u32>, Vec<BlockId>) = (Vec::new(), Vec::new());
+        let mut wanted: Option<(Header, u32)> = None;
+        for index in 0.. {
+            if wanted.is_some_and(|(_, wanted)| index * per_page >= wanted) {
+                break;
+            }
+            if index % pages == 0 {
+                let of_set = |other: &&First| other.spare.tag == index && other.spare.aux == first.spare.aux;
+                let Some(next) = firsts.iter().find(of_set) else { return Ok(None) };
+                blocks.push(next.block);
+            }
+            let ppn = geometry.page_at(blocks[(index / pages) as usize], index % pages);
+            match flash.read_meta(Purpose::Recovery, ppn, &mut buffer) {
+                Ok(spare) if (spare.kind, spare.tag, spare.aux) == (PageKind::Checkpoint, index, first.spare.aux) => {}
+                Ok(_) | Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+            words.extend(buffer.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])));
+            if wanted.is_none() {
+                let header = words.get(..HEADER_WORDS as usize).and_then(Header::read);
+                let Some(header) = header.filter(|h| h.fits(&geometry, logical_pages)) else { return Ok(None) };
+                wanted = Some((header, header.total(&geometry)));
+            }
+        }
+        let Some((header, _)) = wanted else { return Ok(None) };
+        Ok(Self::decode(header, blocks, &words, &geometry))
+    }
+
+    /// `None` if it names what does not exist.
+    fn decode(header: Header, blocks: Vec<BlockId>, words: &[u32], geometry: &Geometry) -> Option<Self> {
+        let pages = geometry.pages_per_block();
+        let lbns = header.logical_pages.div_ceil(pages);
+        let mut words = words[HEADER_WORDS as usize..].iter().copied();
+        let halves: Vec<u32> = words.by_ref().take(geometry.blocks().div_ceil(2) as usize).collect();
+        let next = halves.iter().flat_map(|word| [*word as u16, (*word >> 16) as u16]).collect();
+        let data: Vec<u32> = words.by_ref().take(lbns as usize).collect();
+        let home: Vec<u32> = words.by_ref().take((lbns * pages).div_ceil(32) as usize).collect();
+        let mut places = Vec::new();
+        for lpn in (0..header.logical_pages).filter(|lpn| home[*lpn as usize / 32] >> (lpn % 32) & 1 == 1) {
+            let block = Some(data[(lpn / pages) as usize]).filter(|block| *block < geometry.blocks())?;
+            let ppn = geometry.page_at(BlockId(block), lpn % pages);
+            places.push(Place { lpn: Lpn(lpn), ppn, paged: false });
+        }
+        for entry in 0..header.logs + header.fused {
+            let (key, paged) = (words.next()?, entry >= header.logs);
+            if key >= if paged { lbns } else { geometry.blocks() } {
+                return None;
+            }
+            for offset in 0..pages {
+                let word = words.next()?;
+                let (lpn, ppn) = if paged {
+                    (Lpn(key * pages + offset), Ppn(word))
+                } else {
+                    (Lpn(word), geometry.page_at(BlockId(key), offset))
+                };
+                if lpn.0 < header.logical_pages && ppn.0 < geometry.pages() {
+                    places.push(Place { lpn, ppn, paged });
+                }
+            }
+        }
+        Some(Self { header, blocks, next, places })
+    }
+
+    /// The copies of every logical page, and how many blocks changed since the checkpoint.
+    ///
+    /// # Errors
+    /// As [`Copies::scan`].
+    pub fn roll_forward<N: Nand>(&self, flash: &mut Flash<N>) -> Result<(Copies, u32), FtlError> {
+        let geometry = *flash.nand().geometry();
+        let mut copies = Copies::new(geometry, self.header.logical_pages);
+        let pages = self.header.total(&geometry).div_ceil(geometry.page_bytes() / 4);
+        let mut named = vec![Ppn::NONE; self.header.logical_pages as usize];
+        self.places.iter().for_each(|place| named[place.lpn.index()] = place.ppn);
+        copies.begin_after(named, self.header.seq, self.header.seq + u64::from(pages), self.header.erases);
+        let mut witness: Vec<Option<Place>> = vec![None; geometry.blocks() as usize];
+        for place in &self.places {
+            let seen = &mut witness[geometry.block_of(place.ppn).index()];
+            if seen.is_none_or(|seen| seen.ppn < place.ppn) {
+                *seen = Some(*place);
+            }
+        }
+        let mut same = vec![false; geometry.blocks() as usize];
+        let (mut buffer, mut changed) = (Vec::new(), 0);
+        for block in (0..geometry.blocks()).map(BlockId).filter(|block| !self.blocks.contains(block)) {
+            if flash.nand().is_bad(block) {
+                continue;
+            }
+            let spare = match witness[block.index()] {
+                Some(place) => self.look(flash, place)?,
+                None => None,
+            };
+            if let Some(spare) = spare {
+                same[block.index()] = true;
+                copies.keep_block(block, &spare);
+                copies.read_from(flash, block, self.next[block.index()].into(), &mut buffer)?;
+            } else {
+                copies.read_from(flash, block, 0, &mut buffer)?;
+                changed += u32::from(copies.block(block).used);
+            }
+        }
+        for place in self.places.iter().filter(|place| same[geometry.block_of(place.ppn).index()]) {
+            copies.note_older(place.lpn, place.ppn, place.paged);
+        }
+        copies.find_homes();
+        Ok((copies, changed))
+    }
+
+    /// The spare area of a page that is still what the checkpoint says.
+    fn look<N: Nand>(&self, flash: &mut Flash<N>, place: Place) -> Result<Option<Spare>, FtlError> {
+        match flash.read_spare(Purpose::Recovery, place.ppn) {
+            Ok(spare) => {
+                Ok(spare.filter(|s| s.kind == PageKind::User && s.tag == place.lpn.0 && s.seq < self.header.seq))
+            }
+            Err(NandError::Uncorrectable { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Header {
+    fn fits(&self, geometry: &Geometry, logical_pages: u32) -> bool {
+        self.blocks == geometry.blocks()
+            && self.pages_per_block == geometry.pages_per_block()
+            && self.logical_pages == logical_pages
+            && self.logs <= self.blocks
+            && self.fused <= logical_pages.div_ceil(self.pages_per_block)
+    }
+
+    fn total(&self, geometry: &Geometry) -> u32 {
+        words(geometry, self.logical_pages.div_ceil(self.pages_per_block), self.logs + self.fused)
+    }
+}

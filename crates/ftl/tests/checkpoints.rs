@@ -1,0 +1,100 @@
+//! Mounts of FTLs with log blocks: from a checkpoint, and without one.
+
+#![allow(clippy::unwrap_used)]
+
+use ftl::config::Maps;
+use ftl::{Config, Flash, MountReport, ftls};
+use nand::faults::{Blemish, FaultPlan, Faulty};
+use nand::geometry::Dimensions;
+use nand::{BlockId, Capabilities, Geometry, Lpn, Nand, PageKind, SimNand, Stamp};
+use openftl_ftl as ftl;
+
+type Device = Faulty<SimNand>;
+
+const BLOCKS: u32 = 1024;
+const PAGES: u32 = 64;
+const LOGICAL: u32 = 900 * PAGES;
+
+fn device() -> Device {
+    let geometry = Geometry::new(Dimensions {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks: BLOCKS,
+        pages_per_block: PAGES,
+        page_bytes: 2048,
+        spare_bytes: 64,
+    });
+    Faulty::new(SimNand::new(geometry.unwrap(), Capabilities::MODERN), FaultPlan::default())
+}
+
+/// Fills the disk, writes at random, mounts; then the same with every checkpoint unreadable.
+fn mounts(name: &str) -> [MountReport; 2] {
+    let entry = ftls::find::<Device>(name).unwrap();
+    let config = Config::new(LOGICAL);
+    let mut ftl = (entry.format)(Flash::new(device()), &config).unwrap();
+    let mut versions = vec![0_u16; LOGICAL as usize];
+    let mut state = 5_u32;
+    let random = (0..60_000).map(|_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) % LOGICAL
+    });
+    for (lpn, version) in (0..LOGICAL).chain(random).zip((1..60_000).cycle()) {
+        ftl.write(Lpn(lpn), &Stamp { lpn: Lpn(lpn), version }).unwrap();
+        versions[lpn as usize] = version;
+    }
+    let mut nand = ftl.into_flash().into_nand();
+    [false, true].map(|lost| {
+        let geometry = *nand.geometry();
+        for ppn in (0..BLOCKS).map(|block| geometry.page_at(BlockId(block), 0)) {
+            if lost && matches!(nand.read_spare(ppn), Ok(Some(spare)) if spare.kind == PageKind::Checkpoint) {
+                nand.damage(ppn, Blemish::Unreadable);
+            }
+        }
+        let (mut ftl, report) = (entry.mount.unwrap())(Flash::new(nand.clone()), &config).unwrap();
+        ftl.check().unwrap();
+        for lpn in (0..LOGICAL).map(Lpn) {
+            let mut got = Stamp::UNWRITTEN;
+            ftl.read(lpn, &mut got).unwrap();
+            assert_eq!(got, Stamp { lpn, version: versions[lpn.index()] });
+        }
+        report
+    })
+}
+
+#[test]
+fn a_checkpoint_spares_a_mount_most_of_the_device_and_without_one_nothing_is_lost() {
+    for (name, most) in [("block", 60), ("bast", 60), ("fast", 60), ("janus-fixed", 60), ("janus", 60)] {
+        let [with, without] = mounts(name);
+        let spares = |report: &MountReport| report.steps.iter().map(|step| step.ops.spare_reads).sum::<u64>();
+        let reads = |report: &MountReport| report.steps.iter().map(|step| step.ops.reads).sum::<u64>();
+        let programs = |report: &MountReport| report.steps.iter().map(|step| step.ops.programs).sum::<u64>();
+        println!(
+            "{name}: {} spare areas, {} pages, {} programs; without: {}, {}, {}",
+            spares(&with),
+            reads(&with),
+            programs(&with),
+            spares(&without),
+            reads(&without),
+            programs(&without)
+        );
+        assert!(without.steps.iter().any(|step| step.name == "scan every spare area"), "{name}: {without:?}");
+        assert!(with.steps.iter().any(|step| step.name == "roll forward"), "{name}: {with:?}");
+        assert!(spares(&with) * 100 < spares(&without) * most, "{name}: {with:?}, {without:?}");
+    }
+}
+
+#[test]
+fn maps_in_non_volatile_memory_leave_nothing_to_mount_and_cost_no_checkpoints() {
+    for name in ["block", "bast", "fast", "janus-fixed", "janus"] {
+        let entry = ftls::find::<Device>(name).unwrap();
+        let config = Config { maps: Maps::NonVolatile, ..Config::new(LOGICAL) };
+        let mut ftl = (entry.format)(Flash::new(device()), &config).unwrap();
+        for lpn in (0..40_000).map(Lpn) {
+            ftl.write(lpn, &Stamp { lpn, version: 1 }).unwrap();
+        }
+        assert_eq!(ftl.flash().counts().of(ftl::Purpose::Checkpoint).programs, 0, "{name}");
+        let Err(error) = (entry.mount.unwrap())(ftl.into_flash(), &config) else { panic!("{name} was mounted") };
+        assert!(error.to_string().contains("non-volatile"), "{error}");
+    }
+}

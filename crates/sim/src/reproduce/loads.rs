@@ -1,0 +1,303 @@
+//! Workloads of Janus-FTL's paper: an OLTP one and a mostly sequential one, recorded where a folder of traces has them.
+
+use super::lab::{Lab, Shape};
+use super::{Bar, Cell, Chart, DataTable, Part, Run};
+use crate::error::SimError;
+use crate::spec::{DevicePlan, PreconditionMode, RunSpec, WorkloadSpec};
+use ftl::{Maps, Purpose};
+use nand::geometry::Dimensions;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use workload::trace::{self, Map, OpenOptions, Trace, footprint};
+
+/// The device of Janus-FTL's simulator: 8192 blocks of 64 pages of 2 KiB.
+pub const PROFILE: &str = "janus-slc";
+
+/// That device is simulated whole from this scale on; it is 2048 times smaller than GeckoFTL's.
+const WHOLE_FROM: f64 = 1.0 / 256.0;
+
+/// The share of the device's blocks that a scale stands for.
+#[must_use]
+pub fn share_of_device(lab: &Lab) -> f64 {
+    (lab.scale / WHOLE_FROM).min(1.0)
+}
+
+/// What kind of workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Mostly sequential writes; in the paper the PC trace.
+    Sequential,
+    /// Random writes with locality; in the paper the OLTP trace Financial1.
+    Oltp,
+}
+
+impl Kind {
+    /// Both, in the order of the paper's figures.
+    pub const ALL: [Self; 2] = [Self::Sequential, Self::Oltp];
+
+    /// Its name in charts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sequential => "sequential",
+            Self::Oltp => "OLTP",
+        }
+    }
+
+    /// How file names of traces of this kind begin, the best first.
+    const fn files(self) -> &'static [&'static str] {
+        match self {
+            Self::Sequential => &["pc", "mobile_install", "iozone"],
+            Self::Oltp => &["financial1", "fin1"],
+        }
+    }
+
+    /// What stands in for it.
+    const fn synthetic(self) -> &'static str {
+        match self {
+            Self::Sequential => "hotcold:writes=60,space=20,scatter=0,size=4KiB*60+64KiB*25+512KiB*15,align=4KiB",
+            Self::Oltp => "hotcold:writes=64,space=20,scatter=0,footprint=30,size=4KiB*60+8KiB*30+16KiB*10,align=4KiB",
+        }
+    }
+
+    /// How often a recorded trace is played. The paper's PC trace is short; its OLTP trace writes the device many times, of
+    /// which the excerpts at hand are a small part.
+    const fn laps(self) -> u64 {
+        match self {
+            Self::Sequential => 1,
+            Self::Oltp => 16,
+        }
+    }
+
+    /// Pages written of a synthetic workload, over the logical pages.
+    const fn writes(self) -> u64 {
+        match self {
+            Self::Sequential => 2,
+            Self::Oltp => 8,
+        }
+    }
+}
+
+/// A workload with the device that fits it.
+pub struct Load {
+    kind: Kind,
+    trace: Option<Arc<Trace>>,
+}
+
+impl Load {
+    /// The recorded trace of this kind in the lab's folder, or a synthetic workload.
+    ///
+    /// # Errors
+    /// [`SimError::Workload`] if the folder or the trace cannot be read.
+    pub fn find(lab: &Lab, kind: Kind) -> Result<Self, SimError> {
+        let Some(folder) = &lab.traces else { return Ok(Self { kind, trace: None }) };
+        let Some(path) = named(folder, kind)? else { return Ok(Self { kind, trace: None }) };
+        let trace = trace::open(&path, &OpenOptions::default()).map_err(|error| failed(&path, &error.to_string()))?;
+        Ok(Self { kind, trace: Some(Arc::new(trace)) })
+    }
+
+    /// What it is, in a sentence that says whether it is real.
+    pub fn describe(&self) -> String {
+        let kind = self.kind.name();
+        match &self.trace {
+            Some(trace) => format!(
+                "{kind}: recorded trace {}, {} requests, played {} times on a device made for the pages it touches; an \
+                 excerpt or another trace than the paper's shows its own behaviour",
+                trace.name().rsplit('/').next().unwrap_or_default(),
+                trace.records().len(),
+                self.kind.laps()
+            ),
+            None => format!(
+                "{kind}: SYNTHETIC, `{}`, standing in for the paper's trace; {} pages written for each logical page \
+                 (--traces names a folder of recorded ones)",
+                self.kind.synthetic(),
+                self.kind.writes()
+            ),
+        }
+    }
+
+    /// A device with this share of its blocks over-provisioned: the paper's, or for a trace one that its pages fill.
+    fn device(&self, lab: &Lab, over_provisioned: f64) -> Result<DevicePlan, SimError> {
+        let ratio = 1.0 - over_provisioned;
+        let shape = Shape { logical_ratio: Some(ratio), ..Shape::share(share_of_device(lab)) };
+        let device = lab.device(PROFILE, shape)?;
+        let Some(trace) = &self.trace else { return Ok(device) };
+        let d: Dimensions = device.geometry.dimensions();
+        let pages = footprint(trace, d.page_bytes).touched_pages;
+        let block_bytes = u64::from(d.pages_per_block) * u64::from(d.page_bytes);
+        let blocks = (pages as f64 / f64::from(d.pages_per_block) / ratio).ceil() as u64 + 1;
+        let (capabilities, timing) = (device.capabilities, device.timing);
+        DevicePlan::new(PROFILE, d, capabilities, timing, Some(blocks * block_bytes), ratio)
+    }
+
+    /// A run of this FTL with this share of the blocks over-provisioned, on a device filled in order.
+    ///
+    /// # Errors
+    /// [`SimError`] if device or workload cannot be made.
+    pub fn run(&self, lab: &Lab, ftl: &str, over_provisioned: f64) -> Result<RunSpec, SimError> {
+        let device = self.device(lab, over_provisioned)?;
+        let workload = match &self.trace {
+            Some(trace) => WorkloadSpec::replay(trace.clone(), Map::Dense, Some(self.kind.laps())),
+            None => WorkloadSpec::synthetic(self.kind.synthetic())?,
+        };
+        let writes = u64::from(device.logical_pages) * self.kind.writes();
+        let mut spec = RunSpec::new(ftl, device, workload);
+        spec.writes = if self.trace.is_some() { 0 } else { writes };
+        spec.seed = lab.seed;
+        spec.precondition = PreconditionMode::Fill(1.0);
+        spec.config.maps = Maps::NonVolatile;
+        Ok(spec)
+    }
+}
+
+/// What the paper calls performance: seconds of all flash operations of the measured part, one after the other.
+#[must_use]
+pub fn total_s(run: &Run) -> f64 {
+    Time::ALL.iter().map(|time| time.seconds(run)).sum()
+}
+
+/// What time is spent on, as in the paper's Figure 9.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// The sectors that were asked for.
+    Data,
+    /// Reading and writing maps.
+    Map,
+    /// Making room: collections, merges, defusions.
+    Recycling,
+}
+
+impl Time {
+    /// All, in the order of the figure.
+    pub const ALL: [Self; 3] = [Self::Data, Self::Map, Self::Recycling];
+
+    /// Its name in charts.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Data => "data time",
+            Self::Map => "map time",
+            Self::Recycling => "GC time",
+        }
+    }
+
+    const fn of(purpose: Purpose) -> Self {
+        match purpose {
+            Purpose::Host => Self::Data,
+            Purpose::Gc | Purpose::Wear => Self::Recycling,
+            _ => Self::Map,
+        }
+    }
+
+    /// Seconds of a run spent on it.
+    #[must_use]
+    pub fn seconds(self, run: &Run) -> f64 {
+        let parts = run.result.flash.iter().filter(|(purpose, _)| Self::of(*purpose) == self);
+        parts.map(|(_, flash)| run.experiment.spec.device.serial_seconds(flash)).sum()
+    }
+}
+
+/// A bar for each run, its parts what time was spent on.
+#[must_use]
+pub fn times_chart(runs: &[Run]) -> Chart {
+    let parts = |run: &Run| Time::ALL.map(|time| Part::new(time.name(), time.seconds(run))).into();
+    Chart::Bars {
+        name: String::new(),
+        title: "time of all flash operations".to_owned(),
+        axis: "seconds, one operation after the other".to_owned(),
+        bars: runs.iter().map(|run| Bar { label: run.experiment.series.clone(), parts: parts(run) }).collect(),
+    }
+}
+
+/// The same as a table, with write-amplification and erases.
+#[must_use]
+pub fn times_table(runs: &[Run]) -> DataTable {
+    let mut table = DataTable::new(
+        "",
+        "time of all flash operations",
+        &[
+            "run",
+            "data, s",
+            "maps, s",
+            "recycling, s",
+            "total, s",
+            "host pages written",
+            "write-amplification (programs)",
+            "erases",
+        ],
+    );
+    for run in runs {
+        let erases: u64 = run.result.flash.iter().map(|(_, flash)| flash.erases).sum();
+        let mut row = vec![Cell::from(run.experiment.series.as_str())];
+        row.extend(Time::ALL.map(|time| Cell::from(time.seconds(run))));
+        row.extend([
+            total_s(run).into(),
+            run.result.host.writes.into(),
+            run.result.write_amplification.programs_per_write.into(),
+            erases.into(),
+        ]);
+        table.row(row);
+    }
+    table
+}
+
+/// The file of the best matching name.
+fn named(folder: &Path, kind: Kind) -> Result<Option<PathBuf>, SimError> {
+    let cannot = |error: &std::io::Error| failed(folder, &error.to_string());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| cannot(&error))? {
+        let entry = entry.map_err(|error| cannot(&error))?;
+        let bytes = entry.metadata().map_err(|error| cannot(&error))?.len();
+        files.push((entry.file_name().to_string_lossy().to_lowercase(), bytes, entry.path()));
+    }
+    let beginning = |start: &&str| {
+        let of = files.iter().filter(|(name, ..)| name.starts_with(*start));
+        of.max_by_key(|(name, bytes, _)| (*bytes, name.clone())).map(|(.., path)| path.clone())
+    };
+    Ok(kind.files().iter().find_map(beginning))
+}
+
+fn failed(path: &Path, reason: &str) -> SimError {
+    SimError::Workload { workload: path.display().to_string(), reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_traces_the_load_is_synthetic_and_says_so() {
+        let lab = Lab { scale: 1.0 / 4096.0, ..Lab::default() };
+        for kind in Kind::ALL {
+            let load = Load::find(&lab, kind).unwrap();
+            assert!(load.describe().contains("SYNTHETIC"));
+            let run = load.run(&lab, "page", 0.1).unwrap();
+            assert_eq!(run.device.geometry.blocks(), 512);
+        }
+    }
+
+    #[test]
+    fn a_recorded_trace_gets_a_device_that_it_fills() {
+        let folder = std::env::temp_dir().join(format!("openftl-loads-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let lines: String = (0..20_000).map(|i| format!("{i}.5 0 {} 8 0\n", i * 8)).collect();
+        fs::write(folder.join("Fin1_small.trace"), lines).unwrap();
+        fs::write(folder.join("unrelated.trace"), "").unwrap();
+        let lab = Lab { traces: Some(folder.clone()), ..Lab::default() };
+        let oltp = Load::find(&lab, Kind::Oltp).unwrap();
+        let run = oltp.run(&lab, "page", 0.1).unwrap();
+        let sequential = Load::find(&lab, Kind::Sequential).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(oltp.describe().contains("recorded trace Fin1_small.trace"));
+        assert!(sequential.describe().contains("SYNTHETIC"));
+        // 20,000 pages of 4 KiB are 625 blocks of 64 pages of 2 KiB, and a tenth more.
+        assert!((690..=700).contains(&run.device.geometry.blocks()), "{}", run.device.geometry.blocks());
+        assert!(run.device.logical_pages >= 40_000);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_read_is_an_error() {
+        let lab = Lab { traces: Some("/no/such/folder".into()), ..Lab::default() };
+        assert!(Load::find(&lab, Kind::Oltp).is_err());
+    }
+}
