@@ -284,8 +284,7 @@ impl Tree {
 
     /// Every leaf in order: its first key and its page. Allocates; for checks.
     pub(super) fn leaves<N: Nand>(&self, nand: &mut N) -> Result<Vec<Item>, FtlError> {
-        let mut nodes: Vec<(Option<usize>, Item)> = Vec::new();
-        nodes.push((Some(ROOT), Item { key: 0, value: Ppn::NONE }));
+        let mut nodes: Vec<(Option<usize>, Item)> = alloc::vec![(Some(ROOT), Item { key: 0, value: Ppn::NONE })];
         let mut page = alloc::vec![0; self.buffer.len()];
         let mut node = Node::new(page.len() as u32);
         for level in (1..=self.frames[ROOT].node.level).rev() {
