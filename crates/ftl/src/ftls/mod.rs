@@ -10,6 +10,7 @@ mod janus;
 mod janus_fixed;
 mod lazy;
 mod page;
+mod uftl;
 
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, MountReport};
@@ -94,11 +95,12 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 9] {
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 10] {
     [
         page::entry(),
         dftl::entry(),
         lazy::entry(),
+        uftl::entry(),
         gecko::entry(),
         block::entry(),
         bast::entry(),

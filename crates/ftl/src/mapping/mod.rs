@@ -2,6 +2,7 @@
 
 mod bits;
 pub mod block;
+pub mod btree;
 pub mod cached;
 pub mod fused;
 pub mod log_pages;
@@ -78,10 +79,12 @@ pub trait Mapping {
     /// superseded. The page goes with its block: it must not be reported dead afterwards.
     fn superseded(&mut self, lpn: Lpn, ppn: Ppn) -> bool;
 
-    /// Whether a page that the table wrote, with this spare area, is part of it now.
+    /// Whether a page that the table wrote, with this spare area, is part of it now. `true` in doubt:
+    /// [`Mapping::move_page`] then finds out.
     fn owns(&self, ppn: Ppn, spare: &Spare) -> bool;
 
-    /// Moves a page of the table that it owns out of a block that is being collected; the old copy dies.
+    /// Moves a page of the table that it owns out of a block that is being collected; the old copy dies. Does nothing
+    /// for a page that turns out to be superseded.
     ///
     /// # Errors
     /// As [`Mapping::record`].

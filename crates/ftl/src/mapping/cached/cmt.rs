@@ -8,7 +8,7 @@ use nand::{Lpn, Ppn};
 
 /// An entry of the cache by its place; places stay as long as the entry does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slot(pub(super) u32);
+pub(in crate::mapping) struct Slot(pub(in crate::mapping) u32);
 
 const NONE: u32 = u32::MAX;
 const DIRTY: u8 = 1;
@@ -33,7 +33,7 @@ struct Entry {
 
 /// The cached mapping table.
 #[derive(Debug)]
-pub(super) struct Cmt {
+pub(in crate::mapping) struct Cmt {
     entries: Vec<Entry>,
     /// Entries that may be cached; there is one place more, so that an entry can come before another leaves.
     capacity: u32,
@@ -53,7 +53,7 @@ pub(super) struct Cmt {
 }
 
 impl Cmt {
-    pub(super) fn new(capacity: u32, translation_pages: u32, entries_per_page: u32) -> Self {
+    pub(in crate::mapping) fn new(capacity: u32, translation_pages: u32, entries_per_page: u32) -> Self {
         let blank = Entry {
             lpn: Lpn::NONE,
             ppn: Ppn::NONE,
@@ -82,11 +82,11 @@ impl Cmt {
         }
     }
 
-    pub(super) const fn capacity(&self) -> u32 {
+    pub(in crate::mapping) const fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    pub(super) fn ram_bytes(&self) -> (u64, u64) {
+    pub(in crate::mapping) fn ram_bytes(&self) -> (u64, u64) {
         let entries = self.entries.capacity() * size_of::<Entry>();
         let index = (self.buckets.capacity() + self.dirty_heads.capacity()) * size_of::<u32>();
         (entries as u64, index as u64)
@@ -94,7 +94,7 @@ impl Cmt {
 
     /// The translation page that holds a logical page's entry.
     #[inline]
-    pub(super) fn translation_page(&self, lpn: Lpn) -> u32 {
+    pub(in crate::mapping) fn translation_page(&self, lpn: Lpn) -> u32 {
         if self.entries_per_page.is_power_of_two() {
             lpn.0 >> self.entries_shift
         } else {
@@ -109,7 +109,7 @@ impl Cmt {
 
     /// Finds an entry; the order stays.
     #[inline]
-    pub(super) fn find(&self, lpn: Lpn) -> Option<Slot> {
+    pub(in crate::mapping) fn find(&self, lpn: Lpn) -> Option<Slot> {
         let mut at = self.buckets[self.bucket(lpn)];
         while at != NONE {
             let entry = &self.entries[at as usize];
@@ -122,34 +122,34 @@ impl Cmt {
     }
 
     #[inline]
-    pub(super) fn lpn(&self, slot: Slot) -> Lpn {
+    pub(in crate::mapping) fn lpn(&self, slot: Slot) -> Lpn {
         self.entries[slot.0 as usize].lpn
     }
 
     #[inline]
-    pub(super) fn ppn(&self, slot: Slot) -> Ppn {
+    pub(in crate::mapping) fn ppn(&self, slot: Slot) -> Ppn {
         self.entries[slot.0 as usize].ppn
     }
 
     #[inline]
-    pub(super) fn set_ppn(&mut self, slot: Slot, ppn: Ppn) {
+    pub(in crate::mapping) fn set_ppn(&mut self, slot: Slot, ppn: Ppn) {
         self.entries[slot.0 as usize].ppn = ppn;
     }
 
     #[inline]
-    pub(super) fn is_dirty(&self, slot: Slot) -> bool {
+    pub(in crate::mapping) fn is_dirty(&self, slot: Slot) -> bool {
         self.entries[slot.0 as usize].flags & DIRTY != 0
     }
 
     /// Whether a before-image of the entry is in flash that was not yet reported (GeckoFTL, section 4.1).
     #[inline]
-    pub(super) fn is_uip(&self, slot: Slot) -> bool {
+    pub(in crate::mapping) fn is_uip(&self, slot: Slot) -> bool {
         self.entries[slot.0 as usize].flags & UIP != 0
     }
 
     /// The before-image was found without being synchronised. An entry that recovery made keeps its flag: its translation
     /// page may name yet another copy.
-    pub(super) fn clear_uip(&mut self, slot: Slot) {
+    pub(in crate::mapping) fn clear_uip(&mut self, slot: Slot) {
         let entry = &mut self.entries[slot.0 as usize];
         if entry.flags & UNCERTAIN == 0 {
             entry.flags &= !UIP;
@@ -158,19 +158,19 @@ impl Cmt {
 
     /// Whether recovery made the entry, so that its before-image may have been reported, erased or written again.
     #[inline]
-    pub(super) fn is_uncertain(&self, slot: Slot) -> bool {
+    pub(in crate::mapping) fn is_uncertain(&self, slot: Slot) -> bool {
         self.entries[slot.0 as usize].flags & UNCERTAIN != 0
     }
 
     /// Marks an entry as made by recovery: dirty, with a before-image that nothing is known of (C.3.2).
-    pub(super) fn mark_recovered(&mut self, slot: Slot) {
+    pub(in crate::mapping) fn mark_recovered(&mut self, slot: Slot) {
         self.mark_dirty(slot, true);
         self.entries[slot.0 as usize].flags |= UNCERTAIN;
     }
 
     /// Marks an entry dirty, and as having an unidentified before-image if `uip`.
     #[inline]
-    pub(super) fn mark_dirty(&mut self, slot: Slot, uip: bool) {
+    pub(in crate::mapping) fn mark_dirty(&mut self, slot: Slot, uip: bool) {
         let at = slot.0;
         let entry = &mut self.entries[at as usize];
         let was = entry.flags;
@@ -190,14 +190,13 @@ impl Cmt {
 
     /// A dirty entry of a translation page.
     #[inline]
-    pub(super) fn first_dirty(&self, page: u32) -> Option<Slot> {
+    pub(in crate::mapping) fn first_dirty(&self, page: u32) -> Option<Slot> {
         let at = self.dirty_heads[page as usize];
         (at != NONE).then_some(Slot(at))
     }
 
-    /// The dirty entry of the same translation page after this one.
-    #[inline]
-    pub(super) fn next_dirty(&self, slot: Slot) -> Option<Slot> {
+    /// The dirty entry of the same translation page that comes after a dirty one.
+    pub(in crate::mapping) fn next_dirty(&self, slot: Slot) -> Option<Slot> {
         let at = self.entries[slot.0 as usize].dirty_next;
         (at != NONE).then_some(Slot(at))
     }
@@ -210,7 +209,7 @@ impl Cmt {
 
     /// Marks an entry clean, with no before-image in flash.
     #[inline]
-    pub(super) fn mark_clean(&mut self, slot: Slot) {
+    pub(in crate::mapping) fn mark_clean(&mut self, slot: Slot) {
         let Entry { lpn, dirty_next, dirty_prev, .. } = self.entries[slot.0 as usize];
         self.entries[slot.0 as usize].flags = 0;
         if dirty_next != NONE {
@@ -245,7 +244,7 @@ impl Cmt {
 
     /// Makes an entry the most recently used.
     #[inline]
-    pub(super) fn touch(&mut self, slot: Slot) {
+    pub(in crate::mapping) fn touch(&mut self, slot: Slot) {
         if self.newest != slot.0 {
             self.unlink(slot.0);
             self.push_newest(slot.0);
@@ -254,25 +253,25 @@ impl Cmt {
 
     /// The least recently used entry.
     #[inline]
-    pub(super) fn oldest(&self) -> Option<Slot> {
+    pub(in crate::mapping) fn oldest(&self) -> Option<Slot> {
         (self.oldest != NONE).then_some(Slot(self.oldest))
     }
 
     /// The entry used next after this one.
-    pub(super) fn newer(&self, slot: Slot) -> Option<Slot> {
+    pub(in crate::mapping) fn newer(&self, slot: Slot) -> Option<Slot> {
         let at = self.entries[slot.0 as usize].newer;
         (at != NONE).then_some(Slot(at))
     }
 
     /// Whether an entry has to leave before another can come.
     #[inline]
-    pub(super) fn is_overfull(&self) -> bool {
+    pub(in crate::mapping) fn is_overfull(&self) -> bool {
         self.used > self.capacity && self.vacant == NONE
     }
 
     /// Caches a clean entry that is not there. The cache must not be overfull.
     #[inline]
-    pub(super) fn insert(&mut self, lpn: Lpn, ppn: Ppn) -> Slot {
+    pub(in crate::mapping) fn insert(&mut self, lpn: Lpn, ppn: Ppn) -> Slot {
         debug_assert!(!self.is_overfull() && self.find(lpn).is_none(), "{lpn} cannot be cached");
         let at = if self.used <= self.capacity {
             self.used += 1;
@@ -290,7 +289,7 @@ impl Cmt {
 
     /// Takes a clean entry out of the cache.
     #[inline]
-    pub(super) fn remove(&mut self, slot: Slot) {
+    pub(in crate::mapping) fn remove(&mut self, slot: Slot) {
         debug_assert!(!self.is_dirty(slot), "{} leaves the cache dirty", self.lpn(slot));
         debug_assert!(self.is_overfull(), "{} leaves a cache that is not full", self.lpn(slot));
         self.unhash(slot.0);
@@ -300,12 +299,12 @@ impl Cmt {
     }
 
     /// Begins a new epoch of updates.
-    pub(super) fn advance_epoch(&mut self) {
+    pub(in crate::mapping) fn advance_epoch(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
     }
 
     /// The first dirty entry, in the order of places from `from` on, that was not updated in this epoch or the one before.
-    pub(super) fn next_stale(&self, from: u32) -> Option<Slot> {
+    pub(in crate::mapping) fn next_stale(&self, from: u32) -> Option<Slot> {
         let stale = |entry: &Entry| entry.flags & DIRTY != 0 && self.epoch.wrapping_sub(entry.epoch) >= 2;
         let rest = self.entries.get(from as usize..self.used as usize)?;
         rest.iter().position(stale).map(|at| Slot(from + at as u32))

@@ -22,7 +22,7 @@
 //! 9. A trim changes the translation page at once. Its entry could not be found after power loss, and the
 //!    page it forgets may be erased and hold other data by then.
 
-mod cmt;
+pub(super) mod cmt;
 mod recent;
 mod restore;
 

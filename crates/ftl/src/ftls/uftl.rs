@@ -1,0 +1,39 @@
+//! uFTL: the mapping table as a B-tree over extents in flash, the validity bitmap in flash, greedy collection of every block.
+//!
+//! As in the comparison of GeckoFTL's paper (section 5.3), every page that dies costs a read and a program of
+//! the bitmap. Needs a battery: dirty entries and dirty nodes of the tree are saved before power is gone.
+
+use super::{Durability, Entry, Info};
+use crate::engine::page::{PageOptions, format_over_store};
+use crate::mapping::btree::{BtreeMap, BtreeOptions};
+use nand::Nand;
+
+const VALIDITY: &str = "flash-bitmap";
+
+pub(super) const INFO: Info = Info {
+    name: "uftl",
+    summary: "B-tree over extents in flash behind a cache, validity bitmap in flash",
+    source: "Lee, Kim and Kwon, EMSOFT 2008",
+    cached: true,
+    validity: Some(VALIDITY),
+    durable: Durability::Battery,
+    outlives_worn_pages: false,
+};
+
+const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false, battery: false };
+
+/// Inner nodes that are held in RAM, the root among them: 128 KiB with pages of 4 KiB.
+const NODE_FRAMES: u32 = 32;
+
+pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
+    Entry {
+        info: INFO,
+        format: |flash, config| {
+            let options = BtreeOptions { cache_entries: config.cache_entries, node_frames: NODE_FRAMES };
+            let (page_bytes, pages) = (flash.nand().geometry().page_bytes(), flash.nand().geometry().pages_per_block());
+            let mapping = BtreeMap::new(config.logical_pages, page_bytes, pages, options);
+            format_over_store(flash, config, OPTIONS, mapping)
+        },
+        mount: None,
+    }
+}

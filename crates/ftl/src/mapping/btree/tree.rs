@@ -1,0 +1,316 @@
+//! The nodes of the tree that are in RAM, and the way to a leaf.
+//!
+//! 1. The root is always in RAM. Other inner nodes are in a fixed number of frames, the least recently used gives way;
+//!    leaves are read when needed.
+//! 2. The parent of a node in a frame is in a frame too. So a leaf that moves changes a node in RAM, and only a
+//!    dirty node that gives way is programmed, which changes its parent, again in RAM: no chain of programs up to the
+//!    root.
+//! 3. Nodes split when full and never merge. Each half of a leaf of n extents covers at least n/2 logical pages, so the
+//!    number of nodes is bounded however the tree came about.
+
+use super::node::{Item, Node};
+use crate::contract::FtlError;
+use crate::flash::Purpose;
+use crate::space::core::Context;
+use crate::validity::Validity;
+use alloc::vec::Vec;
+use nand::{Nand, PageKind, Ppn};
+
+/// Levels that a tree of logical pages numbered by 32 bits can have, if a node holds at least 63 items.
+const MOST_LEVELS: u32 = 8;
+
+#[derive(Debug)]
+struct Frame {
+    node: Node,
+    parent: usize,
+    /// Children that are in frames.
+    children: u32,
+    used: u64,
+    dirty: bool,
+    taken: bool,
+}
+
+/// The inner nodes.
+#[derive(Debug)]
+pub(super) struct Tree {
+    frames: Vec<Frame>,
+    clock: u64,
+    end: u32,
+    pub(super) capacity: usize,
+    pub(super) buffer: Vec<u8>,
+}
+
+/// The item that leads to a node: in which frame, where, and where the node's range of keys ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) frame: usize,
+    pub(super) index: usize,
+    pub(super) end: u32,
+}
+
+const ROOT: usize = 0;
+
+impl Tree {
+    pub(super) fn new(logical_pages: u32, page_bytes: u32, frames: u32) -> Self {
+        let frame =
+            |_| Frame { node: Node::new(page_bytes), parent: ROOT, children: 0, used: 0, dirty: false, taken: false };
+        let mut frames: Vec<Frame> = (0..frames.max(2 * MOST_LEVELS)).map(frame).collect();
+        frames[ROOT].taken = true;
+        frames[ROOT].node.clear(0);
+        frames[ROOT].node.level = 1;
+        let buffer = alloc::vec![0; page_bytes as usize];
+        Self { frames, clock: 0, end: logical_pages, capacity: Node::capacity(page_bytes), buffer }
+    }
+
+    /// The most nodes of each level, from the leaves up to the root, and the number of levels.
+    pub(super) fn bounds(&self) -> (u32, u32) {
+        let half = ((self.capacity - 1) / 2) as u32;
+        let (mut nodes, mut total, mut levels) = (self.end, 0, 0);
+        loop {
+            nodes = (nodes / half).max(1);
+            total += nodes;
+            levels += 1;
+            if nodes == 1 {
+                return (total + 1, levels + 1);
+            }
+        }
+    }
+
+    /// Takes a node from a page, of which parent and place say what it has to be.
+    pub(super) fn read<N: Nand, V>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        place: Place,
+        purpose: Purpose,
+        node: &mut Node,
+    ) -> Result<(), FtlError> {
+        let Frame { node: Node { level, items }, .. } = &self.frames[place.frame];
+        let (item, level) = (items[place.index], level - 1);
+        if !item.value.is_some() {
+            node.clear(item.key);
+            return Ok(());
+        }
+        ctx.core.flash.read_meta(purpose, item.value, &mut self.buffer)?;
+        let limit = ctx.core.space.geometry().pages();
+        node.parse(&self.buffer, level, item.key, limit).map_err(|reason| FtlError::Damaged {
+            structure: "node of the mapping tree",
+            ppn: item.value,
+            reason,
+        })
+    }
+
+    /// Programs a node; nothing leads to the page yet.
+    pub(super) fn program<N: Nand, V>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        node: &Node,
+        purpose: Purpose,
+    ) -> Result<Ppn, FtlError> {
+        node.format(&mut self.buffer);
+        let key = node.items[0].key;
+        ctx.core.program_metadata(purpose, PageKind::Translation, key, node.level, &self.buffer)
+    }
+
+    /// The item at a place.
+    pub(super) fn item(&self, place: Place) -> Item {
+        self.frames[place.frame].node.items[place.index]
+    }
+
+    /// The node at a place is on another page now; answers where it was.
+    pub(super) fn replace(&mut self, place: Place, ppn: Ppn) -> Ppn {
+        let frame = &mut self.frames[place.frame];
+        frame.dirty = true;
+        core::mem::replace(&mut frame.node.items[place.index].value, ppn)
+    }
+
+    /// A node got a sibling after it. There has to be room, see [`Tree::make_room`].
+    pub(super) fn insert_after(&mut self, place: Place, item: Item) {
+        let frame = &mut self.frames[place.frame];
+        frame.dirty = true;
+        frame.node.items.insert(place.index + 1, item);
+    }
+
+    /// The place of the node of a level that covers a key; `None` if the tree is not that high.
+    pub(super) fn descend<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        key: u32,
+        level: u32,
+        purpose: Purpose,
+    ) -> Result<Option<Place>, FtlError> {
+        let (mut at, mut end) = (ROOT, self.end);
+        if self.frames[ROOT].node.level <= level {
+            return Ok(None);
+        }
+        loop {
+            let node = &self.frames[at].node;
+            let index = node.position(key);
+            end = node.items.get(index + 1).map_or(end, |item| item.key);
+            if node.level == level + 1 {
+                return Ok(Some(Place { frame: at, index, end }));
+            }
+            at = self.child(ctx, Place { frame: at, index, end }, purpose)?;
+        }
+    }
+
+    /// The frame of the inner node at a place.
+    fn child<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        place: Place,
+        purpose: Purpose,
+    ) -> Result<usize, FtlError> {
+        let key = self.item(place).key;
+        self.clock += 1;
+        let is_child = |f: &Frame| f.taken && f.parent == place.frame && f.node.items[0].key == key;
+        if let Some(at) = (1..self.frames.len()).find(|&at| is_child(&self.frames[at])) {
+            self.frames[at].used = self.clock;
+            return Ok(at);
+        }
+        let at = self.vacate(ctx, place.frame, purpose)?;
+        let mut node = core::mem::replace(&mut self.frames[at].node, Node { level: 0, items: Vec::new() });
+        let read = self.read(ctx, place, purpose, &mut node);
+        self.frames[at].node = node;
+        read?;
+        self.take(at, place.frame, false);
+        Ok(at)
+    }
+
+    fn take(&mut self, at: usize, parent: usize, dirty: bool) {
+        let frame = &mut self.frames[at];
+        (frame.parent, frame.dirty, frame.taken, frame.children, frame.used) = (parent, dirty, true, 0, self.clock);
+        self.frames[parent].children += 1;
+    }
+
+    /// A frame that is free: a node without children in frames gives way, but not `kept`. There is one, because there are
+    /// more frames than levels.
+    fn vacate<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        kept: usize,
+        purpose: Purpose,
+    ) -> Result<usize, FtlError> {
+        let goes = |at: &usize| *at != kept && self.frames[*at].children == 0;
+        let rank = |at: &usize| (self.frames[*at].taken, self.frames[*at].used);
+        let at = (1..self.frames.len()).filter(goes).min_by_key(rank).unwrap_or(self.frames.len() - 1);
+        if !self.frames[at].taken {
+            return Ok(at);
+        }
+        let parent = self.frames[at].parent;
+        if self.frames[at].dirty {
+            let Self { frames, buffer, .. } = self;
+            let node = &frames[at].node;
+            node.format(buffer);
+            let key = node.items[0].key;
+            let new = ctx.core.program_metadata(purpose, PageKind::Translation, key, node.level, buffer)?;
+            let index = frames[parent].node.position(key);
+            self.frames[at].dirty = false;
+            let old = self.replace(Place { frame: parent, index, end: 0 }, new);
+            if old.is_some() {
+                ctx.translation_page_died(old)?;
+            }
+        }
+        self.frames[at].taken = false;
+        self.frames[parent].children -= 1;
+        Ok(at)
+    }
+
+    /// Splits what is full on the way to a leaf, so that its parent can take one more.
+    pub(super) fn make_room<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        key: u32,
+        purpose: Purpose,
+    ) -> Result<(), FtlError> {
+        if self.frames[ROOT].node.items.len() == self.capacity {
+            self.grow(ctx, purpose)?;
+        }
+        let mut at = ROOT;
+        while self.frames[at].node.level > 1 {
+            let index = self.frames[at].node.position(key);
+            let place = Place { frame: at, index, end: 0 };
+            let child = self.child(ctx, place, purpose)?;
+            if self.frames[child].node.items.len() == self.capacity {
+                self.split(ctx, place, child, purpose)?;
+            } else {
+                at = child;
+            }
+        }
+        Ok(())
+    }
+
+    /// The root becomes the only child of a new root.
+    fn grow<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, purpose: Purpose) -> Result<(), FtlError> {
+        let at = self.vacate(ctx, ROOT, purpose)?;
+        let children = core::mem::replace(&mut self.frames[ROOT].children, 0);
+        for frame in self.frames.iter_mut().skip(1).filter(|frame| frame.taken && frame.parent == ROOT) {
+            frame.parent = at;
+        }
+        let (root, rest) = self.frames.split_at_mut(1);
+        core::mem::swap(&mut root[ROOT].node, &mut rest[at - 1].node);
+        let level = rest[at - 1].node.level + 1;
+        root[ROOT].node.clear(0);
+        root[ROOT].node.level = level;
+        self.take(at, ROOT, true);
+        self.frames[at].children = children;
+        Ok(())
+    }
+
+    /// Splits the full inner node at a place, which is in frame `lower`.
+    fn split<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        place: Place,
+        lower: usize,
+        purpose: Purpose,
+    ) -> Result<(), FtlError> {
+        let upper = self.vacate(ctx, lower, purpose)?;
+        let mut node = core::mem::replace(&mut self.frames[upper].node, Node { level: 0, items: Vec::new() });
+        let key = self.frames[lower].node.split(&mut node);
+        self.frames[upper].node = node;
+        self.frames[lower].dirty = true;
+        self.insert_after(place, Item { key, value: Ppn::NONE });
+        self.take(upper, place.frame, true);
+        for at in 1..self.frames.len() {
+            let frame = &mut self.frames[at];
+            if frame.taken && frame.parent == lower && frame.node.items[0].key >= key {
+                frame.parent = upper;
+                self.frames[lower].children -= 1;
+                self.frames[upper].children += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every leaf in order: its first key and its page. Allocates; for checks.
+    pub(super) fn leaves<N: Nand>(&self, nand: &mut N) -> Result<Vec<Item>, FtlError> {
+        let mut nodes: Vec<(Option<usize>, Item)> = alloc::vec![(Some(ROOT), Item { key: 0, value: Ppn::NONE })];
+        let mut page = alloc::vec![0; self.buffer.len()];
+        let mut node = Node::new(page.len() as u32);
+        for level in (1..=self.frames[ROOT].node.level).rev() {
+            let mut below = Vec::new();
+            for (frame, item) in nodes {
+                let items = if let Some(at) = frame {
+                    &self.frames[at].node.items
+                } else {
+                    nand.read_meta(item.value, &mut page)?;
+                    let damaged = |reason| FtlError::Damaged { structure: "node", ppn: item.value, reason };
+                    node.parse(&page, level, item.key, u32::MAX).map_err(damaged)?;
+                    &node.items
+                };
+                for item in items {
+                    let is_child = |f: &Frame| f.taken && Some(f.parent) == frame && f.node.items[0].key == item.key;
+                    let child = (1..self.frames.len()).find(|&at| is_child(&self.frames[at]));
+                    below.push((child, *item));
+                }
+            }
+            nodes = below;
+        }
+        Ok(nodes.into_iter().map(|(_, item)| item).collect())
+    }
+
+    pub(super) fn ram_bytes(&self) -> u64 {
+        let frames = self.frames.capacity() * size_of::<Frame>() + self.buffer.capacity();
+        frames as u64 + self.frames.iter().map(|frame| frame.node.ram_bytes()).sum::<u64>()
+    }
+}
