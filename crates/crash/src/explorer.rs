@@ -401,8 +401,11 @@ impl<'a> Explorer<'a> {
             let mut model = model.clone();
             model.cut();
             casualties.pages.iter().for_each(|lpn| model.harm(*lpn));
-            if casualties.metadata {
+            if casualties.metadata && !self.bench.entry.info.outlives_worn_pages {
                 model.harm_all();
+            }
+            if self.stats.cut_points >= self.quota {
+                return Err(Ending::Enough);
             }
             self.path.push(cut);
             self.stats.cut_points += 1;
@@ -416,9 +419,6 @@ impl<'a> Explorer<'a> {
             }
             self.recover(flash, model, next)?;
             self.path.truncate(depth);
-            if self.stats.cut_points >= self.quota {
-                return Err(Ending::Enough);
-            }
         }
         Ok(())
     }

@@ -7,6 +7,7 @@
 //! 4. What was read once is what is read until power is cut again, or the page written.
 //! 5. A page that the device itself took (an unreadable copy, a partner lost to a torn program) may read as an error, or after a cut as
 //!    an older version of itself, until it is written again.
+//!    If it took metadata that is made again from host data, trims may be undone as by a cut.
 //! 6. Without the battery that an FTL assumes, every page may read after a cut as an error or as an older version of itself.
 //!    Each that does and was acknowledged is counted.
 //! 7. Never is the data of another page returned, nor data never written.
@@ -126,6 +127,11 @@ impl Model {
         if let Some(flags) = self.flags.get_mut(lpn as usize) {
             *flags |= HARMED;
         }
+    }
+
+    /// The device took metadata of an FTL that makes it again from host data: a trim may be undone.
+    pub(crate) fn harm_trims(&mut self) {
+        self.flags.iter_mut().filter(|flags| **flags & TRIMMED != 0).for_each(|flags| *flags &= !PINNED);
     }
 
     /// The device took something that any page may depend on.

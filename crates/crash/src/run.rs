@@ -202,7 +202,9 @@ impl Runner<'_, '_> {
             if before >= self.options.cuts || self.is_done() || barren > 2 * self.fits.len() {
                 break;
             }
-            let faults = laid[(round / self.fits.len() as u64) as usize % laid.len()];
+            // Every shape with every fault, another of both each round.
+            let shapes = self.fits.len() as u64;
+            let faults = laid[((round + round / shapes) % laid.len() as u64) as usize];
             let case = self.case(round, faults, Scenario::Cuts);
             self.explore(&case);
             barren = if self.report.cut_points == before { barren + 1 } else { 0 };

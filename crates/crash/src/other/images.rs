@@ -66,7 +66,8 @@ fn judge(bench: &Bench<'_>, config: Config, mut line: Line) -> Result<(), String
         // Whatever is there, or an error.
         let _ = line.ftl.read(lpn, &mut Stamp::UNWRITTEN.clone());
     }
-    if !bench.entry.info.outlives_worn_pages || bench.config.validity.is_some() {
+    let info = &bench.entry.info;
+    if info.cached || !info.outlives_worn_pages || bench.config.validity.is_some() {
         // Its mount does not read enough to see that an image contradicts itself: not to fall over is all it promises.
         for lpn in (0..config.logical_pages).map(Lpn) {
             let _ = line.ftl.write(lpn, &Stamp { lpn, version: 1 });

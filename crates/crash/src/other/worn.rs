@@ -85,7 +85,8 @@ fn harm_page(line: &mut Line, ppn: u32, harm: Harm) -> Result<Option<u32>, Nothi
         line.model.harm(spare.tag);
         return Ok(Some(spare.tag));
     }
-    line.model.harm_all();
+    // Only rows that make metadata again get here.
+    line.model.harm_trims();
     Ok(None)
 }
 

@@ -20,7 +20,7 @@ pub(super) const INFO: Info = Info {
     cached: true,
     validity: Some(VALIDITY),
     durable: Durability::OnCompletion,
-    outlives_worn_pages: false,
+    outlives_worn_pages: true,
 };
 
 const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: true, battery: false };
@@ -29,6 +29,9 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| {
+            if OPTIONS.store(config) == VALIDITY {
+                return Ok(Box::new(PageFtl::format_to_heal(flash, config, OPTIONS)?));
+            }
             let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config.cache_entries) };
             let (page_bytes, pages) = (flash.nand().geometry().page_bytes(), flash.nand().geometry().pages_per_block());
             let mapping = CachedMap::<true>::new(config.logical_pages, page_bytes, pages, cached);

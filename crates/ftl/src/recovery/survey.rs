@@ -31,6 +31,17 @@ pub struct BlockInfo {
     pub whole: bool,
 }
 
+/// A block of metadata of which a page cannot be read.
+#[derive(Clone, Copy, Debug)]
+struct Broken {
+    block: BlockId,
+    kind: PageKind,
+    /// A page behind it was programmed later and can be read: no power cut tore it.
+    inside: bool,
+    /// Sequence number of the last page that can be read.
+    last_seq: u64,
+}
+
 /// What was found on a device.
 #[derive(Debug)]
 pub struct Survey {
@@ -40,6 +51,10 @@ pub struct Survey {
     erased_at: u32,
     burned_seq: u64,
     torn: Vec<FoundPage>,
+    broken: Vec<Broken>,
+    illegible: Vec<BlockId>,
+    /// Sequence number of the youngest translation page that can be read, of those in blocks read whole.
+    newest_translation: u64,
     /// Pages that could not be read.
     pub unreadable: u64,
 }
@@ -60,6 +75,9 @@ impl Survey {
             erased_at: 0,
             burned_seq: 0,
             torn: Vec::new(),
+            broken: Vec::new(),
+            illegible: Vec::new(),
+            newest_translation: 0,
             unreadable: 0,
         };
         let mut pages = Vec::new();
@@ -104,7 +122,12 @@ impl Survey {
         }
         pages.clear();
         let programmed = self.read_block(flash, block, pages)?;
-        let Some((_, first)) = pages.first() else { return Ok(None) };
+        let Some((_, first)) = pages.first() else {
+            if programmed > 0 {
+                self.illegible.push(block);
+            }
+            return Ok(None);
+        };
         let last_seq = if matches!(last, Some(None)) { pages[pages.len() - 1].1.seq } else { u64::MAX };
         Ok(Some(BlockInfo { kind: first.kind, first_seq: first.seq, last_seq, programmed, whole: false }))
     }
@@ -140,12 +163,16 @@ impl Survey {
     ) -> Result<u16, FtlError> {
         let geometry = *flash.nand().geometry();
         let (begin, mut end) = (pages.len(), 0);
+        let (mut unreadable, mut inside) = (false, false);
         for offset in 0..geometry.pages_per_block() {
             let ppn = geometry.page_at(block, offset);
             match self.spare(flash, ppn)? {
                 Some(None) => continue,
-                Some(Some(spare)) => pages.push((ppn, spare)),
-                None => {}
+                Some(Some(spare)) => {
+                    inside |= unreadable;
+                    pages.push((ppn, spare));
+                }
+                None => unreadable = true,
             }
             end = offset as u16 + 1;
         }
@@ -154,11 +181,13 @@ impl Survey {
                 Ok(_) => {}
                 Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => {
                     self.unreadable += 1;
+                    unreadable = true;
                     pages.pop();
                     self.torn.push((last, spare));
                 }
                 Err(error) => return Err(error.into()),
             }
+            self.note_broken(block, unreadable.then_some(inside), spare);
         }
         for page in &pages[begin..] {
             if self.newest.as_ref().is_none_or(|(_, newest)| page.1.seq > newest.seq) {
@@ -166,6 +195,42 @@ impl Survey {
             }
         }
         Ok(end)
+    }
+
+    /// Takes note of a block whose last page with a readable spare area is `last`; `inside` if a page of it cannot be read.
+    fn note_broken(&mut self, block: BlockId, inside: Option<bool>, last: Spare) {
+        self.broken.retain(|broken| broken.block != block);
+        if last.kind == PageKind::Translation {
+            self.newest_translation = self.newest_translation.max(last.seq);
+        }
+        if let Some(inside) = inside.filter(|_| last.kind != PageKind::User) {
+            self.broken.push(Broken { block, kind: last.kind, inside, last_seq: last.seq });
+        }
+    }
+
+    /// A block of metadata that misses a page which may have been complete once, among those read whole.
+    ///
+    /// What a cut tore is the last page of the youngest block. Of translation pages that one is not missed even if it was
+    /// complete: its entries were only in RAM when the page before it was written, and are found as such. A page of the
+    /// validity store can be the last of a run that superseded others, so each is missed.
+    #[must_use]
+    pub fn missed(&self) -> Option<BlockId> {
+        let missed = |broken: &&Broken| {
+            broken.kind != PageKind::Translation || broken.inside || broken.last_seq < self.newest_translation
+        };
+        self.broken.iter().find(missed).map(|broken| broken.block)
+    }
+
+    /// Blocks in which something is and nothing can be read: half erased, or filled with few pages, all of them lost.
+    #[must_use]
+    pub fn illegible(&self) -> &[BlockId] {
+        &self.illegible
+    }
+
+    /// Blocks of metadata of which a page cannot be read. They have to go before the next mount could mistake that for a
+    /// loss.
+    pub fn broken(&self) -> impl Iterator<Item = BlockId> {
+        self.broken.iter().map(|broken| broken.block)
     }
 
     /// Adds every readable page of all blocks of a kind of which `wanted` is true.

@@ -17,14 +17,14 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// 5. Enough blocks are free.
     pub(super) fn check_invariants(&mut self) -> Result<(), String> {
         let geometry = *self.core.space.geometry();
-        let table = self.mapping.dump(self.core.flash.nand_mut()).map_err(|e| e.to_string())?;
+        let table = self.healing(|ftl| ftl.mapping.dump(ftl.core.flash.nand_mut())).map_err(|e| e.to_string())?;
         let mut owner = vec![u32::MAX; geometry.pages() as usize];
         for (lpn, &ppn) in table.iter().enumerate().filter(|(_, ppn)| is_page(**ppn)) {
             if core::mem::replace(&mut owner[ppn.index()], lpn as u32) != u32::MAX {
                 return Err(format!("{ppn} is mapped twice, once for logical page {lpn}"));
             }
             match self.core.flash.nand_mut().read_spare(ppn) {
-                // The device took it.
+                // Worn: reading the logical page says so.
                 Err(NandError::Uncorrectable { .. }) => {}
                 Ok(Some(s)) if s.kind == PageKind::User && s.tag as usize == lpn => {}
                 other => return Err(format!("logical page {lpn} is mapped to {ppn}, which holds {other:?}")),

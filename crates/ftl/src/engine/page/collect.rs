@@ -261,7 +261,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             }
         }
         if unreadable && kind == PageKind::User {
-            self.find_lost(victim);
+            self.find_lost(victim)?;
         }
         if erase_count == 0 {
             erase_count = self.wear_of(victim).map_or(0, |(erase_count, _)| erase_count);
@@ -272,16 +272,21 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Lists the pages of a block whose spare area does not say any more whose they are: the mapping does. Left out, they
     /// would stay mapped to a page that soon holds something else. Rare, slow, and the only step that allocates.
     #[cold]
-    fn find_lost(&mut self, victim: BlockId) {
+    fn find_lost(&mut self, victim: BlockId) -> Result<(), FtlError> {
         let geometry = *self.core.space.geometry();
-        // Entries of a translation page that cannot be read lead nowhere anyway.
-        let Ok(table) = self.mapping.dump(self.core.flash.nand_mut()) else { return };
+        let table = match self.mapping.dump(self.core.flash.nand_mut()) {
+            Ok(table) => table,
+            Err(error) if self.heal.is_some() => return Err(error),
+            // Entries of a translation page that cannot be read lead nowhere anyway.
+            Err(_) => return Ok(()),
+        };
         for (tag, ppn) in (0..).zip(table).filter(|(_, ppn)| is_page(*ppn) && geometry.block_of(*ppn) == victim) {
             if !self.live.iter().any(|origin| origin.ppn == ppn) {
                 let spare = Spare { kind: PageKind::User, tag, seq: 0, erase_count: 0, erased_at: 0, aux: 0 };
                 self.live.push(Origin { ppn, spare });
             }
         }
+        Ok(())
     }
 
     /// A spare area, or `None` if the page holds nothing that could live: never programmed, or its program failed.

@@ -13,7 +13,9 @@ mod battery;
 mod check;
 mod collect;
 mod flat;
+mod heal;
 mod mount;
+mod rebuild;
 mod recover;
 mod steps;
 mod wear;
@@ -75,6 +77,8 @@ pub struct PageFtl<N: Nand, M, V> {
     unreported: bool,
     /// A page to save state with; empty if there is no battery.
     saving: Vec<u8>,
+    /// How to go on when a page of metadata cannot be read; `None` if that is an error.
+    heal: Option<heal::Heal<Self>>,
 }
 
 /// Blocks that an engine needs beside those that host data fills.
@@ -238,7 +242,7 @@ pub fn format_over_store<N: Nand + 'static, M: Mapping + 'static>(
 
 impl PageOptions {
     /// The name of the page-validity store to use.
-    fn store(&self, config: &Config) -> &'static str {
+    pub fn store(&self, config: &Config) -> &'static str {
         config.validity.unwrap_or(self.validity)
     }
 
@@ -316,6 +320,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             moved: 0,
             unreported: false,
             saving: alloc::vec![0; if plan.battery { geometry.page_bytes() as usize } else { 0 }],
+            heal: None,
         }
     }
 
@@ -365,15 +370,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         Ok(())
     }
-}
 
-impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
-    fn logical_pages(&self) -> u32 {
-        self.logical_pages
-    }
-
-    fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
-        self.check_range(lpn, 1)?;
+    fn read_page(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
         self.prepare()?;
         let (mut ctx, mapping) = self.parts();
         let ppn = mapping.lookup(&mut ctx, lpn)?;
@@ -390,8 +388,7 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
     }
 
     #[inline]
-    fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
-        self.check_range(lpn, 1)?;
+    fn write_page(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
         self.prepare()?;
         if self.wear.is_some() && self.level_wear()? {
             self.prepare()?;
@@ -403,8 +400,7 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
         mapping.record(&mut ctx, lpn, ppn)
     }
 
-    fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
-        self.check_range(lpn, count)?;
+    fn trim_pages(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
         let (mut next, end) = (lpn.0, lpn.0 + count);
         while next < end {
             self.prepare()?;
@@ -413,6 +409,28 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
             next += mapping.forget(&mut ctx, Lpn(next), count)?;
         }
         self.report_erased()
+    }
+}
+
+impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
+    fn logical_pages(&self) -> u32 {
+        self.logical_pages
+    }
+
+    fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
+        self.check_range(lpn, 1)?;
+        self.healing(|ftl| ftl.read_page(lpn, out))
+    }
+
+    #[inline]
+    fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
+        self.check_range(lpn, 1)?;
+        self.healing(|ftl| ftl.write_page(lpn, data))
+    }
+
+    fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
+        self.check_range(lpn, count)?;
+        self.healing(|ftl| ftl.trim_pages(lpn, count))
     }
 
     /// Nothing to do: a completed write is on flash with a spare area that says what it is.
@@ -428,7 +446,7 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
             let (mut ctx, mapping) = self.parts();
             mapping.maintain(&mut ctx)?;
         }
-        self.collect_one()
+        self.healing(Self::collect_one)
     }
 
     #[inline]

@@ -102,6 +102,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
             unreported: self.unreported,
             saving: self.saving,
             wear: self.wear,
+            heal: None,
         }
     }
 

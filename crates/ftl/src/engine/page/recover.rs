@@ -19,6 +19,7 @@
 //!
 //! Nothing that a later attempt needs is erased before 9, so it can be cut short and begun again any number of times.
 
+use super::heal::Heal;
 use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space};
 use crate::config::Config;
@@ -29,108 +30,262 @@ use crate::mapping::{LOST, Mapping, is_page};
 use crate::placement::Stream;
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::space::blocks::{BlockState, Found};
-use crate::space::core::{Core, Origin, Pins};
+use crate::space::core::{Core, Origin};
 use crate::validity::Validity;
 use crate::validity::gecko::Gecko;
 use alloc::vec;
 use alloc::vec::Vec;
-use nand::{NandError, PageKind, Ppn};
+use nand::{BlockId, NandError, PageKind, Ppn};
 
 /// A report can follow the flush that the report itself caused: pages this much older than F can have died unsaid.
 const FLUSH_SLACK: u64 = 16;
 
 /// A copy of a logical page. Ordered by page, youngest first.
 #[derive(Clone, Copy, Debug)]
-struct Copy {
-    lpn: Lpn,
-    seq: u64,
-    ppn: Ppn,
+pub(super) struct Copy {
+    pub(super) lpn: Lpn,
+    pub(super) seq: u64,
+    pub(super) ppn: Ppn,
 }
 
 /// What steps 2 to 5 gather.
-struct Findings {
-    gmd: Vec<Ppn>,
+pub(super) struct Findings {
+    pub(super) gmd: Vec<Ppn>,
     /// Sequence number of the newest version of each translation page.
-    written: Vec<u64>,
-    bound: u64,
-    versions: Vec<FoundPage>,
+    pub(super) written: Vec<u64>,
+    pub(super) bound: u64,
+    pub(super) versions: Vec<FoundPage>,
     /// Copies that had entries only in RAM, oldest first.
-    unsaved: Vec<Copy>,
+    pub(super) unsaved: Vec<Copy>,
     /// Pages that died since the last flush, and may not have been reported.
-    dead: Vec<Ppn>,
+    pub(super) dead: Vec<Ppn>,
+    /// Logical pages whose only copy was in a block of which nothing can be read, with the block.
+    pub(super) lost: Vec<(Lpn, BlockId)>,
+    /// Blocks with a page that lives although the store knows it as dead: what it knows of them is told anew.
+    pub(super) revived: Vec<BlockId>,
+    /// Logical pages whose entry leads to a page of something else.
+    pub(super) dangling: Vec<Lpn>,
+    /// Every entry was checked.
+    pub(super) checked: bool,
 }
 
-type Mapped = CachedMap<true>;
+pub(super) type Mapped = CachedMap<true>;
+
+/// How much of what is on flash an attempt trusts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    /// All of it.
+    Whole,
+    /// Not the translation pages: each entry is checked against the pages of host data. The validity store is taken over
+    /// only if an earlier attempt began it anew.
+    Pages,
+    /// Pages of host data alone.
+    Nothing,
+}
 
 impl<N: Nand> PageFtl<N, Mapped, Gecko> {
+    /// Makes an empty disk of a device; it rebuilds its metadata whenever a page of it cannot be read.
+    ///
+    /// # Errors
+    /// As [`PageFtl::format`].
+    pub fn format_to_heal(flash: Flash<N>, config: &Config, options: PageOptions) -> Result<Self, FtlError> {
+        let (mapping, gecko) = Self::empty_parts(flash.nand(), config)?;
+        let mut ftl = Self::format(flash, config, options, mapping, gecko)?;
+        ftl.heal = Some(Self::to_heal(config, options));
+        Ok(ftl)
+    }
+
     /// Opens a disk after any end, clean or not.
     ///
     /// # Errors
-    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else, or a structure
-    /// that is needed cannot be read.
+    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
     pub fn mount_by_steps(
-        mut flash: Flash<N>,
+        flash: Flash<N>,
         config: &Config,
         options: PageOptions,
     ) -> Result<(Self, MountReport), FtlError> {
         options.only_own_store(config)?;
-        let geometry = *flash.nand().geometry();
+        let (mapping, gecko) = Self::empty_parts(flash.nand(), config)?;
+        let plan = Plan::new(flash.nand(), config, options, &mapping, &gecko)?;
+        let space = Space::new(flash.nand(), plan.space);
+        let mut ftl = Self::assemble(flash, config, plan, space, mapping, gecko);
+        ftl.heal = Some(Self::to_heal(config, options));
+        let report = ftl.recover(config, options, Trust::Whole)?;
+        Ok((ftl, report))
+    }
+
+    fn to_heal(config: &Config, options: PageOptions) -> Heal<Self> {
+        let rebuild = |ftl: &mut Self| match &ftl.heal {
+            Some(Heal { config, options, .. }) => {
+                let (config, options) = (*config, *options);
+                ftl.recover(&config, options, Trust::Pages).map(drop)
+            }
+            None => Ok(()),
+        };
+        Heal { config: *config, options, rebuild }
+    }
+
+    fn empty_parts(nand: &N, config: &Config) -> Result<(Mapped, Gecko), FtlError> {
+        let geometry = nand.geometry();
         let (page_bytes, pages) = (geometry.page_bytes(), geometry.pages_per_block());
         let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config.cache_entries) };
-        let mut mapping = Mapped::new(config.logical_pages, page_bytes, pages, cached);
-        let empty = Gecko::new(page_bytes as usize, geometry.blocks(), pages, &config.gecko)?;
-        let plan = Plan::new(flash.nand(), config, options, &mapping, &empty)?;
-        let mut steps = Steps::begin(&flash);
+        let mapping = Mapped::new(config.logical_pages, page_bytes, pages, cached);
+        Ok((mapping, Gecko::new(page_bytes as usize, geometry.blocks(), pages, &config.gecko)?))
+    }
 
-        let mut survey = Survey::run(&mut flash, plan.space.lanes)?;
-        steps.end("1 first and last spare area of every block", &flash);
-        let mut findings = Findings::translation(&mut flash, &mut survey, &mapping, config.logical_pages)?;
-        steps.end("2 spare areas of translation blocks: GMD", &flash);
-        let found = survey.read_kind(&mut flash, PageKind::Validity, |_| true)?;
-        let space = Space::new(flash.nand(), plan.space);
-        let mut core = Core::new(flash, space, Pins::default());
-        let mut gecko = Gecko::recover(&mut core, &config.gecko, found)?;
-        steps.end("3 spare areas of validity blocks: run directories", &core.flash);
-        findings.unsaved(&mut core.flash, &mut survey, &mapping, gecko.last_flush_seq())?;
-        steps.end("4 spare areas of young blocks: entries only in RAM", &core.flash);
-        findings.compare(&mut core.flash, &mapping, gecko.last_flush_seq(), page_bytes)?;
-        steps.end("5 translation pages against the versions before", &core.flash);
-        let valid = findings.count_live(&mut core, &mut gecko, &survey)?;
-        steps.end("6 one pass over the validity store: BVC", &core.flash);
+    /// Brings everything back from flash, trusting it less each time that a page of metadata cannot be read.
+    fn recover(&mut self, config: &Config, options: PageOptions, mut trust: Trust) -> Result<MountReport, FtlError> {
+        loop {
+            let outcome = self.attempt(config, options, trust);
+            trust = match (&outcome, trust) {
+                (Err(error), Trust::Whole) if is_loss(error) => Trust::Pages,
+                (Err(error), Trust::Pages) if is_loss(error) => Trust::Nothing,
+                _ => return outcome,
+            };
+        }
+    }
+
+    /// Steps 1 to 6: what was there. Flash is only read.
+    fn attempt(&mut self, config: &Config, options: PageOptions, trust: Trust) -> Result<MountReport, FtlError> {
+        let (mut mapping, empty) = Self::empty_parts(self.core.flash.nand(), config)?;
+        let plan = Plan::new(self.core.flash.nand(), config, options, &mapping, &empty)?;
+        let flash = &mut self.core.flash;
+        let page_bytes = flash.nand().geometry().page_bytes();
+        let mut steps = Steps::begin(flash);
+        let mut survey = Survey::run(flash, plan.space.lanes)?;
+        steps.end("1 first and last spare area of every block", flash);
+        let whole = trust == Trust::Whole;
+        let mut findings = Findings::translation(flash, &mut survey, &mapping, config.logical_pages, whole)?;
+        steps.end("2 spare areas of translation blocks: GMD", flash);
+        let found = survey.read_kind(flash, PageKind::Validity, |_| true)?;
+        if let Some(block) = survey.missed().filter(|_| whole) {
+            let ppn = flash.nand().geometry().page_at(block, 0);
+            let reason = "a page of its block cannot be read";
+            return Err(FtlError::Damaged { structure: "metadata", ppn, reason });
+        }
+        let recovered = match trust {
+            Trust::Nothing => Ok(None),
+            _ => Gecko::recover(&mut self.core, &config.gecko, found.iter().copied()).map(Some),
+        };
+        let recovered = match recovered {
+            Err(error) if whole || !is_loss(&error) => return Err(error),
+            Err(_) => None,
+            Ok(gecko) => gecko.filter(|gecko| whole || (gecko.last_flush_seq() == 0 && gecko.flushes() > 0)),
+        };
+        let anew = recovered.is_none();
+        let mut gecko = match recovered {
+            Some(gecko) => gecko,
+            None => Gecko::restart(&self.core, &config.gecko, &found)?,
+        };
+        steps.end("3 spare areas of validity blocks: run directories", &self.core.flash);
+        let flash = &mut self.core.flash;
+        if whole {
+            findings.unsaved(flash, &mut survey, &mapping, gecko.last_flush_seq())?;
+            steps.end("4 spare areas of young blocks: entries only in RAM", flash);
+            findings.compare(flash, &mapping, gecko.last_flush_seq(), page_bytes)?;
+            steps.end("5 translation pages against the versions before", flash);
+        } else {
+            findings.check_all(flash, &mut survey, &mapping)?;
+            steps.end("4, 5 every spare area of host data against the translation pages", flash);
+        }
+        findings.find_lost(&mut self.core.flash, &survey, &mapping)?;
+        let valid = findings.count_live(&mut self.core, &mut gecko, &survey)?;
+        steps.end("6 one pass over the validity store: BVC", &self.core.flash);
 
         mapping.restore(core::mem::take(&mut findings.gmd), findings.bound);
-        let mut space = Space::new(core.flash.nand(), plan.space);
+        let mut space = Space::new(self.core.flash.nand(), plan.space);
         space.restore(survey.erased_at(), survey.mean_erases(), |block| match survey.block(block) {
             Some(info) => Found::Pages { kind: info.kind, valid: valid[block.index()] },
+            // Not to be used again before flash says that its pages are lost.
+            None if findings.lost.iter().any(|(_, lost_in)| *lost_in == block) => {
+                Found::Pages { kind: PageKind::User, valid: 1 }
+            }
             None => Found::Empty,
         });
-        let mut ftl = Self::assemble(core.flash, config, plan, space, mapping, gecko);
-        ftl.core.seq = survey.next_seq();
-        ftl.pin_versions(&findings.versions);
-        ftl.validity.hold_flush_seq();
-        ftl.free_dead_blocks()?;
-        ftl.report_again(&survey, &findings)?;
-        steps.end("7 reports that were only in RAM, made again", &ftl.core.flash);
-        for copy in &findings.unsaved {
-            let (mut ctx, mapping) = ftl.parts();
-            mapping.restore_entry(&mut ctx, copy.lpn, copy.ppn)?;
-        }
-        steps.end("8 entries that were only in RAM, cached again", &ftl.core.flash);
-        if let Some(newest) = survey.newest() {
-            ftl.rewrite(newest)?;
-        }
-        ftl.report_erased()?;
-        ftl.validity.release_flush_seq();
-        ftl.validity.flush(&mut ftl.core)?;
-        ftl.make_space()?;
-        ftl.begin_levelling(config.wear);
-        steps.end("9 rewrite the page programmed last, flush, free blocks", &ftl.core.flash);
-        let report = MountReport {
+        space.reserve_free(self.idle_blocks as usize + 2);
+        (self.mapping, self.validity, self.core.space, self.wear) = (mapping, gecko, space, None);
+        self.core.pins.clear();
+        self.core.newly_erased.clear();
+        self.core.interrupted = None;
+        (self.moved, self.unreported) = (0, false);
+        self.live.clear();
+        self.core.seq = survey.next_seq();
+        self.restore(&survey, &findings, anew, &mut steps)?;
+        self.begin_levelling(config.wear);
+        Ok(MountReport {
             steps: steps.done(),
             unreadable_pages: survey.unreadable,
             rebuilt_entries: findings.unsaved.len() as u64,
-        };
-        Ok((ftl, report))
+        })
+    }
+
+    /// Steps 7 to 9: what was only in RAM, or lost.
+    fn restore(&mut self, survey: &Survey, findings: &Findings, anew: bool, steps: &mut Steps) -> Result<(), FtlError> {
+        self.pin_versions(&findings.versions);
+        self.validity.hold_flush_seq();
+        if anew {
+            // Durable before anything of the old store is erased: of what is left of that a mount could make an older state.
+            self.validity.erased(&mut self.core, BlockId(0), 0)?;
+            self.validity.flush(&mut self.core)?;
+        }
+        self.free_dead_blocks()?;
+        self.report_again(survey, findings)?;
+        steps.end("7 reports that were only in RAM, made again", &self.core.flash);
+        self.restore_entries(findings)?;
+        steps.end("8 entries that were only in RAM, cached again", &self.core.flash);
+        if let Some(newest) = survey.newest() {
+            self.rewrite(newest)?;
+        }
+        self.report_erased()?;
+        if !findings.lost.is_empty() {
+            self.synchronise_all()?;
+        }
+        self.validity.release_flush_seq();
+        self.validity.flush(&mut self.core)?;
+        self.make_space()?;
+        for block in survey.broken().chain(findings.lost.iter().map(|(_, block)| *block)) {
+            if self.core.space.state(block) == BlockState::Closed {
+                self.collect(block)?;
+                self.make_space()?;
+            }
+        }
+        steps.end("9 rewrite the page programmed last, flush, free blocks", &self.core.flash);
+        Ok(())
+    }
+
+    /// Brings every translation page up to date of which entries were cached again.
+    fn synchronise_all(&mut self) -> Result<(), FtlError> {
+        loop {
+            let (mut ctx, mapping) = self.parts();
+            if !mapping.reveal(&mut ctx)? {
+                return Ok(());
+            }
+            self.free_dead_blocks()?;
+        }
+    }
+
+    /// Step 8. Entries that were only in RAM fit the cache, unless translation pages were lost. Then each page is written once with
+    /// all of its entries: it speaks for every page of host data programmed before it, also after the next cut.
+    fn restore_entries(&mut self, findings: &Findings) -> Result<(), FtlError> {
+        let lost = findings.lost.iter().map(|(lpn, _)| (*lpn, LOST));
+        let dangling = findings.dangling.iter().map(|lpn| (*lpn, Ppn::NONE));
+        let unsaved = findings.unsaved.iter().map(|copy| (copy.lpn, copy.ppn));
+        let mut entries: Vec<(Lpn, Ppn)> = unsaved.chain(lost).chain(dangling).collect();
+        if !findings.checked && entries.len() <= self.mapping.capacity() as usize {
+            for (lpn, ppn) in entries {
+                let (mut ctx, mapping) = self.parts();
+                mapping.restore_entry(&mut ctx, lpn, ppn)?;
+            }
+            return Ok(());
+        }
+        entries.sort_unstable_by_key(|(lpn, _)| *lpn);
+        let per_page = self.mapping.entries_per_page();
+        for of_page in entries.chunk_by(|a, b| a.0.0 / per_page == b.0.0 / per_page) {
+            let (mut ctx, mapping) = self.parts();
+            mapping.restore_page(&mut ctx, of_page)?;
+            self.free_dead_blocks()?;
+        }
+        Ok(())
     }
 
     /// Versions of translation pages that another attempt would have to compare must stay until the store is flushed.
@@ -146,6 +301,10 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
         let flushed = self.validity.last_flush_seq();
         for (block, info) in survey.blocks().filter(|(_, info)| info.first_seq >= flushed) {
             self.validity.erased(&mut self.core, block, info.first_seq)?;
+        }
+        for block in &findings.revived {
+            let seq = survey.block(*block).map_or(0, |info| info.first_seq);
+            self.validity.erased(&mut self.core, *block, seq)?;
         }
         for ppn in &findings.dead {
             // A block erased meanwhile has no dead pages.
@@ -192,6 +351,14 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     }
 }
 
+/// Whether an error in steps 1 to 6 is about what is on flash: host data is not read there.
+fn is_loss(error: &FtlError) -> bool {
+    matches!(
+        error,
+        FtlError::Nand(NandError::Uncorrectable { .. } | NandError::Erased { .. }) | FtlError::Damaged { .. }
+    )
+}
+
 impl Findings {
     /// Step 2.
     fn translation<N: Nand>(
@@ -199,6 +366,7 @@ impl Findings {
         survey: &mut Survey,
         mapping: &Mapped,
         logical_pages: u32,
+        whole: bool,
     ) -> Result<Self, FtlError> {
         let mut versions = survey.read_kind(flash, PageKind::Translation, |_| true)?;
         let count = logical_pages.div_ceil(mapping.entries_per_page()) as usize;
@@ -213,7 +381,21 @@ impl Findings {
             (gmd[page], written[page]) = (*ppn, spare.seq);
             bound = bound.max(Mapped::bound_of(spare));
         }
-        Ok(Self { gmd, written, bound, versions, unsaved: Vec::new(), dead: Vec::new() })
+        if !whole {
+            versions.clear();
+        }
+        Ok(Self {
+            gmd,
+            written,
+            bound,
+            versions,
+            unsaved: Vec::new(),
+            dead: Vec::new(),
+            lost: Vec::new(),
+            revived: Vec::new(),
+            dangling: Vec::new(),
+            checked: !whole,
+        })
     }
 
     /// Step 4.
@@ -226,17 +408,12 @@ impl Findings {
     ) -> Result<(), FtlError> {
         let from = self.bound.min(flushed.saturating_sub(FLUSH_SLACK));
         let found = survey.read_kind(flash, PageKind::User, |info| info.last_seq >= from || !info.whole)?;
-        let mut copies: Vec<Copy> =
-            found.iter().map(|(ppn, spare)| Copy { lpn: Lpn(spare.tag), seq: spare.seq, ppn: *ppn }).collect();
-        copies.sort_unstable_by_key(|copy| (copy.lpn, u64::MAX - copy.seq));
+        let copies = self.sorted(&found, mapping)?;
         let mut buffer = vec![0; flash.nand().geometry().page_bytes() as usize];
         let mut loaded = None;
         for of_page in copies.chunk_by(|a, b| a.lpn == b.lpn) {
             let page = (of_page[0].lpn.0 / mapping.entries_per_page()) as usize;
-            let Some(&written) = self.written.get(page) else {
-                let reason = "its logical page lies outside the disk: the device was formatted with another size";
-                return Err(FtlError::Damaged { structure: "page of host data", ppn: of_page[0].ppn, reason });
-            };
+            let written = self.written[page];
             let (newest, older) = (of_page[0], &of_page[1..]);
             self.dead.extend(older.iter().map(|copy| copy.ppn));
             if newest.seq > written {
@@ -252,15 +429,38 @@ impl Findings {
                 }
             }
         }
-        // A page that cannot be read died before it was complete, unless flash names it: then it is worn, and lost.
+        self.bury_torn(flash, survey, mapping, &mut buffer)
+    }
+
+    /// Copies by logical page, youngest first.
+    pub(super) fn sorted(&self, found: &[FoundPage], mapping: &Mapped) -> Result<Vec<Copy>, FtlError> {
+        let outside = |(_, spare): &&FoundPage| (spare.tag / mapping.entries_per_page()) as usize >= self.gmd.len();
+        if let Some((ppn, _)) = found.iter().find(outside) {
+            let reason = "its logical page lies outside the disk: the device was formatted with another size";
+            return Err(FtlError::Damaged { structure: "page of host data", ppn: *ppn, reason });
+        }
+        let copy = |(ppn, spare): &FoundPage| Copy { lpn: Lpn(spare.tag), seq: spare.seq, ppn: *ppn };
+        let mut copies: Vec<Copy> = found.iter().map(copy).collect();
+        copies.sort_unstable_by_key(|copy| (copy.lpn, u64::MAX - copy.seq));
+        Ok(copies)
+    }
+
+    /// A page that cannot be read died before it was complete, unless flash names it: then it is worn, and lost.
+    pub(super) fn bury_torn<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        survey: &Survey,
+        mapping: &Mapped,
+        buffer: &mut [u8],
+    ) -> Result<(), FtlError> {
         for (ppn, spare) in survey.torn().iter().filter(|(_, spare)| spare.kind == PageKind::User) {
             let page = (spare.tag / mapping.entries_per_page()) as usize;
             let at = self.gmd.get(page).copied().unwrap_or(Ppn::NONE);
             if is_page(at) {
-                flash.read_meta(Purpose::Recovery, at, &mut buffer)?;
+                flash.read_meta(Purpose::Recovery, at, buffer)?;
             }
             let index = (spare.tag % mapping.entries_per_page()) as usize;
-            if !is_page(at) || Mapped::entries(&buffer).nth(index) != Some(*ppn) {
+            if !is_page(at) || Mapped::entries(buffer).nth(index) != Some(*ppn) {
                 self.dead.push(*ppn);
             }
         }
@@ -331,10 +531,22 @@ impl Findings {
         }
         self.dead.sort_unstable();
         self.dead.dedup();
-        let (dead, mut known) = (&self.dead, Vec::new());
+        let (dead, mut known, mut again) = (&self.dead, Vec::new(), Vec::new());
+        let mut unsaved: Vec<Ppn> = self.unsaved.iter().map(|copy| copy.ppn).collect();
+        unsaved.sort_unstable();
+        let revived = &mut self.revived;
         gecko.for_each_block(core, Purpose::Recovery, |block, set| {
             let Some(info) = survey.block(block) else { return };
             if info.kind == PageKind::User && info.first_seq < flushed {
+                let pages = geometry.pages_per_block();
+                let lives = |offset: &u32| unsaved.binary_search(&geometry.page_at(block, *offset)).is_ok();
+                if (0..pages).any(|offset| set.contains(offset) && lives(&offset)) {
+                    // Its death was durable, and what says so in the table was lost: it lives again.
+                    revived.push(block);
+                    let others = (0..pages).filter(|offset| set.contains(*offset) && !lives(offset));
+                    again.extend(others.map(|offset| geometry.page_at(block, offset)));
+                    return;
+                }
                 valid[block.index()] = valid[block.index()].saturating_sub(set.count() as u16);
                 let begin = dead.partition_point(|ppn| geometry.block_of(*ppn) < block);
                 let end = dead.partition_point(|ppn| geometry.block_of(*ppn) <= block);
@@ -342,6 +554,9 @@ impl Findings {
             }
         })?;
         self.dead.retain(|ppn| known.binary_search(ppn).is_err());
+        self.dead.extend(again);
+        self.dead.sort_unstable();
+        self.dead.dedup();
         for ppn in &self.dead {
             let count = &mut valid[geometry.block_of(*ppn).index()];
             *count = count.saturating_sub(1);

@@ -125,6 +125,36 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         (!self.recent.is_empty()).then(|| self.recent.len())
     }
 
+    /// C: entries that the cache holds.
+    #[must_use]
+    pub const fn capacity(&self) -> u32 {
+        self.cmt.capacity()
+    }
+
+    /// Changes entries of one translation page, in one program.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn restore_page<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        entries: &[(Lpn, Ppn)],
+    ) -> Result<(), FtlError> {
+        let Some(&(first, _)) = entries.first() else { return Ok(()) };
+        let page = self.cmt.translation_page(first);
+        self.load_page(ctx, page, Purpose::Recovery)?;
+        let pages = ctx.core.space.geometry().pages();
+        for &(lpn, now) in entries {
+            let index = (lpn.0 % self.entries_per_page) as usize;
+            let before = entry_at(&self.buffer, index);
+            self.set_entry(index, now);
+            if before.0 < pages && self.still_dies(ctx, lpn, before, now)? {
+                ctx.page_died(before)?;
+            }
+        }
+        self.replace_page(ctx, page, Purpose::Recovery)
+    }
+
     /// Caches an entry that was only in RAM when power went.
     ///
     /// # Errors

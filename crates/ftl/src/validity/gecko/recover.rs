@@ -93,6 +93,19 @@ impl Gecko {
     }
 }
 
+impl Gecko {
+    /// An empty store that supersedes whatever of it is on flash, once it has been flushed.
+    ///
+    /// # Errors
+    /// As [`Gecko::new`].
+    pub fn restart<S: MetaStore>(store: &S, options: &GeckoOptions, pages: &[(Ppn, Spare)]) -> Result<Self, FtlError> {
+        let mut gecko = Self::new(store.page_bytes(), store.blocks(), store.pages_per_block(), options)?;
+        let numbers = pages.iter().filter(|(_, spare)| spare.kind == PageKind::Validity);
+        gecko.next_run = numbers.map(|(_, spare)| PageName::of(spare).run + 2).max().unwrap_or(0);
+        Ok(gecko)
+    }
+}
+
 /// Whether the runs, youngest first, cover every flush from the first exactly once.
 fn check_coverage(live: &[Complete]) -> Result<(), FtlError> {
     for (at, younger) in live.iter().enumerate() {

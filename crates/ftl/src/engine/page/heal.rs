@@ -1,0 +1,49 @@
+//! Going on when a page of metadata cannot be read: everything is rebuilt from what can be, as a mount would do it.
+
+use super::{Mapping, Nand, PageFtl, PageOptions, Validity};
+use crate::config::Config;
+use crate::contract::FtlError;
+use nand::{NandError, PageKind};
+
+/// How an FTL rebuilds itself from flash.
+pub(super) struct Heal<F> {
+    /// What it was made with.
+    pub(super) config: Config,
+    pub(super) options: PageOptions,
+    /// Does it. Allocates, and takes as long as a mount that reads every spare area.
+    pub(super) rebuild: fn(&mut F) -> Result<(), FtlError>,
+}
+
+impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
+    /// Does something; if a page of metadata cannot be read, rebuilds what it belonged to and does it again.
+    #[inline]
+    pub(super) fn healing<T>(&mut self, mut act: impl FnMut(&mut Self) -> Result<T, FtlError>) -> Result<T, FtlError> {
+        match act(self) {
+            Err(error) if self.heal.is_some() => {
+                self.heal_from(error)?;
+                act(self)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Rebuilds, if that can help; else the error is passed on.
+    #[cold]
+    fn heal_from(&mut self, error: FtlError) -> Result<(), FtlError> {
+        match &self.heal {
+            Some(heal) if self.is_metadata_loss(&error) => (heal.rebuild)(self),
+            _ => Err(error),
+        }
+    }
+
+    /// Whether an error is about a page of metadata that does not read as it was written.
+    pub(super) fn is_metadata_loss(&self, error: &FtlError) -> bool {
+        match error {
+            FtlError::Nand(NandError::Uncorrectable { ppn } | NandError::Erased { ppn })
+            | FtlError::Damaged { ppn, .. } => {
+                ppn.is_some() && self.core.space.kind(self.core.space.geometry().block_of(*ppn)) != PageKind::User
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Step 4 and 5 of a mount when a page of metadata was lost: every entry is checked against every page of host data.
+//!
+//! A translation page that cannot be read, or of which only an older version can be found, is one in which some entries are
+//! wrong. Which ones, the spare areas of host data say: a copy younger than the translation page is the present one; one that
+//! is not, and that no entry names, was trimmed. A page that was trimmed can come back so, as it was before.
+//!
+//! Takes sixteen bytes for each page of host data in flash while it lasts.
+
+use super::recover::{Copy, Findings, Mapped};
+use super::{Flash, Lpn, Nand};
+use crate::contract::FtlError;
+use crate::flash::Purpose;
+use crate::mapping::is_page;
+use crate::recovery::survey::Survey;
+use alloc::vec;
+use alloc::vec::Vec;
+use nand::{NandError, PageKind, Ppn};
+
+impl Findings {
+    /// Finds every entry that is not in flash, and every page that is dead.
+    pub(super) fn check_all<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        survey: &mut Survey,
+        mapping: &Mapped,
+    ) -> Result<(), FtlError> {
+        let found = survey.read_kind(flash, PageKind::User, |_| true)?;
+        let copies = self.sorted(&found, mapping)?;
+        let mut rest = &copies[..];
+        let mut buffer = vec![0; flash.nand().geometry().page_bytes() as usize];
+        for page in 0..self.gmd.len() {
+            self.load(flash, page, &mut buffer)?;
+            let first = page as u32 * mapping.entries_per_page();
+            for (lpn, entry) in (first..).map(Lpn).zip(Mapped::entries(&buffer)) {
+                let count = rest.iter().take_while(|copy| copy.lpn == lpn).count();
+                let (of_page, others) = rest.split_at(count);
+                self.check_entry(flash, lpn, entry, of_page, self.written[page])?;
+                rest = others;
+            }
+        }
+        self.bury_torn(flash, survey, mapping, &mut buffer)
+    }
+
+    /// Finds the entries that lead to blocks of which nothing can be read. Such a block is erased before it is used again,
+    /// and the entry would lead to a page of something else. Reads every translation page if there is such a block.
+    pub(super) fn find_lost<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        survey: &Survey,
+        mapping: &Mapped,
+    ) -> Result<(), FtlError> {
+        if survey.illegible().is_empty() {
+            return Ok(());
+        }
+        let geometry = *flash.nand().geometry();
+        let mut unsaved: Vec<Lpn> = self.unsaved.iter().map(|copy| copy.lpn).collect();
+        unsaved.sort_unstable();
+        let mut buffer = vec![0; geometry.page_bytes() as usize];
+        for page in (0..self.gmd.len()).filter(|page| self.gmd[*page].is_some()).collect::<Vec<_>>() {
+            flash.read_meta(Purpose::Recovery, self.gmd[page], &mut buffer)?;
+            let first = page as u32 * mapping.entries_per_page();
+            let entries = (first..).map(Lpn).zip(Mapped::entries(&buffer));
+            let lost = entries.filter(|(lpn, entry)| {
+                is_page(*entry)
+                    && survey.illegible().contains(&geometry.block_of(*entry))
+                    && unsaved.binary_search(lpn).is_err()
+            });
+            self.lost.extend(lost.map(|(lpn, entry)| (lpn, geometry.block_of(entry))));
+        }
+        Ok(())
+    }
+
+    /// Reads a translation page; one that cannot be read is given up.
+    fn load<N: Nand>(&mut self, flash: &mut Flash<N>, page: usize, out: &mut [u8]) -> Result<(), FtlError> {
+        if self.gmd[page].is_some() {
+            match flash.read_meta(Purpose::Recovery, self.gmd[page], out) {
+                Ok(_) => return Ok(()),
+                Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        (self.gmd[page], self.written[page]) = (Ppn::NONE, 0);
+        out.fill(0xFF);
+        Ok(())
+    }
+
+    fn check_entry<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        entry: Ppn,
+        of_page: &[Copy],
+        written: u64,
+    ) -> Result<(), FtlError> {
+        self.dead.extend(of_page.iter().skip(1).map(|copy| copy.ppn));
+        match of_page.first() {
+            Some(newest) if newest.seq > written => self.unsaved.push(*newest),
+            Some(newest) if newest.ppn == entry => {}
+            Some(newest) if is_page(entry) && Self::leads_elsewhere(flash, lpn, entry)? => self.unsaved.push(*newest),
+            Some(newest) => self.dead.push(newest.ppn),
+            None if is_page(entry) && Self::leads_elsewhere(flash, lpn, entry)? => self.dangling.push(lpn),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Whether a page can be read and is not one of this logical page: what named it is out of date.
+    fn leads_elsewhere<N: Nand>(flash: &mut Flash<N>, lpn: Lpn, entry: Ppn) -> Result<bool, FtlError> {
+        if entry.0 >= flash.nand().geometry().pages() {
+            return Ok(true);
+        }
+        match flash.read_spare(Purpose::Recovery, entry) {
+            Ok(Some(spare)) => Ok(spare.kind != PageKind::User || spare.tag != lpn.0),
+            Ok(None) => Ok(true),
+            Err(NandError::Uncorrectable { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
