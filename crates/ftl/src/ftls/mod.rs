@@ -29,6 +29,8 @@ pub enum Durability {
     /// From its completion on with a battery ([`crate::Config::battery`]) that lasts for [`Ftl::power_failing`], which the published
     /// design assumes. Without one a cut can undo any write; the page then reads as it did at some time before, or as an error.
     Battery,
+    /// Never: the published design assumes a battery, but what it would save is not saved here. It can only be simulated.
+    NotSaved,
     /// Never by itself: the published simulation assumes maps in non-volatile memory.
     NonVolatileMaps,
 }
@@ -68,6 +70,9 @@ impl Info {
             (Durability::OnFlush, false) => "every flushed write is there; a worn page can be an error at mount",
             (Durability::NonVolatileMaps, _) => {
                 "nothing without the non-volatile maps that its paper assumes; cannot be mounted"
+            }
+            (Durability::NotSaved, _) => {
+                "nothing: what the battery of its design would save is not saved; cannot be mounted"
             }
             (Durability::Battery, _) => {
                 "every completed write is there if a battery lasts for the save that its design assumes; without, some are not"

@@ -1,7 +1,8 @@
 //! uFTL: the mapping table as a B-tree over extents in flash, the validity bitmap in flash, greedy collection of every block.
 //!
 //! As in the comparison of GeckoFTL's paper (section 5.3), every page that dies costs a read and a program of
-//! the bitmap. Needs a battery: dirty entries and dirty nodes of the tree are saved before power is gone.
+//! the bitmap. The design has a battery save dirty entries and dirty nodes of the tree. They are not saved here: it can be
+//! simulated, not mounted.
 
 use super::{Durability, Entry, Info};
 use crate::engine::page::{PageOptions, format_over_store};
@@ -16,7 +17,7 @@ pub(super) const INFO: Info = Info {
     source: "Lee, Kim and Kwon, EMSOFT 2008",
     cached: true,
     validity: Some(VALIDITY),
-    durable: Durability::Battery,
+    durable: Durability::NotSaved,
     outlives_worn_pages: false,
 };
 
