@@ -163,20 +163,7 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
             let reason = "a page of its block cannot be read";
             return Err(FtlError::Damaged { structure: "metadata", ppn, reason });
         }
-        let recovered = match trust {
-            Trust::Nothing => Ok(None),
-            _ => Gecko::recover(&mut self.core, &config.gecko, found.iter().copied()).map(Some),
-        };
-        let recovered = match recovered {
-            Err(error) if whole || !is_loss(&error) => return Err(error),
-            Err(_) => None,
-            Ok(gecko) => gecko.filter(|gecko| whole || (gecko.last_flush_seq() == 0 && gecko.flushes() > 0)),
-        };
-        let anew = recovered.is_none();
-        let mut gecko = match recovered {
-            Some(gecko) => gecko,
-            None => Gecko::restart(&self.core, &config.gecko, &found)?,
-        };
+        let (mut gecko, anew) = self.store_from(config, trust, &found)?;
         steps.end("3 spare areas of validity blocks: run directories", &self.core.flash);
         let flash = &mut self.core.flash;
         if whole {
@@ -217,6 +204,26 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
             unreadable_pages: survey.unreadable,
             rebuilt_entries: findings.unsaved.len() as u64,
         })
+    }
+
+    /// Step 3: the validity store, and whether it begins anew.
+    fn store_from(&mut self, config: &Config, trust: Trust, found: &[FoundPage]) -> Result<(Gecko, bool), FtlError> {
+        let whole = trust == Trust::Whole;
+        let recovered = match trust {
+            Trust::Nothing => Ok(None),
+            _ => Gecko::recover(&mut self.core, &config.gecko, found.iter().copied()).map(Some),
+        };
+        let recovered = match recovered {
+            Err(error) if whole || !is_loss(&error) => return Err(error),
+            Err(_) => None,
+            Ok(gecko) => gecko.filter(|gecko| whole || (gecko.last_flush_seq() == 0 && gecko.flushes() > 0)),
+        };
+        let anew = recovered.is_none();
+        let gecko = match recovered {
+            Some(gecko) => gecko,
+            None => Gecko::restart(&self.core, &config.gecko, found)?,
+        };
+        Ok((gecko, anew))
     }
 
     /// Steps 7 to 9: what was only in RAM, or lost.
