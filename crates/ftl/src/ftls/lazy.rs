@@ -31,10 +31,15 @@ pub(super) const INFO: Info = Info {
 
 const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false, battery: false };
 
+/// Dirty entries that even a small cache may hold, up to half of it: were each page that a collector moves synchronised alone,
+/// collecting a nearly full disk could take more pages than it frees.
+const LEAST_RECENT: u32 = 8;
+
 fn cached(config: &Config) -> CachedOptions {
     // What was dirty has to fit the cache again after power loss, and the write that was cut short with it.
     let cache_entries = config.cache_entries.max(4);
-    CachedOptions { recent_updates: (cache_entries / 10).max(1), ..CachedOptions::new(cache_entries) }
+    let recent_updates = (cache_entries / 10).max(LEAST_RECENT.min(cache_entries / 2));
+    CachedOptions { recent_updates, ..CachedOptions::new(cache_entries) }
 }
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

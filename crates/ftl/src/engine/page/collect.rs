@@ -45,11 +45,28 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let mut left = 4 * self.core.space.geometry().blocks();
         while self.core.space.free_blocks() < self.reserve_blocks {
             left -= 1;
-            if left == 0 || !self.collect_one()? {
+            // On a nearly full disk the policy's order can cost more pages of metadata than it frees.
+            let losing =
+                self.core.space.free_blocks() + SCARCE < self.reserve_blocks && self.mapping.footprint_pages() > 0;
+            let emptiest = if losing { self.emptiest() } else { None };
+            let collected = match emptiest {
+                Some(block) => self.collect(block).map(|()| true)?,
+                None => self.collect_one()?,
+            };
+            if left == 0 || !collected {
                 return Err(self.core.no_space());
             }
         }
         Ok(())
+    }
+
+    /// The full block in which least lives, of those with something to gain. Looks at every block.
+    #[cold]
+    pub(super) fn emptiest(&self) -> Option<BlockId> {
+        let space = &self.core.space;
+        let closed = (0..space.geometry().blocks()).map(BlockId).filter(|b| space.state(*b) == BlockState::Closed);
+        let least = closed.map(|block| (space.valid(block), block)).min()?;
+        (least.0 < space.geometry().pages_per_block()).then_some(least.1)
     }
 
     /// Erases a metadata block in which nothing lives, if the policy offers one: waiting gains nothing, and a device that is
@@ -190,7 +207,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             let half_way = index == self.moved;
             let gone = !half_way
                 || match spare.kind {
-                    PageKind::User => self.mapping.superseded(Lpn(spare.tag), ppn),
+                    PageKind::User => {
+                        let at = self.mapping.hint(Lpn(spare.tag));
+                        at.is_some() && at != ppn
+                    }
                     PageKind::Translation => !self.mapping.owns(ppn, &spare),
                     PageKind::Validity | PageKind::Checkpoint => !self.validity.owns(ppn, &spare),
                 };

@@ -169,13 +169,10 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
 
     /// Collects the blocks in which least lives until enough are free.
     fn collect_emptiest(&mut self) -> Result<(), FtlError> {
-        let blocks = self.core.space.geometry().blocks();
         while self.core.space.free_blocks() < self.reserve_blocks {
-            let space = &self.core.space;
-            let closed = (0..blocks).map(BlockId).filter(|&block| space.state(block) == BlockState::Closed);
-            match closed.map(|block| (space.valid(block), block)).min() {
-                Some((valid, block)) if valid < space.geometry().pages_per_block() => self.collect(block)?,
-                _ => return Err(self.core.no_space()),
+            match self.emptiest() {
+                Some(block) => self.collect(block)?,
+                None => return Err(self.core.no_space()),
             }
         }
         Ok(())
