@@ -1,8 +1,8 @@
 //! The mapping table as a B-tree over extents in flash, with a cache of entries in RAM (uFTL; GeckoFTL, section 5.3).
 //!
 //! 1. A leaf holds extents of consecutive logical pages on consecutive pages: data written in sequence needs few of them, data
-//!    written at random one a page, eight bytes each ([`node`]).
-//! 2. Only the root and a fixed number of inner nodes are in RAM ([`tree`]).
+//!    written at random one a page, eight bytes each (`node`).
+//! 2. Only the root and a fixed number of inner nodes are in RAM (`tree`).
 //! 3. A write that misses the cache of entries reads the leaf first and reports the old copy at once.
 //! 4. A dirty entry that has to leave is written to its leaf together with every other dirty entry of that leaf for which
 //!    there is room; a leaf without room for the entry that leaves is split.
