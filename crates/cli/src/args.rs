@@ -97,7 +97,7 @@ pub struct CompareArgs {
     /// Where the maps of an FTL with log blocks are: nonvolatile costs nothing, as in the papers' simulators
     #[arg(long, value_enum, default_value_t)]
     pub maps: MapsArg,
-    /// Groups of N neighbouring logical blocks with at most K extra blocks each (reconfigurable)
+    /// Groups of N neighbouring logical blocks with at most K extra blocks each (reconfigurable, superblock)
     /// [default: each FTL's own]
     #[arg(long, value_name = "N:K")]
     pub groups: Option<Groups>,

@@ -3,7 +3,7 @@
 use crate::tap::{Tapped, blank};
 use crate::{Device, Shared};
 use ftl::ftls::Entry;
-use ftl::{Config, Flash, FtlError, GeckoOptions, WearOptions};
+use ftl::{Config, Flash, FtlError, GeckoOptions, GroupOptions, WearOptions};
 use nand::{BlockId, Capabilities, Dimensions, FaultPlan, Geometry, GeometryError, Pairing, ProgramOrder};
 
 /// A device, and what an FTL on it is told. The number of a row is part of replay ids: rows are added at the end.
@@ -19,6 +19,8 @@ pub struct Shape {
     logical_pages: u32,
     /// The page-validity store, if not the FTL's own. Only what an FTL promises over its own store holds when a page is worn.
     pub(crate) validity: Option<&'static str>,
+    /// How logical blocks are grouped, by FTLs that group them: few, so that there are many groups.
+    groups: Option<GroupOptions>,
     /// How Logarithmic Gecko is tuned.
     gecko: GeckoOptions,
     /// Level wear as often as can be.
@@ -36,6 +38,7 @@ const MODERN: Shape = Shape {
     cache_entries: 4,
     logical_pages: u32::MAX,
     validity: None,
+    groups: None,
     gecko: GeckoOptions::PAPER,
     level_wear: false,
     pairing: Pairing { bits_per_cell: 2, distance: 1 },
@@ -49,7 +52,7 @@ const OLD_SLC: Capabilities =
 const PACKED: GeckoOptions = GeckoOptions { buffer_pages: 2, packed: true, filter_bytes: 64, ..GeckoOptions::PAPER };
 
 /// Every shape.
-pub const SHAPES: [Shape; 11] = [
+pub const SHAPES: [Shape; 12] = [
     MODERN,
     Shape { name: "small", blocks: 32, pages_per_block: 8, cache_entries: 9, ..MODERN },
     Shape {
@@ -69,6 +72,13 @@ pub const SHAPES: [Shape; 11] = [
     Shape { name: "over-gecko", blocks: 44, pages_per_block: 8, validity: Some("gecko"), ..MODERN },
     Shape { name: "packed", blocks: 56, pages_per_block: 8, gecko: PACKED, ..MODERN },
     Shape { name: "wide", blocks: 56, pages_per_block: 8, ..MODERN },
+    Shape {
+        name: "grouped",
+        blocks: 36,
+        pages_per_block: 5,
+        groups: Some(GroupOptions { blocks: 3, extra: 2 }),
+        ..MODERN
+    },
 ];
 
 /// The shape with this name, and its number.
@@ -96,8 +106,8 @@ impl Shape {
 
     pub(crate) fn config(&self, logical_pages: u32) -> Config {
         let wear = self.level_wear.then_some(WearOptions { spread: 1, scans: 4 });
-        let (cache_entries, lanes, validity) = (self.cache_entries, self.channels, self.validity);
-        Config { cache_entries, lanes, validity, wear, gecko: self.gecko, ..Config::new(logical_pages) }
+        let (cache_entries, lanes, validity, groups) = (self.cache_entries, self.channels, self.validity, self.groups);
+        Config { cache_entries, lanes, validity, groups, wear, gecko: self.gecko, ..Config::new(logical_pages) }
     }
 
     pub(crate) fn device(&self, plan: FaultPlan) -> Result<Device, GeometryError> {

@@ -51,27 +51,63 @@ fn one_log_block_for_each_group_of_one_is_bast() {
     assert!(ftl.flash().counts().total().programs < bast.flash().counts().total().programs);
 }
 
+fn mounted(
+    name: &str,
+    ftl: Box<dyn Ftl<SimNand>>,
+    groups: Option<(u32, u32)>,
+) -> Result<Box<dyn Ftl<SimNand>>, FtlError> {
+    let mount = ftls::find::<SimNand>(name).unwrap().mount.unwrap();
+    Ok(mount(Flash::new(ftl.into_flash().into_nand()), &config(groups))?.0)
+}
+
+fn assert_holds(ftl: &mut Box<dyn Ftl<SimNand>>, versions: &[u16]) {
+    ftl.check().unwrap();
+    for (lpn, &version) in (0..).map(Lpn).zip(versions) {
+        let mut got = Stamp::UNWRITTEN;
+        ftl.read(lpn, &mut got).unwrap();
+        assert_eq!(got, Stamp { lpn, version });
+    }
+}
+
 #[test]
-fn a_mount_may_group_otherwise() {
-    let entry = || ftls::find::<SimNand>("reconfigurable").unwrap();
-    for groups in [(1, 1), (3, 2), (64, 20)] {
-        let (ftl, versions) = written("reconfigurable", None);
-        let (mut ftl, _) =
-            (entry().mount.unwrap())(Flash::new(ftl.into_flash().into_nand()), &config(Some(groups))).unwrap();
-        ftl.check().unwrap();
-        for (lpn, version) in (0..).map(Lpn).zip(versions) {
-            let mut got = Stamp::UNWRITTEN;
-            ftl.read(lpn, &mut got).unwrap();
-            assert_eq!(got, Stamp { lpn, version });
+fn any_groups_hold_what_was_written() {
+    for name in ["reconfigurable", "superblock"] {
+        for groups in [(1, 1), (1, 7), (3, 1), (5, 2), (64, 20), (1000, 1000)] {
+            let (ftl, versions) = written(name, Some(groups));
+            assert_holds(&mut mounted(name, ftl, Some(groups)).unwrap(), &versions);
         }
     }
 }
 
 #[test]
+fn log_blocks_may_be_grouped_otherwise_by_a_mount() {
+    for groups in [(1, 1), (3, 2), (64, 20)] {
+        let (ftl, versions) = written("reconfigurable", None);
+        assert_holds(&mut mounted("reconfigurable", ftl, Some(groups)).unwrap(), &versions);
+    }
+}
+
+#[test]
+fn superblocks_of_another_size_are_refused() {
+    let (ftl, _) = written("superblock", Some((8, 4)));
+    let Err(error) = mounted("superblock", ftl, Some((3, 4))) else { panic!("it was mounted") };
+    assert!(matches!(error, FtlError::Damaged { structure: "superblock", .. }), "{error}");
+}
+
+#[test]
+fn a_superblock_of_all_programs_little_more_than_page_mapping() {
+    let programs = |name, groups| written(name, groups).0.flash().counts().total().programs;
+    let (page, one) = (programs("page", None), programs("superblock", Some((1000, 1000))));
+    assert!(one < page * 5 / 4, "{one}, {page}");
+    assert!(one < programs("superblock", Some((4, 2))), "{one}");
+}
+
+#[test]
 fn groups_of_nothing_are_refused() {
-    for groups in [(0, 1), (1, 0)] {
-        let made =
-            (ftls::find::<SimNand>("reconfigurable").unwrap().format)(Flash::new(device()), &config(Some(groups)));
-        assert!(matches!(made, Err(FtlError::Unsupported { .. })), "{groups:?}");
+    for name in ["reconfigurable", "superblock"] {
+        for groups in [(0, 1), (1, 0)] {
+            let made = (ftls::find::<SimNand>(name).unwrap().format)(Flash::new(device()), &config(Some(groups)));
+            assert!(matches!(made, Err(FtlError::Unsupported { .. })), "{name} {groups:?}");
+        }
     }
 }

@@ -3,3 +3,4 @@
 pub mod janus;
 pub mod log_block;
 pub mod page;
+pub mod superblock;

@@ -11,6 +11,7 @@ mod janus_fixed;
 mod lazy;
 mod page;
 mod reconfigurable;
+mod superblock;
 mod uftl;
 
 use crate::config::Config;
@@ -101,7 +102,7 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 11] {
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 12] {
     [
         page::entry(),
         dftl::entry(),
@@ -112,6 +113,7 @@ pub fn table<N: Nand + 'static>() -> [Entry<N>; 11] {
         bast::entry(),
         fast::entry(),
         reconfigurable::entry(),
+        superblock::entry(),
         janus_fixed::entry(),
         janus::entry(),
     ]

@@ -19,7 +19,7 @@ use crate::contract::FtlError;
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::Blocks;
-use crate::engine::log_block::groups::Groups;
+use crate::engine::log_block::groups::{Groups, Owed};
 use crate::engine::log_block::scheme::{Scheme, Size, Step};
 use alloc::boxed::Box;
 use nand::{BlockId, Nand};
@@ -52,7 +52,7 @@ fn scheme(config: &Config) -> Result<impl FnOnce(Size) -> Reconfigurable, FtlErr
     let GroupOptions { blocks, extra } = config.groups.unwrap_or(DEFAULT).checked(INFO.name)?;
     Ok(move |size: Size| Reconfigurable {
         most: extra,
-        groups: Groups::new(&size.geometry, size.logical_blocks, blocks),
+        groups: Groups::new(&size.geometry, size.logical_blocks, blocks, Owed::Nothing),
     })
 }
 
@@ -87,7 +87,7 @@ impl Scheme for Reconfigurable {
             self.groups.touch(group);
             return Step::Append(log);
         }
-        if self.groups.count(group) >= self.most {
+        if self.groups.excess(group) >= self.most {
             self.free_one(blocks, group)
         } else if blocks.may_open_log() {
             // Aligned as long as this logical block's pages alone are written to it, from the first one on.
@@ -112,7 +112,7 @@ impl Scheme for Reconfigurable {
     /// If its live pages are of one group that may have another.
     fn adopt(&mut self, _: &Blocks, block: BlockId, mut lbns: impl Iterator<Item = u32>) -> bool {
         let Some(group) = lbns.next().map(|lbn| self.groups.group(lbn)) else { return false };
-        let fits = lbns.all(|lbn| self.groups.group(lbn) == group) && self.groups.count(group) < self.most;
+        let fits = lbns.all(|lbn| self.groups.group(lbn) == group) && self.groups.excess(group) < self.most;
         if fits {
             self.groups.push(group, block);
         }

@@ -16,7 +16,7 @@ use crate::victim::Choice;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
-use nand::{BlockId, Lpn, Nand, NandError, Ppn};
+use nand::{BlockId, Nand, Ppn};
 
 /// The blocks of the page-mapped area that can still be written.
 pub(super) struct PagedArea {
@@ -141,12 +141,7 @@ impl PagedArea {
 
     /// Moves a live page to the active block.
     pub(super) fn move_page<N: Nand>(&mut self, area: &mut Area<N>, fused: &Lru, from: Ppn) -> Result<(), FtlError> {
-        let lpn = match area.flash.spare_of_read(from) {
-            Ok(Some(spare)) if spare.tag < area.logical_pages && area.locate(Lpn(spare.tag)) == from => Lpn(spare.tag),
-            // Not read at the mount if a checkpoint named the page.
-            Ok(_) | Err(NandError::Uncorrectable { .. }) => return Self::lose_page(area, fused, from),
-            Err(error) => return Err(error.into()),
-        };
+        let Some(lpn) = area.owner_of_paged(from)? else { return Self::lose_page(area, fused, from) };
         loop {
             let block = self.destination(area)?;
             if area.move_page(from, block, lpn)? {

@@ -358,6 +358,21 @@ impl<N: Nand> Area<N> {
         }
     }
 
+    /// The logical page whose newest copy is this page of a page-mapped block; `None` if its spare area cannot be read, or
+    /// says otherwise: a mount did not read it if a checkpoint named the page.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn owner_of_paged(&mut self, page: Ppn) -> Result<Option<Lpn>, FtlError> {
+        match self.flash.spare_of_read(page) {
+            Ok(spare) => Ok(spare
+                .map(|spare| Lpn(spare.tag))
+                .filter(|&lpn| lpn.0 < self.logical_pages && self.locate(lpn) == page)),
+            Err(NandError::Uncorrectable { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Forgets pages, and frees data blocks in which nothing is left.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! Which over-provisioned blocks each group of neighbouring logical blocks has, in the order in which it got them, and which
-//! group was written least recently.
+//! Which blocks each group of neighbouring logical blocks has, in the order in which it got them, and which group with more
+//! than it is owed was used least recently.
 //!
 //! Lists threaded through an array, so that a group may have any number: eight bytes a block, and twenty a group.
 
@@ -23,29 +23,54 @@ struct Group {
     count: u32,
 }
 
+/// How many blocks a group can always have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owed {
+    /// None: every block listed is an extra one.
+    Nothing,
+    /// One for each of its logical blocks.
+    OneForEach,
+}
+
 /// The blocks of every group.
 #[derive(Debug)]
 pub struct Groups {
     /// N: logical blocks of a group.
     each: u32,
+    logical_blocks: u32,
+    owed: Owed,
     members: Vec<Member>,
     groups: Vec<Group>,
-    /// Groups that have a block, by their last use.
+    /// Groups that have more blocks than they are owed, by their last use.
     recent: Lru,
 }
 
 impl Groups {
     /// Groups of `each` logical blocks, without a block.
     #[must_use]
-    pub fn new(geometry: &Geometry, logical_blocks: u32, each: u32) -> Self {
+    pub fn new(geometry: &Geometry, logical_blocks: u32, each: u32, owed: Owed) -> Self {
         let groups = logical_blocks.div_ceil(each);
         let empty = Group { oldest: BlockId::NONE, newest: BlockId::NONE, count: 0 };
         Self {
             each,
+            logical_blocks,
+            owed,
             members: alloc::vec![Member { group: NONE, next: BlockId::NONE }; geometry.blocks() as usize],
             groups: alloc::vec![empty; groups as usize],
             recent: Lru::new(groups),
         }
+    }
+
+    /// How many groups there are.
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        self.groups.len() as u32
+    }
+
+    /// Whether there is no group.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
     }
 
     /// The group of a logical block.
@@ -62,11 +87,15 @@ impl Groups {
         (group != NONE).then_some(group)
     }
 
-    /// How many blocks a group has.
+    /// How many blocks a group has beyond those that it is owed.
     #[inline]
     #[must_use]
-    pub fn count(&self, group: u32) -> u32 {
-        self.groups[group as usize].count
+    pub fn excess(&self, group: u32) -> u32 {
+        let owed = match self.owed {
+            Owed::Nothing => 0,
+            Owed::OneForEach => self.each.min(self.logical_blocks - group * self.each),
+        };
+        self.groups[group as usize].count.saturating_sub(owed)
     }
 
     /// The block that a group got last.
@@ -85,7 +114,7 @@ impl Groups {
         })
     }
 
-    /// Groups that have a block, the one used least recently first.
+    /// Groups that have more blocks than they are owed, the one used least recently first.
     pub fn by_last_use(&self) -> impl Iterator<Item = u32> + '_ {
         self.recent.iter()
     }
@@ -93,7 +122,9 @@ impl Groups {
     /// A group is used.
     #[inline]
     pub fn touch(&mut self, group: u32) {
-        self.recent.touch(group);
+        if self.excess(group) > 0 {
+            self.recent.touch(group);
+        }
     }
 
     /// A group gets a block that no group has.
@@ -108,7 +139,7 @@ impl Groups {
         } else {
             entry.oldest = block;
         }
-        self.recent.touch(group);
+        self.touch(group);
     }
 
     /// The group that has a block loses it.
@@ -126,7 +157,7 @@ impl Groups {
         if !next.is_some() {
             entry.newest = before.unwrap_or(BlockId::NONE);
         }
-        if entry.count == 0 {
+        if self.excess(group) == 0 {
             self.recent.remove(group);
         }
     }
@@ -144,8 +175,7 @@ mod tests {
     use super::*;
     use nand::Dimensions;
 
-    #[test]
-    fn blocks_stay_in_the_order_in_which_a_group_got_them() {
+    fn groups(owed: Owed) -> Groups {
         let dimensions = Dimensions {
             channels: 1,
             dies_per_channel: 1,
@@ -155,13 +185,32 @@ mod tests {
             page_bytes: 512,
             spare_bytes: 32,
         };
-        let mut groups = Groups::new(&Geometry::new(dimensions).unwrap(), 9, 4);
+        Groups::new(&Geometry::new(dimensions).unwrap(), 9, 4, owed)
+    }
+
+    #[test]
+    fn only_groups_with_extra_blocks_are_ordered_by_use() {
+        let mut groups = groups(Owed::OneForEach);
+        groups.push(2, BlockId(0));
+        assert_eq!((groups.len(), groups.excess(2), groups.by_last_use().next()), (3, 0, None));
+        groups.push(2, BlockId(1));
+        (2..7).for_each(|block| groups.push(0, BlockId(block)));
+        assert_eq!((groups.excess(0), groups.by_last_use().collect::<Vec<_>>()), (1, [2, 0].into()));
+        groups.touch(2);
+        groups.remove(BlockId(4));
+        groups.touch(0);
+        assert_eq!((groups.excess(0), groups.by_last_use().collect::<Vec<_>>()), (0, [2].into()));
+    }
+
+    #[test]
+    fn blocks_stay_in_the_order_in_which_a_group_got_them() {
+        let mut groups = groups(Owed::Nothing);
         assert!(groups.group(8) == 2 && groups.newest(2).is_none() && groups.by_last_use().next().is_none());
         for (group, block) in [(0, 7), (1, 3), (0, 5), (0, 9)] {
             groups.push(group, BlockId(block));
         }
         let blocks = |groups: &Groups, group| groups.blocks(group).map(|block| block.0).collect::<Vec<_>>();
-        assert!(blocks(&groups, 0) == [7, 5, 9] && groups.newest(0) == Some(BlockId(9)) && groups.count(0) == 3);
+        assert!(blocks(&groups, 0) == [7, 5, 9] && groups.newest(0) == Some(BlockId(9)) && groups.excess(0) == 3);
         assert_eq!(groups.by_last_use().collect::<Vec<_>>(), [1, 0]);
         groups.remove(BlockId(5));
         assert!(blocks(&groups, 0) == [7, 9] && groups.owner(BlockId(5)).is_none());

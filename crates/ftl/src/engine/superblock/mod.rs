@@ -1,0 +1,349 @@
+//! Superblocks: groups of neighbouring logical blocks that are mapped by page within blocks of their own.
+//!
+//! A write's journey:
+//! 1. The page goes to the next page of the block that its superblock has open for the host.
+//! 2. If that is full, the superblock opens another, unless it has as many extra blocks as it may have, or too few are free.
+//! 3. Else it collects its emptiest block. What lives there goes to a block apart from the host's: it outlived
+//!    what was written with it and is cold, while what the host writes is hot. Only if no block can be opened then, the host
+//!    fills up the cold one.
+//! 4. A superblock that has no extra block gets one from the superblock written least recently that has, of which blocks
+//!    are collected until one is free.
+//!
+//! A superblock's pages never fill more blocks than it has logical blocks. So of the blocks of one that has more, some have dead
+//! pages, and collecting the emptiest gains, until it has no more; and if few blocks are free, some superblock has more.
+//!
+//! One block more than [`RESERVE`] is free between requests: a mount may have to take one before it can free one.
+
+use super::log_block::area::{Area, AreaOptions, Room};
+use super::log_block::blocks::{RESERVE, Role};
+use super::log_block::groups::{Groups, Owed};
+use super::log_block::recover::{Others, Recovered};
+use crate::config::{Config, GroupOptions};
+use crate::contract::{Ftl, FtlError, Gauge, MountReport, RamItem, RamReport};
+use crate::flash::{Flash, Purpose};
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use nand::{BlockId, Lpn, Nand, Ppn};
+
+/// The blocks of a superblock that take further pages, or [`BlockId::NONE`].
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    /// From the host.
+    hot: BlockId,
+    /// From collected blocks.
+    cold: BlockId,
+}
+
+const CLOSED: Open = Open { hot: BlockId::NONE, cold: BlockId::NONE };
+
+/// An FTL with superblocks.
+pub struct SuperblockFtl<N> {
+    area: Area<N>,
+    /// The blocks of each superblock.
+    groups: Groups,
+    open: Vec<Open>,
+    /// K: blocks that a superblock may have beyond one for each of its logical blocks.
+    extra: u32,
+    /// Blocks collected, and pages that lived in them.
+    collected: u64,
+    collected_live_pages: u64,
+}
+
+fn room(logical_blocks: u32, _: u32) -> Room {
+    Room { logs: 0, fused: logical_blocks }
+}
+
+/// One block for [`RESERVE`] to be whole when a request begins, and one that a superblock can have.
+const fn options(name: &'static str) -> AreaOptions {
+    AreaOptions { name, least_logs: 2 }
+}
+
+impl<N: Nand> SuperblockFtl<N> {
+    /// Makes an empty disk of a device.
+    ///
+    /// # Errors
+    /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for.
+    pub fn format(
+        flash: Flash<N>,
+        config: &Config,
+        name: &'static str,
+        groups: GroupOptions,
+    ) -> Result<Self, FtlError> {
+        let area = Area::format(flash, config, options(name), room)?;
+        Ok(Self::new(area, groups))
+    }
+
+    /// Opens a disk again, also after power loss.
+    ///
+    /// 1. Maps are made from what is on flash ([`super::log_block::recover`]); a block belongs to the superblock of the pages that
+    ///    live in it.
+    /// 2. The block with the page programmed last is collected, so that this page does not depend on a program that may have been
+    ///    cut short. That frees a block for the one it takes, or is taken back, so attempts do not add up.
+    /// 3. Blocks are collected until so many are free as between requests: trimmed pages that came back may hold some.
+    ///
+    /// # Errors
+    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else, or with other groups.
+    pub fn mount(
+        flash: Flash<N>,
+        config: &Config,
+        name: &'static str,
+        groups: GroupOptions,
+    ) -> Result<(Self, MountReport), FtlError> {
+        let (area, recovered) = Area::mount(flash, config, options(name), Others::LogsAndPaged(|_| 0), room)?;
+        let Recovered { fused, last, mut steps, unreadable_pages, rebuilt_entries, .. } = recovered;
+        let mut ftl = Self::new(area, groups);
+        ftl.adopt()?;
+        for lbn in fused {
+            ftl.groups.touch(ftl.groups.group(lbn));
+        }
+        if let Some((ppn, _)) = last {
+            let block = ftl.area.blocks.geometry().block_of(ppn);
+            if let Some(group) = ftl.groups.owner(block) {
+                ftl.collect(group, block)?;
+            }
+        }
+        while ftl.area.blocks.free_blocks() < RESERVE {
+            ftl.take_extra()?;
+        }
+        steps.end("collect the block that was written last, free blocks", &ftl.area.flash);
+        Ok((ftl, MountReport { steps: steps.done, unreadable_pages, rebuilt_entries }))
+    }
+
+    /// Maps every logical block by page.
+    fn new(mut area: Area<N>, GroupOptions { blocks, extra }: GroupOptions) -> Self {
+        let logical_blocks = area.table.logical_blocks();
+        for lbn in 0..logical_blocks {
+            if !area.fused.is_fused(lbn) {
+                area.fused.fuse(lbn);
+            }
+        }
+        let groups = Groups::new(area.blocks.geometry(), logical_blocks, blocks, Owed::OneForEach);
+        Self {
+            open: alloc::vec![CLOSED; groups.len() as usize],
+            groups,
+            area,
+            extra,
+            collected: 0,
+            collected_live_pages: 0,
+        }
+    }
+
+    /// Gives every block that a mount found to the superblock of the pages in it.
+    fn adopt(&mut self) -> Result<(), FtlError> {
+        let geometry = *self.area.blocks.geometry();
+        for block in (0..geometry.blocks()).map(BlockId) {
+            match self.area.blocks.role(block) {
+                Role::Paged => self.area.blocks.withhold(block),
+                Role::Data | Role::Log => {
+                    let reason = "it is not mapped by page: the device was written by another FTL";
+                    return Err(FtlError::Damaged { structure: "superblock", ppn: geometry.page_at(block, 0), reason });
+                }
+                Role::Free | Role::Bad | Role::Checkpoint => {}
+            }
+        }
+        for lpn in (0..self.area.logical_pages).map(Lpn) {
+            let ppn = self.area.locate(lpn);
+            if !ppn.is_some() {
+                continue;
+            }
+            let (block, group) = (geometry.block_of(ppn), self.groups.group(self.area.target(lpn).lbn));
+            match self.groups.owner(block) {
+                None => self.groups.push(group, block),
+                Some(owner) if owner == group => {}
+                Some(_) => {
+                    let reason = "its block holds pages of two superblocks: the device was written by another FTL or with \
+                                  other options";
+                    return Err(FtlError::Damaged { structure: "superblock", ppn, reason });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn has_room(&self, block: BlockId) -> bool {
+        block.is_some() && self.area.blocks.has_room(block)
+    }
+
+    /// The block that takes the next page of the host to a superblock; blocks are collected first if one has to be free.
+    #[inline]
+    fn hot(&mut self, group: u32) -> Result<BlockId, FtlError> {
+        let hot = self.open[group as usize].hot;
+        if self.has_room(hot) { Ok(hot) } else { self.open_hot(group) }
+    }
+
+    /// Finds room for the host: in a block of its own, or if none is free with the pages that were collected.
+    #[cold]
+    fn open_hot(&mut self, group: u32) -> Result<BlockId, FtlError> {
+        self.open[group as usize].hot = BlockId::NONE;
+        while self.groups.excess(group) >= self.extra || self.area.blocks.free_blocks() <= RESERVE {
+            let cold = self.open[group as usize].cold;
+            if self.has_room(cold) {
+                return Ok(cold);
+            }
+            if self.groups.excess(group) > 0 { self.collect_emptiest(group)? } else { self.take_extra()? }
+        }
+        let block = self.area.open_paged()?;
+        self.groups.push(group, block);
+        self.open[group as usize].hot = block;
+        Ok(block)
+    }
+
+    /// Collects a block of the superblock written least recently that has an extra one.
+    fn take_extra(&mut self) -> Result<(), FtlError> {
+        let oldest = self.groups.by_last_use().next().ok_or_else(|| self.area.no_space())?;
+        self.collect_emptiest(oldest)
+    }
+
+    /// Collects the block of a superblock in which least lives. The one that takes what lives is spared unless nothing lives in it.
+    fn collect_emptiest(&mut self, group: u32) -> Result<(), FtlError> {
+        let (blocks, cold) = (&self.area.blocks, self.open[group as usize].cold);
+        let others = self.groups.blocks(group).filter(|&block| block != cold || blocks.valid(block) == 0);
+        match others.min_by_key(|&block| blocks.valid(block)) {
+            Some(block) if blocks.valid(block) < blocks.geometry().pages_per_block() => self.collect(group, block),
+            _ => Err(self.area.no_space()),
+        }
+    }
+
+    /// Moves what lives in a block, then frees it.
+    fn collect(&mut self, group: u32, victim: BlockId) -> Result<(), FtlError> {
+        let open = &mut self.open[group as usize];
+        for open in [&mut open.hot, &mut open.cold] {
+            if *open == victim {
+                *open = BlockId::NONE;
+            }
+        }
+        self.collected += 1;
+        self.collected_live_pages += u64::from(self.area.blocks.valid(victim));
+        let geometry = *self.area.blocks.geometry();
+        for from in (0..self.area.blocks.next(victim)).map(|offset| geometry.page_at(victim, offset)) {
+            if self.area.blocks.valid(victim) == 0 {
+                break;
+            }
+            if self.area.fused.lives(from) {
+                self.move_page(group, from)?;
+            }
+        }
+        self.area.release(victim)?;
+        self.groups.remove(victim);
+        Ok(())
+    }
+
+    fn move_page(&mut self, group: u32, from: Ppn) -> Result<(), FtlError> {
+        let Some(lpn) = self.area.owner_of_paged(from)? else {
+            self.lose_page(group, from);
+            return Ok(());
+        };
+        loop {
+            let mut cold = self.open[group as usize].cold;
+            if !self.has_room(cold) {
+                cold = self.area.open_paged()?;
+                self.groups.push(group, cold);
+                self.open[group as usize].cold = cold;
+            }
+            if self.area.move_page(from, cold, lpn)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A page whose spare area cannot be read is lost; whose it was only the map knows.
+    #[cold]
+    fn lose_page(&mut self, group: u32, page: Ppn) {
+        let mut lpns = (0..self.area.logical_pages).map(Lpn);
+        let owned = |lpn: &Lpn| self.groups.group(self.area.target(*lpn).lbn) == group;
+        if let Some(lpn) = lpns.find(|lpn| owned(lpn) && self.area.locate(*lpn) == page) {
+            self.area.lose(lpn);
+        }
+    }
+
+    /// Every page-mapped block belongs to a superblock, and every page is in a block of its own superblock.
+    fn check_groups(&self) -> Result<(), String> {
+        let geometry = *self.area.blocks.geometry();
+        for block in (0..geometry.blocks()).map(BlockId) {
+            let role = self.area.blocks.role(block);
+            if self.groups.owner(block).is_some() != (role == Role::Paged) {
+                return Err(alloc::format!("{block} is {role:?}, its superblock {:?}", self.groups.owner(block)));
+            }
+        }
+        for lpn in (0..self.area.logical_pages).map(Lpn) {
+            let (ppn, group) = (self.area.locate(lpn), self.groups.group(self.area.target(lpn).lbn));
+            if ppn.is_some() && self.groups.owner(geometry.block_of(ppn)) != Some(group) {
+                return Err(alloc::format!("{lpn} of superblock {group} is in a block of another, at {ppn}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<N: Nand> Ftl<N> for SuperblockFtl<N> {
+    fn logical_pages(&self) -> u32 {
+        self.area.logical_pages
+    }
+
+    fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
+        self.area.check_range(lpn, 1)?;
+        let ppn = self.area.locate(lpn);
+        self.area.read(Purpose::Host, lpn, ppn, out)
+    }
+
+    #[inline]
+    fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
+        self.area.check_range(lpn, 1)?;
+        self.area.checkpoint_if_due()?;
+        let group = self.groups.group(self.area.target(lpn).lbn);
+        loop {
+            let block = self.hot(group)?;
+            if self.area.write_paged(block, lpn, data)? {
+                self.groups.touch(group);
+                return Ok(());
+            }
+        }
+    }
+
+    fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
+        self.area.trim(lpn, count)
+    }
+
+    /// Nothing to do: a completed write is on flash with a spare area that says what it is.
+    fn flush(&mut self) -> Result<(), FtlError> {
+        Ok(())
+    }
+
+    fn idle(&mut self) -> Result<bool, FtlError> {
+        Ok(false)
+    }
+
+    fn ram(&self) -> RamReport {
+        let mut report = RamReport::new();
+        self.area.ram(&mut report);
+        let bytes = self.groups.ram_bytes() + (self.open.capacity() * size_of::<Open>()) as u64;
+        report.push(RamItem { name: "superblocks", bytes });
+        report
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        alloc::vec![
+            Gauge { name: "paged_area_collections", value: self.collected },
+            Gauge { name: "paged_area_collected_live_pages", value: self.collected_live_pages },
+        ]
+    }
+
+    fn flash(&self) -> &Flash<N> {
+        &self.area.flash
+    }
+
+    fn flash_mut(&mut self) -> &mut Flash<N> {
+        &mut self.area.flash
+    }
+
+    fn into_flash(self: Box<Self>) -> Flash<N> {
+        self.area.flash
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        self.area.check()?;
+        self.check_groups()
+    }
+}
