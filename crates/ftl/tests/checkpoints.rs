@@ -70,7 +70,9 @@ fn mounts(name: &str) -> [MountReport; 2] {
 
 #[test]
 fn a_checkpoint_spares_a_mount_most_of_the_device_and_without_one_nothing_is_lost() {
-    for (name, most) in [("block", 60), ("bast", 60), ("fast", 60), ("janus-fixed", 60), ("janus", 60)] {
+    for (name, most) in
+        [("block", 60), ("bast", 60), ("fast", 60), ("reconfigurable", 60), ("janus-fixed", 60), ("janus", 60)]
+    {
         let [with, without] = mounts(name);
         let spares = |report: &MountReport| report.steps.iter().map(|step| step.ops.spare_reads).sum::<u64>();
         let reads = |report: &MountReport| report.steps.iter().map(|step| step.ops.reads).sum::<u64>();
@@ -92,7 +94,7 @@ fn a_checkpoint_spares_a_mount_most_of_the_device_and_without_one_nothing_is_los
 
 #[test]
 fn maps_in_non_volatile_memory_leave_nothing_to_mount_and_cost_no_checkpoints() {
-    for name in ["block", "bast", "fast", "janus-fixed", "janus"] {
+    for name in ["block", "bast", "fast", "reconfigurable", "janus-fixed", "janus"] {
         let entry = ftls::find::<Device>(name).unwrap();
         let config = Config { maps: Maps::NonVolatile, ..Config::new(LOGICAL) };
         let mut ftl = (entry.format)(Flash::new(device(BLOCKS, PAGES)), &config).unwrap();
