@@ -1,6 +1,6 @@
 //! What can be asked of `openftl`: the definition from which help, completions and man pages are made.
 
-use crate::units::{Count, Share, Size};
+use crate::units::{Count, Groups, Share, Size};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
@@ -97,6 +97,10 @@ pub struct CompareArgs {
     /// Where the maps of an FTL with log blocks are: nonvolatile costs nothing, as in the papers' simulators
     #[arg(long, value_enum, default_value_t)]
     pub maps: MapsArg,
+    /// Groups of N neighbouring logical blocks with at most K extra blocks each (reconfigurable)
+    /// [default: each FTL's own]
+    #[arg(long, value_name = "N:K")]
+    pub groups: Option<Groups>,
     /// Level wear (page-mapped FTLs): data at rest moves when its block was erased N times less than the average
     /// [default: no levelling; 8 if N is left out]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "8",

@@ -6,10 +6,10 @@ use crate::error::{unknown, usage};
 use crate::load::{self, Load};
 use crate::output;
 use crate::report::{Report, html, json, text};
-use crate::units::count;
+use crate::units::{Groups, count};
 use anyhow::{Result, bail};
-use ftl::WearOptions;
 use ftl::config::Maps;
+use ftl::{GroupOptions, WearOptions};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use nand::sim::SimNand;
 use sim::{
@@ -148,6 +148,7 @@ fn spec(args: &CompareArgs, ftl: &str, chosen: &Chosen, load: &Load) -> Result<R
     // The tables hold names that live as long as the program; the user's do not.
     spec.config.victim = ftl::victim::find(&args.victim).map_or(spec.config.victim, |entry| entry.name);
     spec.config.placement = ftl::placement::find(&args.placement).map_or(spec.config.placement, |entry| entry.name);
+    spec.config.groups = args.groups.map(|Groups { blocks, extra }| GroupOptions { blocks, extra });
     spec.config.maps = match args.maps {
         MapsArg::Flash => Maps::InFlash,
         MapsArg::Nonvolatile => Maps::NonVolatile,

@@ -46,6 +46,24 @@ impl FromStr for Count {
     }
 }
 
+/// How logical blocks are grouped, as the user gives it: `8:4`, groups of 8 with at most 4 extra blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Groups {
+    pub blocks: u32,
+    pub extra: u32,
+}
+
+impl FromStr for Groups {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.trim().parse().ok().filter(|number| (1..=1 << 20).contains(number));
+        text.split_once(':')
+            .and_then(|(blocks, extra)| Some(Self { blocks: number(blocks)?, extra: number(extra)? }))
+            .ok_or_else(|| "give two whole numbers from 1 to 1048576, as in 8:4".to_owned())
+    }
+}
+
 /// A share of the paper's device as the user gives it: `1/256`, `0.01` or `full`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share(pub f64);
@@ -160,6 +178,14 @@ mod tests {
         }
         for text in ["", "2", "0", "1/0", "0/0", "-1/4", "half", "1/2/3", "nan"] {
             assert!(text.parse::<Share>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn groups_are_two_numbers() {
+        assert_eq!("8:4".parse(), Ok(Groups { blocks: 8, extra: 4 }));
+        for text in ["", "8", "0:1", "1:0", "8:4:2", "-1:2", "a:b", "1:9999999"] {
+            assert!(text.parse::<Groups>().is_err(), "{text}");
         }
     }
 

@@ -49,7 +49,7 @@ const OLD_SLC: Capabilities =
 const PACKED: GeckoOptions = GeckoOptions { buffer_pages: 2, packed: true, filter_bytes: 64, ..GeckoOptions::PAPER };
 
 /// Every shape.
-pub const SHAPES: [Shape; 10] = [
+pub const SHAPES: [Shape; 11] = [
     MODERN,
     Shape { name: "small", blocks: 32, pages_per_block: 8, cache_entries: 9, ..MODERN },
     Shape {
@@ -68,6 +68,7 @@ pub const SHAPES: [Shape; 10] = [
     Shape { name: "over-log", blocks: 44, pages_per_block: 8, validity: Some("log"), ..MODERN },
     Shape { name: "over-gecko", blocks: 44, pages_per_block: 8, validity: Some("gecko"), ..MODERN },
     Shape { name: "packed", blocks: 56, pages_per_block: 8, gecko: PACKED, ..MODERN },
+    Shape { name: "wide", blocks: 56, pages_per_block: 8, ..MODERN },
 ];
 
 /// The shape with this name, and its number.

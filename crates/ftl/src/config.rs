@@ -1,5 +1,8 @@
 //! What an FTL is told when it is made.
 
+use crate::contract::FtlError;
+use alloc::format;
+
 /// How Logarithmic Gecko is tuned (GeckoFTL, sections 3 and 5, Appendix A).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GeckoOptions {
@@ -69,6 +72,27 @@ impl Default for JanusOptions {
     }
 }
 
+/// How logical blocks share over-provisioned blocks, for the FTLs that group neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupOptions {
+    /// N: neighbouring logical blocks of a group, at least 1.
+    pub blocks: u32,
+    /// K: blocks that a group may have beyond one for each of its logical blocks, at least 1.
+    pub extra: u32,
+}
+
+impl GroupOptions {
+    /// Itself, if an FTL can work with it.
+    pub(crate) fn checked(self, ftl: &'static str) -> Result<Self, FtlError> {
+        let Self { blocks, extra } = self;
+        if blocks > 0 && extra > 0 {
+            return Ok(self);
+        }
+        let reason = format!("groups of {blocks} logical blocks cannot share {extra} more; ask for at least 1 of each");
+        Err(FtlError::Unsupported { ftl, reason })
+    }
+}
+
 /// What an FTL is told when it is made. Parts ignore what does not concern them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -88,6 +112,8 @@ pub struct Config {
     pub gecko: GeckoOptions,
     /// How Janus-FTL is tuned.
     pub janus: JanusOptions,
+    /// How logical blocks are grouped; `None` for the FTL's own way.
+    pub groups: Option<GroupOptions>,
     /// Where the maps of an FTL with log blocks are.
     pub maps: Maps,
     /// How wear is levelled; not at all if `None`.
@@ -113,6 +139,7 @@ impl Config {
             validity: None,
             gecko: GeckoOptions::PAPER,
             janus: JanusOptions { utilisation_percent: 75 },
+            groups: None,
             maps: Maps::InFlash,
             wear: None,
             battery: true,

@@ -94,7 +94,7 @@ impl Scheme for Bast {
         self.recent.remove(owner);
     }
 
-    fn adopt(&mut self, blocks: &Blocks, block: BlockId) -> bool {
+    fn adopt(&mut self, blocks: &Blocks, block: BlockId, _: impl Iterator<Item = u32>) -> bool {
         let owner = blocks.owner(block);
         let fits = owner != SHARED && !self.log_of[owner as usize].is_some();
         if fits {

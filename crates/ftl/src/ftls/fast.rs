@@ -118,7 +118,7 @@ impl Scheme for Fast {
     }
 
     /// As a random log block, whatever it was: nothing more can be appended to a sequential one.
-    fn adopt(&mut self, _: &Blocks, block: BlockId) -> bool {
+    fn adopt(&mut self, _: &Blocks, block: BlockId, _: impl Iterator<Item = u32>) -> bool {
         self.random.push_back(block);
         true
     }

@@ -10,6 +10,7 @@ mod janus;
 mod janus_fixed;
 mod lazy;
 mod page;
+mod reconfigurable;
 mod uftl;
 
 use crate::config::Config;
@@ -100,7 +101,7 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 10] {
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 11] {
     [
         page::entry(),
         dftl::entry(),
@@ -110,6 +111,7 @@ pub fn table<N: Nand + 'static>() -> [Entry<N>; 10] {
         block::entry(),
         bast::entry(),
         fast::entry(),
+        reconfigurable::entry(),
         janus_fixed::entry(),
         janus::entry(),
     ]

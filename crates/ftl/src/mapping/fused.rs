@@ -15,7 +15,10 @@ const NO_GROUP: u32 = u32::MAX;
 /// The page map of fused logical blocks.
 #[derive(Debug)]
 pub struct FusedPages {
+    logical_blocks: u32,
     pages_per_block: u32,
+    device_pages: u32,
+    most: u32,
     /// The group of each logical block.
     groups: Vec<u32>,
     entries: Vec<Ppn>,
@@ -29,14 +32,18 @@ impl FusedPages {
     /// `device_pages`. With `most` 0 it takes no memory.
     #[must_use]
     pub fn new(logical_blocks: u32, pages_per_block: u32, most: u32, device_pages: u32) -> Self {
-        let blocks = if most == 0 { 0 } else { logical_blocks as usize };
-        Self {
+        let mut map = Self {
+            logical_blocks,
             pages_per_block,
-            groups: alloc::vec![NO_GROUP; blocks],
-            entries: alloc::vec![Ppn::NONE; (most * pages_per_block) as usize],
-            free_groups: (0..most).rev().collect(),
-            live: Bits::new(if most == 0 { 0 } else { device_pages }),
-        }
+            device_pages,
+            most,
+            groups: Vec::new(),
+            entries: Vec::new(),
+            free_groups: Vec::new(),
+            live: Bits::new(0),
+        };
+        map.grow(most);
+        map
     }
 
     /// Whether a logical block is mapped by page.
@@ -58,6 +65,44 @@ impl FusedPages {
         let Some(group) = self.free_groups.pop() else { return false };
         self.groups[lbn as usize] = group;
         true
+    }
+
+    /// Makes room for so many more fused logical blocks, until [`FusedPages::shrink`].
+    pub fn grow(&mut self, more: u32) {
+        if more > 0 && self.groups.is_empty() {
+            self.groups = alloc::vec![NO_GROUP; self.logical_blocks as usize];
+            self.live = Bits::new(self.device_pages);
+        }
+        let first = self.entries.len() as u32 / self.pages_per_block;
+        self.free_groups.extend((first..first + more).rev());
+        self.entries.resize(((first + more) * self.pages_per_block) as usize, Ppn::NONE);
+    }
+
+    /// Fused logical blocks beyond the most that there was to be room for.
+    #[must_use]
+    pub fn excess(&self) -> u32 {
+        let groups = self.entries.len() as u32 / self.pages_per_block;
+        (groups - self.room()).saturating_sub(self.most)
+    }
+
+    /// Gives back what [`FusedPages::grow`] took, when nothing is in excess.
+    pub fn shrink(&mut self) {
+        debug_assert!(self.excess() == 0, "more logical blocks are fused than there is to be room for");
+        let (most, pages) = (self.most, self.pages_per_block as usize);
+        self.free_groups.retain(|&group| group < most);
+        for group in self.groups.iter_mut().filter(|group| **group != NO_GROUP && **group >= most) {
+            if let Some(lower) = self.free_groups.pop() {
+                let from = *group as usize * pages;
+                self.entries.copy_within(from..from + pages, lower as usize * pages);
+                *group = lower;
+            }
+        }
+        self.entries.truncate(most as usize * pages);
+        self.entries.shrink_to_fit();
+        self.free_groups.shrink_to(most as usize);
+        if most == 0 {
+            (self.groups, self.live) = (Vec::new(), Bits::new(0));
+        }
     }
 
     /// Takes back the group of a logical block, every entry of which is empty.

@@ -96,6 +96,7 @@ impl<N: Nand> JanusFtl<N> {
     ///    it is moved, else its logical block is merged, which leaves no fewer blocks free.
     /// 3. The emptiest blocks of the PMA are collected until [`RESERVE`] blocks are free, to the same block. The next attempt finds
     ///    that block the emptiest if this one is cut short, so that attempts do not add up.
+    /// 4. Logical blocks beyond the most that may be fused, which trimmed pages that came back can make, are defused.
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
@@ -130,6 +131,10 @@ impl<N: Nand> JanusFtl<N> {
             }
         }
         ftl.paged.collect_emptiest(&mut ftl.area, &ftl.fused)?;
+        while ftl.area.fused.excess() > 0 {
+            ftl.defuse_oldest()?;
+        }
+        ftl.area.fused.shrink();
         steps.end("rewrite what was written last, free blocks", &ftl.area.flash);
         Ok((ftl, MountReport { steps: steps.done, unreadable_pages, rebuilt_entries }))
     }

@@ -16,6 +16,7 @@ pub mod area;
 pub mod blocks;
 mod check;
 mod checkpoint;
+pub mod groups;
 pub mod lru;
 mod make;
 mod merge;
@@ -89,7 +90,12 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
         for &block in logs {
             if self.area.blocks.valid(block) == 0 {
                 self.area.release(block)?;
-            } else if !self.scheme.adopt(&self.area.blocks, block) {
+                continue;
+            }
+            let (area, slot) = (&self.area, self.area.blocks.slot(block));
+            let pages = 0..area.blocks.geometry().pages_per_block();
+            let lbns = pages.filter_map(|index| area.log.at(slot, index)).map(|lpn| area.target(lpn).lbn);
+            if !self.scheme.adopt(&area.blocks, block, lbns) {
                 unwanted.push(block);
             }
         }

@@ -37,7 +37,7 @@ pub enum Others {
 pub struct Recovered {
     /// Log blocks in which pages live, the oldest first.
     pub logs: Vec<BlockId>,
-    /// Fused logical blocks, the one written least recently first.
+    /// Fused logical blocks, the one written least recently first; perhaps more than there was to be room for.
     pub fused: Vec<u32>,
     /// The page programmed last, if it is the newest copy of a logical page.
     pub last: Option<(Ppn, Lpn)>,
@@ -123,7 +123,7 @@ impl<N: Nand> Area<N> {
         }
         let kept = checkpoint.map_or(Vec::new(), |checkpoint| checkpoint.blocks);
         kept.iter().for_each(|block| plan.role[block.index()] = Role::Checkpoint);
-        area.adopt(&copies, &plan)?;
+        area.adopt(&copies, &plan);
         area.checkpoints.resume(kept, changed);
         let logs = area.restore_maps(&copies, &plan)?;
         area.complete_sets()?;
@@ -140,7 +140,7 @@ impl<N: Nand> Area<N> {
         Ok((area, recovered))
     }
 
-    fn adopt(&mut self, copies: &Copies, plan: &Plan) -> Result<(), FtlError> {
+    fn adopt(&mut self, copies: &Copies, plan: &Plan) {
         let mean = copies.mean_erases();
         self.blocks.restore(copies.erased_at, |block| {
             let (found, at) = (copies.block(block), block.index());
@@ -155,15 +155,12 @@ impl<N: Nand> Area<N> {
         for (lbn, &block) in (0..).zip(&plan.data) {
             self.table.replace(lbn, block);
         }
-        for lbn in (0..plan.fused.len() as u32).filter(|&lbn| plan.fused[lbn as usize]) {
-            if !self.fused.fuse(lbn) {
-                let ppn = copies.last_programmed().map_or(Ppn::NONE, |(ppn, _)| ppn);
-                let reason = "more logical blocks are mapped by page than this disk has room for: the device was \
-                              written by another FTL or with other options";
-                return Err(FtlError::Damaged { structure: "page-mapped area", ppn, reason });
-            }
+        let fused = || (0..plan.fused.len() as u32).filter(|&lbn| plan.fused[lbn as usize]);
+        // Trimmed pages that come back can make a logical block count as fused that no longer was.
+        self.fused.grow((fused().count() as u32).saturating_sub(self.fused.room()));
+        for lbn in fused() {
+            self.fused.fuse(lbn);
         }
-        Ok(())
     }
 
     fn restore_maps(&mut self, copies: &Copies, plan: &Plan) -> Result<Vec<BlockId>, FtlError> {

@@ -51,9 +51,10 @@ pub trait Scheme {
     /// A mount found this log block; blocks come the oldest first. Answers whether the scheme takes it over, as if it had opened it. If not,
     /// every logical block with a live page in it is merged and the block freed, which is always right and makes
     /// the mount longer. No page can be written to it any more. Its owner ([`Blocks::owner`]) is
-    /// the logical block of all its live pages, or [`super::blocks::SHARED`] if there are several.
-    fn adopt(&mut self, blocks: &Blocks, block: BlockId) -> bool {
-        let _ = (blocks, block);
+    /// the logical block of all its live pages, or [`super::blocks::SHARED`] if there are several; `lbns` names the logical
+    /// block of each live page.
+    fn adopt(&mut self, blocks: &Blocks, block: BlockId, lbns: impl Iterator<Item = u32>) -> bool {
+        let _ = (blocks, block, lbns);
         false
     }
 

@@ -1,0 +1,176 @@
+//! Which over-provisioned blocks each group of neighbouring logical blocks has, in the order in which it got them, and which
+//! group was written least recently.
+//!
+//! Lists threaded through an array, so that a group may have any number: eight bytes a block, and twenty a group.
+
+use super::lru::Lru;
+use alloc::vec::Vec;
+use nand::{BlockId, Geometry};
+
+/// No group.
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    group: u32,
+    next: BlockId,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    oldest: BlockId,
+    newest: BlockId,
+    count: u32,
+}
+
+/// The blocks of every group.
+#[derive(Debug)]
+pub struct Groups {
+    /// N: logical blocks of a group.
+    each: u32,
+    members: Vec<Member>,
+    groups: Vec<Group>,
+    /// Groups that have a block, by their last use.
+    recent: Lru,
+}
+
+impl Groups {
+    /// Groups of `each` logical blocks, without a block.
+    #[must_use]
+    pub fn new(geometry: &Geometry, logical_blocks: u32, each: u32) -> Self {
+        let groups = logical_blocks.div_ceil(each);
+        let empty = Group { oldest: BlockId::NONE, newest: BlockId::NONE, count: 0 };
+        Self {
+            each,
+            members: alloc::vec![Member { group: NONE, next: BlockId::NONE }; geometry.blocks() as usize],
+            groups: alloc::vec![empty; groups as usize],
+            recent: Lru::new(groups),
+        }
+    }
+
+    /// The group of a logical block.
+    #[inline]
+    #[must_use]
+    pub const fn group(&self, lbn: u32) -> u32 {
+        lbn / self.each
+    }
+
+    /// The group that has a block.
+    #[must_use]
+    pub fn owner(&self, block: BlockId) -> Option<u32> {
+        let group = self.members[block.index()].group;
+        (group != NONE).then_some(group)
+    }
+
+    /// How many blocks a group has.
+    #[inline]
+    #[must_use]
+    pub fn count(&self, group: u32) -> u32 {
+        self.groups[group as usize].count
+    }
+
+    /// The block that a group got last.
+    #[inline]
+    #[must_use]
+    pub fn newest(&self, group: u32) -> Option<BlockId> {
+        let block = self.groups[group as usize].newest;
+        block.is_some().then_some(block)
+    }
+
+    /// The blocks of a group, the oldest first.
+    pub fn blocks(&self, group: u32) -> impl Iterator<Item = BlockId> + '_ {
+        let some = |block: BlockId| block.is_some().then_some(block);
+        core::iter::successors(some(self.groups[group as usize].oldest), move |block| {
+            some(self.members[block.index()].next)
+        })
+    }
+
+    /// Groups that have a block, the one used least recently first.
+    pub fn by_last_use(&self) -> impl Iterator<Item = u32> + '_ {
+        self.recent.iter()
+    }
+
+    /// A group is used.
+    #[inline]
+    pub fn touch(&mut self, group: u32) {
+        self.recent.touch(group);
+    }
+
+    /// A group gets a block that no group has.
+    pub fn push(&mut self, group: u32, block: BlockId) {
+        debug_assert!(self.owner(block).is_none(), "{block} belongs to a group");
+        self.members[block.index()] = Member { group, next: BlockId::NONE };
+        let entry = &mut self.groups[group as usize];
+        entry.count += 1;
+        let before = core::mem::replace(&mut entry.newest, block);
+        if before.is_some() {
+            self.members[before.index()].next = block;
+        } else {
+            entry.oldest = block;
+        }
+        self.recent.touch(group);
+    }
+
+    /// The group that has a block loses it.
+    pub fn remove(&mut self, block: BlockId) {
+        let Some(group) = self.owner(block) else { return };
+        let before = self.blocks(group).take_while(|&other| other != block).last();
+        let Member { next, .. } =
+            core::mem::replace(&mut self.members[block.index()], Member { group: NONE, next: BlockId::NONE });
+        let entry = &mut self.groups[group as usize];
+        entry.count -= 1;
+        match before {
+            Some(before) => self.members[before.index()].next = next,
+            None => entry.oldest = next,
+        }
+        if !next.is_some() {
+            entry.newest = before.unwrap_or(BlockId::NONE);
+        }
+        if entry.count == 0 {
+            self.recent.remove(group);
+        }
+    }
+
+    /// Bytes of RAM held.
+    #[must_use]
+    pub fn ram_bytes(&self) -> u64 {
+        let bytes = self.members.capacity() * size_of::<Member>() + self.groups.capacity() * size_of::<Group>();
+        bytes as u64 + self.recent.ram_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nand::Dimensions;
+
+    #[test]
+    fn blocks_stay_in_the_order_in_which_a_group_got_them() {
+        let dimensions = Dimensions {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks: 20,
+            pages_per_block: 4,
+            page_bytes: 512,
+            spare_bytes: 32,
+        };
+        let mut groups = Groups::new(&Geometry::new(dimensions).unwrap(), 9, 4);
+        assert!(groups.group(8) == 2 && groups.newest(2).is_none() && groups.by_last_use().next().is_none());
+        for (group, block) in [(0, 7), (1, 3), (0, 5), (0, 9)] {
+            groups.push(group, BlockId(block));
+        }
+        let blocks = |groups: &Groups, group| groups.blocks(group).map(|block| block.0).collect::<Vec<_>>();
+        assert!(blocks(&groups, 0) == [7, 5, 9] && groups.newest(0) == Some(BlockId(9)) && groups.count(0) == 3);
+        assert_eq!(groups.by_last_use().collect::<Vec<_>>(), [1, 0]);
+        groups.remove(BlockId(5));
+        assert!(blocks(&groups, 0) == [7, 9] && groups.owner(BlockId(5)).is_none());
+        groups.remove(BlockId(9));
+        assert!(groups.newest(0) == Some(BlockId(7)));
+        groups.remove(BlockId(7));
+        groups.push(0, BlockId(5));
+        groups.remove(BlockId(3));
+        assert!(blocks(&groups, 0) == [5] && blocks(&groups, 1).is_empty());
+        assert_eq!(groups.by_last_use().collect::<Vec<_>>(), [0]);
+    }
+}

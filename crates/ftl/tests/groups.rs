@@ -1,0 +1,77 @@
+//! FTLs that group neighbouring logical blocks.
+
+#![allow(clippy::unwrap_used)]
+
+use ftl::{Config, Flash, Ftl, FtlError, GroupOptions, ftls};
+use nand::geometry::Dimensions;
+use nand::{Capabilities, Geometry, Lpn, SimNand, Stamp};
+use openftl_ftl as ftl;
+
+const LOGICAL: u32 = 900;
+
+fn device() -> SimNand {
+    let geometry = Geometry::new(Dimensions {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks: 140,
+        pages_per_block: 8,
+        page_bytes: 512,
+        spare_bytes: 32,
+    })
+    .unwrap();
+    SimNand::new(geometry, Capabilities::MODERN)
+}
+
+fn config(groups: Option<(u32, u32)>) -> Config {
+    Config { groups: groups.map(|(blocks, extra)| GroupOptions { blocks, extra }), ..Config::new(LOGICAL) }
+}
+
+/// Fills a disk, then overwrites a third of it more than the rest; the version of every page.
+fn written(name: &str, groups: Option<(u32, u32)>) -> (Box<dyn Ftl<SimNand>>, Vec<u16>) {
+    let mut ftl = (ftls::find::<SimNand>(name).unwrap().format)(Flash::new(device()), &config(groups)).unwrap();
+    let mut versions = vec![0; LOGICAL as usize];
+    let mut state = 11_u32;
+    for at in 0..6 * LOGICAL {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let lpn = if at < LOGICAL { at } else { (state >> 8) % if at % 2 == 0 { LOGICAL } else { LOGICAL / 3 } };
+        versions[lpn as usize] += 1;
+        ftl.write(Lpn(lpn), &Stamp { lpn: Lpn(lpn), version: versions[lpn as usize] }).unwrap();
+    }
+    ftl.check().unwrap();
+    (ftl, versions)
+}
+
+#[test]
+fn one_log_block_for_each_group_of_one_is_bast() {
+    let (bast, _) = written("bast", None);
+    let (ftl, _) = written("reconfigurable", Some((1, 1)));
+    assert_eq!(ftl.flash().counts(), bast.flash().counts());
+    let (ftl, _) = written("reconfigurable", Some((16, 8)));
+    assert!(ftl.flash().counts().total().programs < bast.flash().counts().total().programs);
+}
+
+#[test]
+fn a_mount_may_group_otherwise() {
+    let entry = || ftls::find::<SimNand>("reconfigurable").unwrap();
+    for groups in [(1, 1), (3, 2), (64, 20)] {
+        let (ftl, versions) = written("reconfigurable", None);
+        let (mut ftl, _) =
+            (entry().mount.unwrap())(Flash::new(ftl.into_flash().into_nand()), &config(Some(groups))).unwrap();
+        ftl.check().unwrap();
+        for (lpn, version) in (0..).map(Lpn).zip(versions) {
+            let mut got = Stamp::UNWRITTEN;
+            ftl.read(lpn, &mut got).unwrap();
+            assert_eq!(got, Stamp { lpn, version });
+        }
+    }
+}
+
+#[test]
+fn groups_of_nothing_are_refused() {
+    for groups in [(0, 1), (1, 0)] {
+        let made =
+            (ftls::find::<SimNand>("reconfigurable").unwrap().format)(Flash::new(device()), &config(Some(groups)));
+        assert!(matches!(made, Err(FtlError::Unsupported { .. })), "{groups:?}");
+    }
+}
