@@ -16,12 +16,14 @@
 //! # Ok::<(), openftl_workload::WorkloadError>(())
 //! ```
 //!
-//! Reading order: `request`, `stream` (how a synthetic request is drawn), `synthetic/` (where it goes), `trace/`.
+//! Reading order: `request`, `stream` (how a synthetic request is drawn), `synthetic/` (where it goes), `filesystem` (what a
+//! file system makes of it), `trace/`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod error;
+mod filesystem;
 mod param;
 mod permutation;
 mod pick;

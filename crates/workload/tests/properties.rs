@@ -57,8 +57,8 @@ proptest! {
 
     #[test]
     fn random_specs_never_panic(
-        name in 0usize..10,
-        options in proptest::collection::vec(("(reads|trims|flush|size|align|rate|footprint|theta|scatter|writes|space|stride|count|window|lap|footprints)", "[0-9]{1,6}(\\.[0-9])?(KiB|k|B|page|%)?|[0-9]{1,2}-[0-9]{1,2}|4k\\*[1-9]\\+[0-9]{1,4}k\\*2|page|[ -~]{0,6}"), 0..4),
+        name in 0..workloads().len(),
+        options in proptest::collection::vec(("(reads|trims|flush|size|align|rate|footprint|theta|scatter|writes|space|stride|count|window|lap|footprints|fill|smallest|largest|create|read|transactions|trim|block|journal|commit)", "[0-9]{1,6}(\\.[0-9])?(KiB|k|B|page|%)?|[0-9]{1,2}-[0-9]{1,2}|4k\\*[1-9]\\+[0-9]{1,4}k\\*2|page|[ -~]{0,6}"), 0..4),
         logical in prop_oneof![0u64..100_000, any::<u64>()],
         page in prop_oneof![Just(4096u32), any::<u32>()],
         seed: u64,

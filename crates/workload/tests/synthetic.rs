@@ -130,6 +130,27 @@ fn patterns() {
 }
 
 #[test]
+fn a_file_system_stays_in_its_footprint() {
+    let text = "postmark:fill=60,footprint=50,transactions=2,trim=1,flush=100,rate=1000";
+    let requests = draw(text, 1, 100_000);
+    assert!(requests.iter().all(|r| r.offset + r.bytes <= LOGICAL / 2 && r.bytes.is_multiple_of(4096)));
+    assert!(requests.iter().all(|r| r.bytes <= 512 << 10) && requests.is_sorted_by_key(|r| r.at_ns));
+    let count = |op| requests.iter().filter(|r| r.op == op).count();
+    assert_eq!(count(Op::Flush), count(Op::Write) / 100);
+    assert!(count(Op::Trim) > 1000 && count(Op::Read) > 1000);
+    // Options of pace and of trim move no data.
+    let plain = |requests: Vec<Request>| {
+        let data = requests.into_iter().filter(|r| matches!(r.op, Op::Read | Op::Write));
+        data.map(|r| (r.op, r.offset, r.bytes)).take(50_000).collect::<Vec<_>>()
+    };
+    assert_eq!(plain(requests), plain(draw("postmark:fill=60,footprint=50,transactions=2", 1, 60_000)));
+    assert!(draw("postmark:transactions=2", 1, 50_000).iter().all(|r| r.op != Op::Trim));
+    let spec: Spec = "postmark".parse().unwrap();
+    let error = spec.build(1 << 60, 4096, 1).err().unwrap().to_string();
+    assert!(error.contains("lower footprint or raise block"), "{error}");
+}
+
+#[test]
 fn errors_name_what_is_wrong_and_what_is_right() {
     for (text, parts) in [
         ("zpif", &["`zpif`", "did you mean `zipf`", "uniform"][..]),
@@ -144,6 +165,11 @@ fn errors_name_what_is_wrong_and_what_is_right() {
         ("uniform:fast", &["`fast`", "option=value"]),
         ("hotcold:space=100", &["contradict", "cold"]),
         ("profile:msnfs,reads=3", &["`reads`", "flush"]),
+        ("postmark:smallest=8KiB,largest=4KiB", &["contradict", "smallest", "largest"]),
+        ("postmark:transactions=2,writes=9", &["contradict", "transactions", "writes"]),
+        ("postmark:fill=0", &["`fill`", "percentages"]),
+        ("postmark:trim=2", &["`trim`", "0 to 1"]),
+        ("postmark:reads=50", &["`reads`", "did you mean `read`"]),
     ] {
         let error = text.parse::<Spec>().unwrap_err().to_string();
         assert!(parts.iter().all(|part| error.contains(part)), "{text}: {error}");
@@ -154,6 +180,11 @@ fn errors_name_what_is_wrong_and_what_is_right() {
         ("strided:stride=1GiB", "not smaller"),
         ("streams:count=100000", "cannot be divided"),
         ("profile:mnsfs", "did you mean `msnfs`"),
+        ("postmark:smallest=page,largest=1000", "smallest of 4096 B"),
+        ("postmark:block=100", "set block"),
+        ("postmark:journal=100", "lower journal"),
+        ("postmark:fill=50-1,largest=1MiB", "more blocks than fill"),
+        ("postmark:writes=1000", "writes=1000 end a round before"),
     ] {
         let error = text.parse::<Spec>().unwrap().build(LOGICAL, 4096, 1).err().unwrap().to_string();
         assert!(error.contains(part), "{text}: {error}");

@@ -3,6 +3,7 @@
 mod drift;
 mod hotcold;
 mod phases;
+mod postmark;
 mod profile;
 mod sequential;
 mod shuffle;
@@ -65,6 +66,7 @@ static TABLE: &[WorkloadEntry] = &[
     shuffle::ENTRY,
     phases::ENTRY,
     drift::ENTRY,
+    postmark::ENTRY,
     profile::ENTRY,
 ];
 
