@@ -145,8 +145,8 @@ fn verdicts(time: &dyn Fn(Option<Time>, &str) -> f64) -> Vec<Verdict> {
             " times the next",
         ),
         Verdict::least("FAST has the least map time", "least", &named(&maps), FAST).unless_holds(
-            "maps are written whole after so many openings of blocks, the larger the fewer, so that map time follows the blocks \
-             opened, of which Janus-FTL opens fewer",
+            "a checkpoint comes after four openings of blocks for each page of the largest that there can be, so that map time \
+             follows the blocks opened and not the size of the map",
         ),
     ]
 }
