@@ -134,6 +134,9 @@ pub struct CompareArgs {
     /// GeckoFTL.
     #[command(flatten)]
     pub gecko: GeckoArgs,
+    /// Janus-FTL.
+    #[command(flatten)]
+    pub janus: JanusArgs,
     /// Reading the trace.
     #[command(flatten)]
     pub read: ReadArgs,
@@ -185,6 +188,37 @@ pub struct GeckoArgs {
     /// RAM for a filter by which queries pass over shorter runs [default: none]
     #[arg(long = "gecko-filter", value_name = "SIZE")]
     pub filter: Option<Size>,
+}
+
+/// How Janus-FTL goes beyond its paper.
+#[derive(Args)]
+#[command(next_help_heading = "Janus-FTL")]
+pub struct JanusArgs {
+    /// Which logical block leaves the page-mapped area: the one written least recently, or by what gathering it costs
+    #[arg(long = "janus-defuse", value_enum, default_value_t)]
+    pub defuse: Defuse,
+    /// Logical blocks, from the one written least recently on, of which the cheapest to gather is taken
+    #[arg(long = "janus-window", value_name = "N", default_value_t = 16, requires = "defuse",
+          value_parser = clap::value_parser!(u32).range(2..))]
+    pub window: u32,
+    /// Learn how full collected blocks are, instead of the paper's equation 5 for every workload
+    #[arg(long = "janus-learn")]
+    pub learn: bool,
+    /// Map by block for good all but PERCENT of the logical blocks: a smaller page map [default: a page map of all, as in
+    /// the paper; 25 if PERCENT is left out]
+    #[arg(long = "janus-block-map", value_name = "PERCENT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "25", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub block_map: Option<u32>,
+}
+
+/// Which logical block leaves the page-mapped area of Janus-FTL.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Defuse {
+    /// The one written least recently
+    #[default]
+    Recency,
+    /// Of some written least recently the one cheapest to gather, by its pages and how empty the blocks are that they are in
+    Validity,
 }
 
 /// What the trace file does not say.

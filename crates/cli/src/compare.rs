@@ -1,6 +1,6 @@
 //! `openftl compare`: the same device and workload under several FTLs.
 
-use crate::args::{CompareArgs, Gc, MapsArg, Precondition, Timing};
+use crate::args::{CompareArgs, Defuse, Gc, MapsArg, Precondition, Timing};
 use crate::device::{self, Chosen};
 use crate::error::{unknown, usage};
 use crate::load::{self, Load};
@@ -161,6 +161,9 @@ fn spec(args: &CompareArgs, ftl: &str, chosen: &Chosen, load: &Load) -> Result<R
     spec.config.gecko.buffer_pages = args.gecko.buffer;
     spec.config.gecko.packed = args.gecko.packed;
     spec.config.gecko.filter_bytes = args.gecko.filter.map_or(Ok(0), |size| filter_bytes(size.0))?;
+    spec.config.janus.defuse_among = if args.janus.defuse == Defuse::Validity { args.janus.window } else { 1 };
+    spec.config.janus.learn_utilisation = args.janus.learn;
+    spec.config.janus.page_map_percent = args.janus.block_map.unwrap_or(100);
     if let Some(cache) = args.cache {
         let entries = u32::try_from(cache.0 / CACHE_ENTRY_BYTES).unwrap_or(u32::MAX);
         if entries == 0 {

@@ -3,7 +3,7 @@
 use crate::tap::{Tapped, blank};
 use crate::{Device, Shared};
 use ftl::ftls::Entry;
-use ftl::{Config, Flash, FtlError, GeckoOptions, WearOptions};
+use ftl::{Config, Flash, FtlError, GeckoOptions, JanusOptions, WearOptions};
 use nand::{BlockId, Capabilities, Dimensions, FaultPlan, Geometry, GeometryError, Pairing, ProgramOrder};
 
 /// A device, and what an FTL on it is told. The number of a row is part of replay ids: rows are added at the end.
@@ -21,6 +21,8 @@ pub struct Shape {
     pub(crate) validity: Option<&'static str>,
     /// How Logarithmic Gecko is tuned.
     gecko: GeckoOptions,
+    /// How Janus-FTL is tuned.
+    janus: JanusOptions,
     /// Level wear as often as can be.
     level_wear: bool,
     /// Pages that share a word line, in exploration of that fault.
@@ -37,6 +39,7 @@ const MODERN: Shape = Shape {
     logical_pages: u32::MAX,
     validity: None,
     gecko: GeckoOptions::PAPER,
+    janus: JanusOptions::PAPER,
     level_wear: false,
     pairing: Pairing { bits_per_cell: 2, distance: 1 },
     capabilities: Capabilities::MODERN,
@@ -48,8 +51,12 @@ const OLD_SLC: Capabilities =
 /// Logarithmic Gecko beyond its paper.
 const PACKED: GeckoOptions = GeckoOptions { buffer_pages: 2, packed: true, filter_bytes: 64, ..GeckoOptions::PAPER };
 
+/// Janus-FTL beyond its paper.
+const BEYOND: JanusOptions =
+    JanusOptions { defuse_among: 4, learn_utilisation: true, page_map_percent: 50, ..JanusOptions::PAPER };
+
 /// Every shape.
-pub const SHAPES: [Shape; 11] = [
+pub const SHAPES: [Shape; 12] = [
     MODERN,
     Shape { name: "small", blocks: 32, pages_per_block: 8, cache_entries: 9, ..MODERN },
     Shape {
@@ -69,6 +76,7 @@ pub const SHAPES: [Shape; 11] = [
     Shape { name: "over-gecko", blocks: 44, pages_per_block: 8, validity: Some("gecko"), ..MODERN },
     Shape { name: "packed", blocks: 56, pages_per_block: 8, gecko: PACKED, ..MODERN },
     Shape { name: "wide", blocks: 56, pages_per_block: 8, ..MODERN },
+    Shape { name: "beyond-janus", blocks: 40, pages_per_block: 8, logical_pages: 160, janus: BEYOND, ..MODERN },
 ];
 
 /// The shape with this name, and its number.
@@ -97,7 +105,15 @@ impl Shape {
     pub(crate) fn config(&self, logical_pages: u32) -> Config {
         let wear = self.level_wear.then_some(WearOptions { spread: 1, scans: 4 });
         let (cache_entries, lanes, validity) = (self.cache_entries, self.channels, self.validity);
-        Config { cache_entries, lanes, validity, wear, gecko: self.gecko, ..Config::new(logical_pages) }
+        Config {
+            cache_entries,
+            lanes,
+            validity,
+            wear,
+            gecko: self.gecko,
+            janus: self.janus,
+            ..Config::new(logical_pages)
+        }
     }
 
     pub(crate) fn device(&self, plan: FaultPlan) -> Result<Device, GeometryError> {
@@ -109,6 +125,9 @@ impl Shape {
         if self.gecko != GeckoOptions::PAPER && self.validity.or(entry.info.validity) != Some("gecko") {
             return Err("it has no Logarithmic Gecko to be tuned".into());
         }
+        if self.janus != JanusOptions::PAPER && !self.has_paged_area(entry)? {
+            return Err("it has no page-mapped area to be tuned".into());
+        }
         let (Some(store), Some(mount)) = (self.validity, entry.mount) else { return Ok(()) };
         if entry.info.validity == self.validity {
             return Err(format!("{store} is its own page-validity store"));
@@ -118,6 +137,13 @@ impl Shape {
             Err(error @ FtlError::Unsupported { .. }) => Err(error.to_string()),
             _ => Ok(()),
         }
+    }
+
+    /// Whether a part of the disk, and not all, is mapped by page.
+    fn has_paged_area(&self, entry: &Entry<Device>) -> Result<bool, String> {
+        let device = self.device(FaultPlan::default()).map_err(|e| e.to_string())?;
+        let Ok(ftl) = (entry.format)(Flash::new(device), &self.config(1)) else { return Ok(false) };
+        Ok(ftl.gauges().iter().any(|gauge| gauge.name == "fused_blocks"))
     }
 
     /// How large a disk the FTL makes of the device when some blocks are left to go bad; why not, if it makes none.

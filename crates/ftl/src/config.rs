@@ -58,17 +58,30 @@ impl Default for WearOptions {
     }
 }
 
-/// How Janus-FTL is tuned where its size of the page-mapped area is fixed (Kwon et al., section 6).
+/// How Janus-FTL is tuned (Kwon et al., sections 3 to 6), and how it goes beyond its paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JanusOptions {
-    /// u_d: utilisation at which the page-mapped area is held, percent, from 1 to 99.
+    /// u_d: utilisation at which the page-mapped area is held where its size is fixed, percent, from 1 to 99.
     pub utilisation_percent: u32,
+    /// Logical blocks, from the one written least recently on, of which the one cheapest to gather is defused; 1 is the
+    /// paper's least recently used, and so is 0. At most half of what is fused is looked at.
+    pub defuse_among: u32,
+    /// Learn from victims how full they are, instead of equation 5 alone; the adaptive FTL then moves towards another minimum.
+    pub learn_utilisation: bool,
+    /// Logical blocks that the page map has entries for, percent of all, from 1; the rest is always mapped by block. 100 is the
+    /// paper's page map of everything. Smaller is less RAM.
+    pub page_map_percent: u32,
+}
+
+impl JanusOptions {
+    /// The paper's preset: 75% utilisation where that is fixed; and nothing beyond it.
+    pub const PAPER: Self =
+        Self { utilisation_percent: 75, defuse_among: 1, learn_utilisation: false, page_map_percent: 100 };
 }
 
 impl Default for JanusOptions {
-    /// The paper's 75%.
     fn default() -> Self {
-        Self { utilisation_percent: 75 }
+        Self::PAPER
     }
 }
 
@@ -138,7 +151,7 @@ impl Config {
             lanes: 1,
             validity: None,
             gecko: GeckoOptions::PAPER,
-            janus: JanusOptions { utilisation_percent: 75 },
+            janus: JanusOptions::PAPER,
             groups: None,
             maps: Maps::InFlash,
             wear: None,

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use ftl::{Config, Flash, Ftl, FtlError, WearOptions, ftls, validity};
+use ftl::{Config, Flash, Ftl, FtlError, JanusOptions, WearOptions, ftls, validity};
 use nand::geometry::Dimensions;
 use nand::{Capabilities, Geometry, Lpn, Payload, SimNand, Stamp};
 use openftl_ftl as ftl;
@@ -89,6 +89,10 @@ fn compositions() -> Vec<(ftls::Entry<SimNand>, Option<&'static str>)> {
 fn config(shape: Shape, victim: &'static str, placement: &'static str) -> Config {
     Config { lanes: shape.lanes, cache_entries: shape.cache_entries, victim, placement, ..Config::new(1) }
 }
+
+/// Janus-FTL with all that goes beyond its paper.
+const BEYOND: JanusOptions =
+    JanusOptions { defuse_among: 6, learn_utilisation: true, page_map_percent: 40, ..JanusOptions::PAPER };
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -181,10 +185,12 @@ proptest! {
         victim in prop::sample::select(vec!["greedy", "fifo", "cost-benefit"]),
         placement in prop::sample::select(vec!["split", "single"]),
         levels_wear: bool,
+        beyond: bool,
     ) {
+        let janus = if beyond { BEYOND } else { JanusOptions::PAPER };
         let wear = levels_wear.then_some(WearOptions { spread: 1, scans: 8 });
         for (entry, validity) in compositions() {
-            let config = Config { wear, validity, ..config(shape, victim, placement) };
+            let config = Config { wear, validity, janus, ..config(shape, victim, placement) };
             if !accepts(&entry, config) {
                 continue;
             }
@@ -215,6 +221,26 @@ fn every_ftl_runs_for_ever_on_a_full_device() {
                 });
             }
             ftl.check().unwrap_or_else(|e| panic!("{} over {validity:?} on {shape:?}: {e}", entry.info.name));
+            (0..pages).for_each(|lpn| model.check(&mut *ftl, lpn));
+        }
+    }
+}
+
+#[test]
+fn janus_beyond_its_paper_runs_for_ever_on_a_full_device() {
+    for shape in SHAPES {
+        for entry in ftls::table::<SimNand>().into_iter().filter(|entry| entry.info.name.starts_with("janus")) {
+            let (mut ftl, config) =
+                largest(&entry, shape, Config { janus: BEYOND, ..config(shape, "greedy", "split") });
+            let pages = config.logical_pages;
+            let mut model = Model { versions: vec![0; pages as usize], next: 0 };
+            let mut state = 54_321_u32;
+            for _ in 0..3 * pages {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let skewed = if state & 7 == 0 { state >> 8 } else { (state >> 8) % pages.div_ceil(8) };
+                model.write(&mut *ftl, skewed % pages).unwrap();
+            }
+            ftl.check().unwrap_or_else(|e| panic!("{} on {shape:?}: {e}", entry.info.name));
             (0..pages).for_each(|lpn| model.check(&mut *ftl, lpn));
         }
     }

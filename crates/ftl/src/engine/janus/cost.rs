@@ -46,8 +46,15 @@ impl CostModel {
     /// The costs with `fused` logical blocks (N_F) and `over_provisioned` blocks (N_O), both more than 0.
     #[must_use]
     pub fn costs(&self, fused: f64, over_provisioned: f64) -> Costs {
+        self.costs_bent(fused, over_provisioned, 1.0)
+    }
+
+    /// The same where victims are as full as equation 5 says to the power of `bend`, which is more than 0.
+    #[must_use]
+    pub fn costs_bent(&self, fused: f64, over_provisioned: f64, bend: f64) -> Costs {
         let area_utilisation = fused / (over_provisioned + fused);
-        let u = victim_utilisation(area_utilisation);
+        let straight = victim_utilisation(area_utilisation);
+        let u = if bend.to_bits() == 1.0_f64.to_bits() { straight } else { exp(bend * ln(straight)) };
         let live = u * self.pages_per_block;
         let collection_us = live * self.copy_us + self.erase_us;
         let page_write_us = collection_us / ((1.0 - u) * self.pages_per_block) + self.program_us;
@@ -96,6 +103,22 @@ pub fn ln(x: f64) -> f64 {
     2.0 * sum + f64::from(exponent) * core::f64::consts::LN_2
 }
 
+/// The exponential of a number that is not positive; 0 below -700.
+#[must_use]
+pub fn exp(x: f64) -> f64 {
+    if x < -700.0 {
+        return 0.0;
+    }
+    // e^x = (e^(x / 2^10))^(2^10): so close to 0 a few terms are enough.
+    let small = x / 1024.0;
+    let (mut term, mut sum) = (1.0, 1.0);
+    for n in 1..17 {
+        term *= small / f64::from(n);
+        sum += term;
+    }
+    (0..10).fold(sum, |power, _| power * power)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +128,14 @@ mod tests {
         for i in 1..100_000 {
             let x = f64::from(i) * 1e-4;
             assert!((ln(x) - x.ln()).abs() < 1e-13, "{x}: {} for {}", ln(x), x.ln());
+        }
+    }
+
+    #[test]
+    fn the_exponential_is_the_library_s() {
+        for i in 0..70_000 {
+            let x = -f64::from(i) * 1e-2;
+            assert!((exp(x) - x.exp()).abs() <= 1e-11 * x.exp(), "{x}: {} for {}", exp(x), x.exp());
         }
     }
 

@@ -27,6 +27,8 @@ pub struct Ghosts {
     /// Writes that hit at every size.
     sure_hits: u64,
     total: u64,
+    model: CostModel,
+    over_provisioned: f64,
 }
 
 /// Where the list is cut, in 128ths of all logical blocks.
@@ -36,16 +38,24 @@ impl Ghosts {
     /// Empty buffers over so many logical blocks.
     #[must_use]
     pub fn new(logical_blocks: u32, over_provisioned: u32, model: CostModel) -> Self {
+        let over_provisioned = f64::from(over_provisioned.max(1));
         let mut sizes: Vec<Size> = Vec::with_capacity(CUTS.len());
         for cut in CUTS {
             let blocks = (u64::from(logical_blocks) * u64::from(cut)).div_ceil(128) as u32;
             if sizes.last().is_none_or(|size| size.blocks < blocks) {
-                let costs = model.costs(f64::from(blocks), f64::from(over_provisioned.max(1)));
+                let costs = model.costs(f64::from(blocks), over_provisioned);
                 sizes.push(Size { blocks, costs, last: 0, hits: 0 });
             }
         }
         let segment = alloc::vec![0; logical_blocks as usize];
-        Self { list: Lru::new(logical_blocks), segment, sizes, sure_hits: 0, total: 0 }
+        Self { list: Lru::new(logical_blocks), segment, sizes, sure_hits: 0, total: 0, model, over_provisioned }
+    }
+
+    /// Rates sizes from now on by victims that are as full as equation 5 says to the power of `bend`.
+    pub fn bend(&mut self, bend: f64) {
+        for size in &mut self.sizes {
+            size.costs = self.model.costs_bent(f64::from(size.blocks), self.over_provisioned, bend);
+        }
     }
 
     /// A logical block was written `writes` times in a row. Only the first can miss.
@@ -93,9 +103,9 @@ impl Ghosts {
         self.sizes[at].last = self.list.newer(last).unwrap_or(last);
     }
 
-    /// The size at which equation 4 has its minimum, in logical blocks; `None` before anything was counted.
+    /// The size of at most `most` at which equation 4 has its minimum, in logical blocks; `None` before anything was counted.
     /// Halves the counts.
-    pub fn best(&mut self) -> Option<u32> {
+    pub fn best(&mut self, most: u32) -> Option<u32> {
         if self.total == 0 {
             return None;
         }
@@ -105,8 +115,8 @@ impl Ghosts {
             hits += size.hits;
             size.hits /= 2;
             let cost = size.costs.average_write_us(hits as f64 / self.total as f64);
-            if best.is_none_or(|(least, _)| cost < least) {
-                best = Some((cost, size.blocks));
+            if best.is_none_or(|(least, _)| cost < least && size.blocks <= most) {
+                best = Some((cost, size.blocks.min(most)));
             }
         }
         self.sure_hits /= 2;
@@ -176,6 +186,7 @@ mod tests {
         for i in 0..20_000_u32 {
             ghosts.access(i.wrapping_mul(0x9E37_79B1) % 155, 1);
         }
-        assert_eq!(ghosts.best(), Some(160));
+        assert_eq!(ghosts.best(1280), Some(160));
+        assert_eq!(ghosts.best(100), Some(10));
     }
 }

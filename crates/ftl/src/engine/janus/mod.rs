@@ -14,11 +14,16 @@
 //! 6. After every N_D writes the adaptive FTL asks its ghost buffers for the size at which equation 4 has its minimum,
 //!    and moves a quarter of the way there ([`ghost`], [`cost`]). A PMA that is too large then shrinks gradually.
 //!
+//! Beyond the paper, each an option that its preset leaves off ([`crate::config::JanusOptions`]): a defusion may choose among the logical
+//! blocks written least recently by what gathering them costs; the utilisation of victims may be learned ([`learn`]); and
+//! the page map may have entries for a part of the logical blocks only, the rest then being mapped by block for good.
+//!
 //! Maps are found again on flash after power loss, or assumed to be in non-volatile memory, as in the paper's simulator
 //! ([`crate::config::Maps`]). What only speeds things up starts anew: ghost buffers, the target, what was written in sequence.
 
 pub mod cost;
 pub mod ghost;
+pub mod learn;
 mod paged;
 mod recycle;
 
@@ -26,7 +31,7 @@ use super::log_block::area::{Area, AreaOptions, Room};
 use super::log_block::blocks::RESERVE;
 use super::log_block::lru::Lru;
 use super::log_block::recover::{Others, Recovered};
-use crate::config::Config;
+use crate::config::{Config, JanusOptions};
 use crate::contract::{Ftl, FtlError, Gauge, MountReport, RamItem, RamReport};
 use crate::flash::{Flash, Purpose};
 use alloc::boxed::Box;
@@ -34,6 +39,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use cost::CostModel;
 use ghost::Ghosts;
+use learn::Learned;
 use nand::{BlockId, Lpn, Nand};
 use paged::PagedArea;
 use recycle::SequentialLogs;
@@ -53,14 +59,15 @@ pub enum Goal {
 }
 
 impl Goal {
-    /// The most logical blocks that will ever be fused.
-    fn most(self, logical_blocks: u32, over_provisioned: u32) -> u32 {
+    /// The most logical blocks that will ever be fused: at most so many as the page map has entries for.
+    fn most(self, options: JanusOptions, logical_blocks: u32, over_provisioned: u32) -> u32 {
+        let mapped = u64::from(logical_blocks) * u64::from(options.page_map_percent.min(100));
         let wanted = match self {
             Self::UtilisationPercent(percent) => over_provisioned.saturating_mul(percent) / (100 - percent.min(99)),
             Self::Fused(blocks) => blocks,
             Self::Adaptive => logical_blocks,
         };
-        wanted.min(logical_blocks)
+        wanted.min(mapped.div_ceil(100) as u32)
     }
 }
 
@@ -73,6 +80,10 @@ pub struct JanusFtl<N> {
     fused: Lru,
     /// Logical blocks that the PMA should hold.
     target: u32,
+    /// Logical blocks that it ever will hold.
+    most: u32,
+    /// Logical blocks of which the cheapest is defused.
+    defuse_among: u32,
     ghosts: Option<Ghosts>,
     /// Writes of the host until the target is considered again.
     countdown: u32,
@@ -82,11 +93,12 @@ impl<N: Nand> JanusFtl<N> {
     /// Makes an empty disk of a device.
     ///
     /// # Errors
-    /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for.
+    /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for, or the page map has no entries.
     pub fn format(flash: Flash<N>, config: &Config, name: &'static str, goal: Goal) -> Result<Self, FtlError> {
+        check_options(config, name)?;
         let options = AreaOptions { name, least_logs: 2 };
-        let area = Area::format(flash, config, options, |data, over| Self::room(goal, data, over))?;
-        Ok(Self::new(area, goal))
+        let area = Area::format(flash, config, options, |data, over| Self::room(goal, config.janus, data, over))?;
+        Ok(Self::new(area, goal, config.janus))
     }
 
     /// Opens a disk again, also after power loss.
@@ -106,13 +118,14 @@ impl<N: Nand> JanusFtl<N> {
         name: &'static str,
         goal: Goal,
     ) -> Result<(Self, MountReport), FtlError> {
+        check_options(config, name)?;
         let options = AreaOptions { name, least_logs: 2 };
         let (area, recovered) =
             Area::mount(flash, config, options, Others::LogsAndPaged(SequentialLogs::most), |data, over| {
-                Self::room(goal, data, over)
+                Self::room(goal, config.janus, data, over)
             })?;
         let Recovered { logs, fused, last, mut steps, unreadable_pages, rebuilt_entries } = recovered;
-        let mut ftl = Self::new(area, goal);
+        let mut ftl = Self::new(area, goal, config.janus);
         fused.into_iter().for_each(|lbn| ftl.fused.touch(lbn));
         for block in logs {
             ftl.sequential.opened(block, ftl.area.blocks.owner(block));
@@ -132,28 +145,31 @@ impl<N: Nand> JanusFtl<N> {
         }
         ftl.paged.collect_emptiest(&mut ftl.area, &ftl.fused)?;
         while ftl.area.fused.excess() > 0 {
-            ftl.defuse_oldest()?;
+            ftl.defuse_one()?;
         }
         ftl.area.fused.shrink();
         steps.end("rewrite what was written last, free blocks", &ftl.area.flash);
         Ok((ftl, MountReport { steps: steps.done, unreadable_pages, rebuilt_entries }))
     }
 
-    fn room(goal: Goal, logical_blocks: u32, over: u32) -> Room {
-        Room { logs: SequentialLogs::most(over), fused: goal.most(logical_blocks, over) }
+    fn room(goal: Goal, options: JanusOptions, logical_blocks: u32, over: u32) -> Room {
+        Room { logs: SequentialLogs::most(over), fused: goal.most(options, logical_blocks, over) }
     }
 
-    fn new(area: Area<N>, goal: Goal) -> Self {
+    fn new(area: Area<N>, goal: Goal, options: JanusOptions) -> Self {
         let (logical_blocks, over) = (area.table.logical_blocks(), area.blocks.log_limit());
-        let most = goal.most(logical_blocks, over);
+        let most = goal.most(options, logical_blocks, over);
         let adaptive = goal == Goal::Adaptive;
         // The adaptive FTL starts where the fixed one stands.
-        let target = if adaptive { Goal::UtilisationPercent(75).most(logical_blocks, over) } else { most };
+        let target = if adaptive { Goal::UtilisationPercent(75).most(options, logical_blocks, over) } else { most };
+        let learned = (adaptive && options.learn_utilisation).then(|| Learned::new(over));
         Self {
-            paged: PagedArea::new(area.blocks.geometry().blocks()),
+            paged: PagedArea::new(area.blocks.geometry().blocks(), learned),
             sequential: SequentialLogs::new(*area.blocks.geometry(), logical_blocks, over),
             fused: Lru::new(logical_blocks),
             target,
+            most,
+            defuse_among: options.defuse_among,
             ghosts: adaptive.then(|| Ghosts::new(logical_blocks, over, CostModel::paper())),
             countdown: logical_blocks,
             area,
@@ -224,7 +240,7 @@ impl<N: Nand> JanusFtl<N> {
         // Two leave for one that enters, so that the PMA shrinks when its target did.
         for _ in 0..2 {
             if self.fused.len() >= self.target || self.area.fused.room() == 0 {
-                self.defuse_oldest()?;
+                self.defuse_one()?;
             }
         }
         let data = self.area.fuse(lbn, log);
@@ -237,9 +253,29 @@ impl<N: Nand> JanusFtl<N> {
         Ok(())
     }
 
-    /// Gathers the logical block of the PMA that was written least recently into a data block.
-    fn defuse_oldest(&mut self) -> Result<(), FtlError> {
-        if let Some(lbn) = self.fused.oldest() {
+    /// The logical block to defuse: that written least recently, or the cheapest to defuse of some that were. Of equals it is the
+    /// one written less recently.
+    fn leaves_next(&self) -> Option<u32> {
+        let among = self.defuse_among.min(self.fused.len() / 2);
+        if among <= 1 {
+            return self.fused.oldest();
+        }
+        self.fused.iter().take(among as usize).min_by_key(|&lbn| self.defusing_costs(lbn))
+    }
+
+    /// What gathering a fused logical block costs, less what its leaving saves collections, in page copies times pages a block.
+    ///
+    /// Every live page is copied. In return its block, when collected, has a page less to move; that counts the more the
+    /// emptier that block is, as the emptiest are collected next: 1 - valid / pages.
+    fn defusing_costs(&self, lbn: u32) -> u32 {
+        let geometry = self.area.blocks.geometry();
+        let pages = (0..geometry.pages_per_block()).map(|offset| self.area.fused.get(lbn, offset));
+        pages.filter(|ppn| ppn.is_some()).map(|ppn| self.area.blocks.valid(geometry.block_of(ppn))).sum()
+    }
+
+    /// Gathers a logical block of the PMA into a data block.
+    fn defuse_one(&mut self) -> Result<(), FtlError> {
+        if let Some(lbn) = self.leaves_next() {
             self.make_space()?;
             self.area.merge(lbn, None)?;
             self.fused.remove(lbn);
@@ -252,7 +288,7 @@ impl<N: Nand> JanusFtl<N> {
     #[inline]
     fn deflate(&mut self) -> Result<(), FtlError> {
         if self.fused.len() > self.target && self.countdown.is_multiple_of(DEFLATE_EVERY) {
-            self.defuse_oldest()?;
+            self.defuse_one()?;
         }
         Ok(())
     }
@@ -265,7 +301,11 @@ impl<N: Nand> JanusFtl<N> {
             return;
         }
         self.countdown = self.area.table.logical_blocks();
-        if let Some(best) = self.ghosts.as_mut().and_then(Ghosts::best) {
+        let Some(ghosts) = &mut self.ghosts else { return };
+        if let Some(learned) = self.paged.learned() {
+            ghosts.bend(learned.bend());
+        }
+        if let Some(best) = ghosts.best(self.most) {
             let way = best.abs_diff(self.target).div_ceil(4);
             self.target = if best > self.target { self.target + way } else { self.target - way };
         }
@@ -318,7 +358,7 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
         if self.fused.len() <= self.target {
             return Ok(false);
         }
-        self.defuse_oldest()?;
+        self.defuse_one()?;
         Ok(true)
     }
 
@@ -335,12 +375,16 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
 
     fn gauges(&self) -> Vec<Gauge> {
         let (collections, live) = self.paged.collections();
-        alloc::vec![
+        let mut gauges = alloc::vec![
             Gauge { name: "fused_blocks", value: u64::from(self.fused.len()) },
             Gauge { name: "fused_blocks_wanted", value: u64::from(self.target) },
             Gauge { name: "paged_area_collections", value: collections },
             Gauge { name: "paged_area_collected_live_pages", value: live },
-        ]
+        ];
+        if let Some(learned) = self.paged.learned() {
+            gauges.push(Gauge { name: "learned_bend_percent", value: (learned.bend() * 100.0) as u64 });
+        }
+        gauges
     }
 
     fn flash(&self) -> &Flash<N> {
@@ -364,4 +408,15 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
         }
         Ok(())
     }
+}
+
+/// Refuses a page map without entries, which could fuse nothing, or with more than there are pages.
+fn check_options(config: &Config, ftl: &'static str) -> Result<(), FtlError> {
+    let percent = config.janus.page_map_percent;
+    if (1..=100).contains(&percent) {
+        return Ok(());
+    }
+    let reason =
+        alloc::format!("a page map cannot have entries for {percent}% of the logical blocks; ask for 1 to 100");
+    Err(FtlError::Unsupported { ftl, reason })
 }

@@ -8,6 +8,7 @@
 //!    block has), so that somewhere outside the active block a page is dead or was never programmed, and collecting
 //!    gains.
 
+use super::learn::Learned;
 use crate::contract::FtlError;
 use crate::engine::log_block::area::Area;
 use crate::engine::log_block::blocks::{RESERVE, Role};
@@ -26,16 +27,19 @@ pub(super) struct PagedArea {
     /// Blocks collected, and pages that lived in them.
     collected: u64,
     collected_live_pages: u64,
+    /// What collections tell of the area's utilisation, if anyone wants to know.
+    learned: Option<Learned>,
 }
 
 impl PagedArea {
     /// No block at all.
-    pub(super) fn new(blocks: u32) -> Self {
+    pub(super) fn new(blocks: u32, learned: Option<Learned>) -> Self {
         Self {
             active: BlockId::NONE,
             open: VecDeque::with_capacity(blocks as usize),
             collected: 0,
             collected_live_pages: 0,
+            learned,
         }
     }
 
@@ -118,7 +122,11 @@ impl PagedArea {
     fn collect<N: Nand>(&mut self, area: &mut Area<N>, fused: &Lru, victim: BlockId) -> Result<(), FtlError> {
         area.blocks.withhold(victim);
         self.collected += 1;
-        self.collected_live_pages += u64::from(area.blocks.valid(victim));
+        let valid = area.blocks.valid(victim);
+        self.collected_live_pages += u64::from(valid);
+        if let Some(learned) = &mut self.learned {
+            learned.collected(fused.len(), f64::from(valid) / f64::from(area.blocks.geometry().pages_per_block()));
+        }
         if area.blocks.has_room(victim) {
             self.open.retain(|&block| block != victim);
         }
@@ -186,6 +194,11 @@ impl PagedArea {
     /// Blocks collected so far, and pages that lived in them.
     pub(super) const fn collections(&self) -> (u64, u64) {
         (self.collected, self.collected_live_pages)
+    }
+
+    /// What collections told of the area's utilisation, if that is wanted.
+    pub(super) const fn learned(&self) -> Option<&Learned> {
+        self.learned.as_ref()
     }
 
     /// Bytes of RAM held.
