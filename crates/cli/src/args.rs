@@ -197,10 +197,9 @@ pub struct JanusArgs {
     /// Which logical block leaves the page-mapped area: the one written least recently, or by what gathering it costs
     #[arg(long = "janus-defuse", value_enum, default_value_t)]
     pub defuse: Defuse,
-    /// Logical blocks, from the one written least recently on, of which the cheapest to gather is taken
-    #[arg(long = "janus-window", value_name = "N", default_value_t = 16, requires = "defuse",
-          value_parser = clap::value_parser!(u32).range(2..))]
-    pub window: u32,
+    /// Logical blocks, from the one written least recently on, of which the cheapest to gather is taken [default: 16]
+    #[arg(long = "janus-window", value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    pub window: Option<u32>,
     /// Learn how full collected blocks are, instead of the paper's equation 5 for every workload
     #[arg(long = "janus-learn")]
     pub learn: bool,

@@ -9,7 +9,7 @@ use crate::report::{Report, html, json, text};
 use crate::units::{Groups, count};
 use anyhow::{Result, bail};
 use ftl::config::Maps;
-use ftl::{GroupOptions, WearOptions};
+use ftl::{GroupOptions, JanusOptions, WearOptions};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use nand::sim::SimNand;
 use sim::{
@@ -86,6 +86,9 @@ fn check(args: &CompareArgs) -> Result<()> {
     if args.trace.is_none() && load::reads_a_trace(&args.read) {
         return Err(usage("options about reading a trace need a trace; name its file, or leave them out"));
     }
+    if args.janus.window.is_some() && args.janus.defuse == Defuse::Recency {
+        return Err(usage("--janus-window means nothing while recency decides alone; add --janus-defuse validity"));
+    }
     check_time(args)?;
     match args.html.as_deref().and_then(Path::parent) {
         Some(folder) if folder != Path::new("") && !folder.is_dir() => {
@@ -161,9 +164,12 @@ fn spec(args: &CompareArgs, ftl: &str, chosen: &Chosen, load: &Load) -> Result<R
     spec.config.gecko.buffer_pages = args.gecko.buffer;
     spec.config.gecko.packed = args.gecko.packed;
     spec.config.gecko.filter_bytes = args.gecko.filter.map_or(Ok(0), |size| filter_bytes(size.0))?;
-    spec.config.janus.defuse_among = if args.janus.defuse == Defuse::Validity { args.janus.window } else { 1 };
+    spec.config.janus.defuse_among = match args.janus.defuse {
+        Defuse::Recency => JanusOptions::PAPER.defuse_among,
+        Defuse::Validity => args.janus.window.unwrap_or(16),
+    };
     spec.config.janus.learn_utilisation = args.janus.learn;
-    spec.config.janus.page_map_percent = args.janus.block_map.unwrap_or(100);
+    spec.config.janus.page_map_percent = args.janus.block_map.unwrap_or(JanusOptions::PAPER.page_map_percent);
     if let Some(cache) = args.cache {
         let entries = u32::try_from(cache.0 / CACHE_ENTRY_BYTES).unwrap_or(u32::MAX);
         if entries == 0 {

@@ -5,7 +5,7 @@ use super::common::{folder, openftl, openftl_in, output_of};
 /// Arguments, exit code, and what the message has to say.
 type Case = (&'static [&'static str], i32, &'static [&'static str]);
 
-const CASES: [Case; 33] = [
+const CASES: [Case; 35] = [
     (&["compare", "--ftl", "gekco"], 2, &["no FTL `gekco`", "did you mean `gecko`", "page, dftl"]),
     (&["compare", "--ftl", "page,page"], 2, &["page twice"]),
     (&["compare", "--ftl", ""], 2, &["no FTL ``"]),
@@ -29,6 +29,8 @@ const CASES: [Case; 33] = [
     (&["compare", "--timing", "queued", "--time-scale", "2"], 2, &["--open-loop"]),
     (&["compare", "--victim", "greedily"], 2, &["no victim policy", "did you mean `greedy`"]),
     (&["compare", "--validity", "gekco"], 2, &["no page-validity store `gekco`", "did you mean `gecko`", "ram-bitmap"]),
+    (&["compare", "--ftl", "janus", "--janus-window", "8"], 2, &["--janus-window", "add --janus-defuse validity"]),
+    (&["compare", "--ftl", "janus", "--janus-block-map=0"], 2, &["--janus-block-map", "1..=100"]),
     (&["compare", "--validity", "log", "--ftl", "page,bast"], 2, &["--validity log", "means nothing to bast"]),
     (&["compare", "--html", "no/such/folder/r.html"], 1, &["no folder no/such/folder"]),
     (&["compare", "absent.trace"], 1, &["absent.trace"]),

@@ -150,6 +150,69 @@ impl Load {
     }
 }
 
+/// The file-system benchmark of the paper's Figures 8 and 9: PostMark in four rounds of other sizes, one after the other.
+///
+/// The paper says no more of it than the sizes. Blocks of 4 KiB are what a file system of 1 GiB has; sizes of files, mix and
+/// journal are the defaults of the workload.
+pub struct PostMark {
+    device: DevicePlan,
+    round: u64,
+}
+
+impl PostMark {
+    /// Sizes of the files of each round together, percent of capacity.
+    pub const FILLS: [u32; 4] = [90, 10, 70, 30];
+    /// Host pages written in a round, over the logical pages.
+    const WRITES: u64 = 3;
+    /// Block of the file system, bytes.
+    const BLOCK: u64 = 4096;
+
+    /// On the paper's device, 10% of it over-provisioned.
+    ///
+    /// # Errors
+    /// As [`Lab::device`].
+    pub fn new(lab: &Lab) -> Result<Self, SimError> {
+        let shape = Shape { logical_ratio: Some(0.9), ..Shape::share(share_of_device(lab)) };
+        let device = lab.device(PROFILE, shape)?;
+        let pages_a_block = Self::BLOCK / u64::from(device.geometry.page_bytes());
+        let round = Self::WRITES * u64::from(device.logical_pages) / pages_a_block * pages_a_block;
+        Ok(Self { device, round })
+    }
+
+    /// Host pages written in a round. The next begins with the deletion of its files.
+    #[must_use]
+    pub const fn round(&self) -> u64 {
+        self.round
+    }
+
+    /// A run of this FTL over all rounds, its maps in flash, on a device filled in order.
+    ///
+    /// # Errors
+    /// As [`WorkloadSpec::synthetic`].
+    pub fn run(&self, lab: &Lab, ftl: &str) -> Result<RunSpec, SimError> {
+        let fills = Self::FILLS.map(|percent| percent.to_string()).join("-");
+        let blocks = self.round * u64::from(self.device.geometry.page_bytes()) / Self::BLOCK;
+        let text = format!("postmark:fill={fills},block={}KiB,writes={blocks}", Self::BLOCK / 1024);
+        let mut spec = RunSpec::new(ftl, self.device.clone(), WorkloadSpec::synthetic(&text)?);
+        spec.writes = self.round * Self::FILLS.len() as u64;
+        spec.interval_writes = (self.round / 50).max(1);
+        spec.seed = lab.seed;
+        spec.precondition = PreconditionMode::Fill(1.0);
+        spec.config.maps = Maps::InFlash;
+        Ok(spec)
+    }
+
+    /// Device and workload of a run, in a sentence.
+    #[must_use]
+    pub fn describe(run: &Run) -> String {
+        format!(
+            "{} blocks of 128 KiB, 10% of them over-provisioned, filled in order before; workload SYNTHETIC, `{}`, standing \
+             in for PostMark on Linux: files of four sizes in all, one after the other, on a modelled ext3; seed {}",
+            run.result.geometry.blocks, run.result.workload, run.experiment.spec.seed
+        )
+    }
+}
+
 /// What the paper calls performance: seconds of all flash operations of the measured part, one after the other.
 #[must_use]
 pub fn total_s(run: &Run) -> f64 {

@@ -1,11 +1,8 @@
 //! Figure 8 of Janus-FTL: fused blocks follow a workload whose footprint changes.
 
 use crate::error::SimError;
-use crate::reproduce::lab::Shape;
-use crate::reproduce::loads::{PROFILE, share_of_device};
+use crate::reproduce::loads::PostMark;
 use crate::reproduce::{Cell, Chart, DataTable, Experiment, Figure, Lab, Lines, Outcome, Run, Series, Verdict};
-use crate::spec::{PreconditionMode, RunSpec, WorkloadSpec};
-use ftl::Maps;
 
 pub(super) const FIGURE: Figure = Figure {
     name: "janus/fig8",
@@ -15,31 +12,19 @@ pub(super) const FIGURE: Figure = Figure {
     conclude,
 };
 
-/// Footprints of the phases, percent, and the fused blocks that the paper sees at their ends, of 8192 blocks.
-const PHASES: [(u32, f64); 4] = [(90, 7200.0), (10, 1300.0), (70, 5500.0), (30, 2800.0)];
+/// Fused blocks that the paper sees at the ends of the rounds, of 8192 blocks.
+const PUBLISHED: [f64; 4] = [7200.0, 1300.0, 5500.0, 2800.0];
 
 /// Blocks of the paper's device.
 const PAPER_BLOCKS: f64 = 8192.0;
-
-/// Host pages written in a phase, over the logical pages.
-const WRITES: u64 = 3;
 
 /// A figure read off a curve is taken to be met within so much.
 const NEAR_PERCENT: f64 = 20.0;
 
 fn plan(lab: &Lab) -> Result<Vec<Experiment>, SimError> {
-    let shape = Shape { logical_ratio: Some(0.9), ..Shape::share(share_of_device(lab)) };
-    let device = lab.device(PROFILE, shape)?;
-    let phase = WRITES * u64::from(device.logical_pages);
-    let footprints: Vec<String> = PHASES.iter().map(|(percent, _)| percent.to_string()).collect();
-    let text = format!("phases:footprints={},writes={phase}", footprints.join("-"));
-    let mut spec = RunSpec::new("janus", device, WorkloadSpec::synthetic(&text)?);
-    spec.writes = phase * PHASES.len() as u64;
-    spec.interval_writes = (phase / 50).max(1);
-    spec.seed = lab.seed;
-    spec.precondition = PreconditionMode::Fill(1.0);
-    spec.config.maps = Maps::NonVolatile;
-    Ok(vec![Experiment { series: "janus".to_owned(), x: phase as f64, spec }])
+    let load = PostMark::new(lab)?;
+    let spec = load.run(lab, "janus")?;
+    Ok(vec![Experiment { series: "janus".to_owned(), x: load.round() as f64, spec }])
 }
 
 fn conclude(_: &Lab, runs: &[Run]) -> Outcome {
@@ -48,11 +33,7 @@ fn conclude(_: &Lab, runs: &[Run]) -> Outcome {
         ["fused", "wanted"].map(|label| Series { label: label.to_owned(), points: Vec::new() }).into();
     let mut setup = Vec::new();
     for run in runs {
-        setup.push(format!(
-            "{} blocks of 128 KiB, 10% of them over-provisioned, filled in order before; workload SYNTHETIC, `{}`: uniform \
-             writes of a page within the footprint, standing in for the paper's file-system benchmark of four sizes",
-            run.result.geometry.blocks, run.result.workload
-        ));
+        setup.push(PostMark::describe(run));
         for point in &run.result.timeline {
             let gauge = |name: &str| point.gauges.get(name).map(|value| *value as f64);
             let (fused, wanted) = (gauge("fused_blocks"), gauge("fused_blocks_wanted"));
@@ -75,33 +56,35 @@ fn conclude(_: &Lab, runs: &[Run]) -> Outcome {
             ..Lines::default()
         })],
         tables: vec![table],
-        remarks: vec!["the footprint is a share of what the host sees, 90% of the blocks".to_owned()],
+        remarks: vec!["the files fill a share of the data blocks of a file system on what the host sees, 90% of the blocks; fused blocks are \
+             those at the end of the transactions of a round".to_owned()],
     }
 }
 
-/// Fused blocks at the end of each phase.
+/// Fused blocks at the end of the transactions of each round.
 fn ends(run: &Run) -> Vec<f64> {
-    let phase = run.experiment.x;
+    let round = run.experiment.x;
     let at = |end: f64| {
         let before = run.result.timeline.iter().rev().find(|point| point.host_writes as f64 <= end);
         before.and_then(|point| point.gauges.get("fused_blocks")).map_or(f64::NAN, |blocks| *blocks as f64)
     };
-    (1..=PHASES.len()).map(|phases| at(phase * phases as f64)).collect()
+    (1..=PUBLISHED.len()).map(|rounds| at(round * rounds as f64)).collect()
 }
 
 fn verdicts(ends: &[f64], blocks: f64) -> Vec<Verdict> {
     let scale = blocks / PAPER_BLOCKS;
-    let each = PHASES.iter().zip(ends).map(|((percent, paper), ours)| {
+    let each = PostMark::FILLS.iter().zip(PUBLISHED).zip(ends).map(|((percent, paper), ours)| {
         Verdict::near(
-            &format!("fused blocks at the end of the phase of {percent}%"),
+            &format!("fused blocks at the end of the round of {percent}%"),
             &format!("about {paper} of 8192 blocks"),
             *ours,
             paper * scale,
             NEAR_PERCENT,
         )
         .unless_holds(
-            "the paper's figure is for a file-system benchmark, whose files, journal and directories make another hit-rate \
-             curve than uniform writes; a phase of uniform writes wants just its own footprint in the area",
+            "sizes are considered in steps of 128ths of all logical blocks, and the least that holds what is written again \
+             and again is taken: the files of the round, journal and tables; how large those of the paper's file system \
+             were, and its files, is not known",
         )
     });
     let mut out: Vec<Verdict> = each.collect();
@@ -118,7 +101,7 @@ mod tests {
 
     #[test]
     fn verdicts_follow_the_data() {
-        let published = PHASES.map(|(_, blocks)| blocks / 2.0);
+        let published = PUBLISHED.map(|blocks| blocks / 2.0);
         assert!(verdicts(&published, PAPER_BLOCKS / 2.0).iter().all(|verdict| verdict.holds));
         let flat = [4000.0, 3900.0, 3000.0, 4000.0];
         assert_eq!(verdicts(&flat, PAPER_BLOCKS).iter().filter(|verdict| verdict.holds).count(), 0);

@@ -12,6 +12,7 @@ mod janus_fig5;
 mod janus_fig6;
 mod janus_fig7;
 mod janus_fig8;
+mod janus_fig9;
 
 use super::Figure;
 
@@ -29,6 +30,7 @@ static TABLE: &[Figure] = &[
     janus_fig6::FIGURE,
     janus_fig7::FIGURE,
     janus_fig8::FIGURE,
+    janus_fig9::FIGURE,
 ];
 
 /// Every figure, in the order of the papers.
