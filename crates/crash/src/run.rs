@@ -101,7 +101,6 @@ fn failure(case: &Case, finding: &Finding) -> Failure {
 /// Why an FTL without a mount has none.
 fn why_not(info: &Info) -> String {
     match info.durable {
-        Durability::NotSaved => "what the battery of its design would save is not saved".into(),
         Durability::NonVolatileMaps => "its published simulation assumes maps in non-volatile memory".into(),
         Durability::OnCompletion | Durability::OnFlush | Durability::Battery => "the table has no mount for it".into(),
     }

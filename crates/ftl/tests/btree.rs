@@ -2,14 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
-use ftl::{Config, Flash, Ftl, Purpose, ftls};
+use ftl::{Config, Flash, Ftl, FtlError, Purpose, ftls};
+use nand::faults::{CutOutcome, FaultPlan, Faulty};
 use nand::geometry::Dimensions;
-use nand::{Capabilities, Geometry, Lpn, SimNand, Stamp};
+use nand::{Capabilities, Geometry, Lpn, NandError, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 const PAGES: u32 = 120_000;
 
-fn disk() -> Box<dyn Ftl<SimNand>> {
+fn device() -> SimNand {
     let dimensions = Dimensions {
         channels: 1,
         dies_per_channel: 1,
@@ -19,9 +20,16 @@ fn disk() -> Box<dyn Ftl<SimNand>> {
         page_bytes: 512,
         spare_bytes: 32,
     };
-    let device = SimNand::new(Geometry::new(dimensions).unwrap(), Capabilities::MODERN);
-    let config = Config { cache_entries: 512, validity: Some("ram-bitmap"), ..Config::new(PAGES) };
-    (ftls::find::<SimNand>("uftl").unwrap().format)(Flash::new(device), &config).unwrap()
+    SimNand::new(Geometry::new(dimensions).unwrap(), Capabilities::MODERN)
+}
+
+fn config() -> Config {
+    Config { cache_entries: 512, ..Config::new(PAGES) }
+}
+
+fn disk() -> Box<dyn Ftl<SimNand>> {
+    let config = Config { validity: Some("ram-bitmap"), ..config() };
+    (ftls::find::<SimNand>("uftl").unwrap().format)(Flash::new(device()), &config).unwrap()
 }
 
 /// Pages of the mapping table programmed since `before`.
@@ -64,4 +72,78 @@ fn sequential_data_costs_next_to_nothing_and_random_data_is_found_again() {
     (0..PAGES).for_each(|lpn| write(&mut *ftl, lpn, 9));
     ftl.trim(Lpn(0), PAGES).unwrap();
     ftl.check().unwrap();
+}
+
+type Device = Faulty<SimNand>;
+
+/// Logical pages in an order that looks random, and trims among them, until power is gone; what each page may read as.
+fn work(ftl: &mut dyn Ftl<Device>, expected: &mut [Vec<u16>], version: u16) {
+    let mut state = u32::from(version);
+    loop {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let lpn = (state >> 8) % PAGES;
+        let trims = state >> 26 == 0;
+        let done = if trims {
+            ftl.trim(Lpn(lpn), 1)
+        } else {
+            ftl.write(Lpn(lpn), &Stamp { lpn: Lpn(lpn), version })
+        };
+        let after = if trims { 0 } else { version };
+        match done {
+            Ok(()) => expected[lpn as usize] = vec![after],
+            Err(FtlError::Nand(NandError::PowerLost)) => return expected[lpn as usize].push(after),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Mounts, after an attempt that is cut short, and checks every page; without a battery pages may be older, or lost.
+fn comes_back(name: &str, config: &Config, device: &Device, expected: &mut [Vec<u16>], cut: u64) -> Box<dyn Ftl<Device>> {
+    let mount = ftls::find::<Device>(name).unwrap().mount.unwrap();
+    let mut device = device.clone();
+    *device.plan_mut() = FaultPlan::cut(device.ops() + cut, CutOutcome::Torn);
+    let (mut ftl, report) = loop {
+        match mount(Flash::new(device.clone()), config) {
+            Ok(mounted) => break mounted,
+            Err(FtlError::Nand(NandError::PowerLost)) => *device.plan_mut() = FaultPlan::default(),
+            Err(error) => panic!("{name}: {error}"),
+        }
+    };
+    *ftl.flash_mut().nand_mut().plan_mut() = FaultPlan::default();
+    assert!(report.steps.iter().any(|step| step.ops.spare_reads > 0), "{name}: {report:?}");
+    ftl.check().unwrap();
+    for (lpn, versions) in (0..).map(Lpn).zip(expected) {
+        let mut got = Stamp::UNWRITTEN;
+        match ftl.read(lpn, &mut got) {
+            Ok(()) => {}
+            Err(FtlError::Lost { .. }) if !config.battery => continue,
+            Err(error) => panic!("{name}: {error}"),
+        }
+        assert!(got == Stamp::UNWRITTEN || got.lpn == lpn, "{name}: {lpn} reads {got:?}");
+        let version = if got == Stamp::UNWRITTEN { 0 } else { got.version };
+        let older = !config.battery && name == "uftl";
+        assert!(versions.contains(&version) || older, "{name}: {lpn} reads {got:?}, may be one of {versions:?}");
+        *versions = vec![version];
+    }
+    ftl
+}
+
+#[test]
+fn a_tree_with_more_inner_nodes_than_fit_ram_comes_back_after_power_loss() {
+    for (name, battery) in [("uftl", true), ("uftl", false), ("ib-ftl", false)] {
+        let config = Config { battery, ..config() };
+        let device = Faulty::new(device(), FaultPlan::default());
+        let mut ftl = (ftls::find::<Device>(name).unwrap().format)(Flash::new(device), &config).unwrap();
+        (0..PAGES).for_each(|lpn| ftl.write(Lpn(lpn), &Stamp { lpn: Lpn(lpn), version: 1 }).unwrap());
+        let mut expected = vec![vec![1]; PAGES as usize];
+        for round in 2..6_u16 {
+            let (ops, length) = (ftl.flash().nand().ops(), if round == 2 { 150_000 } else { 7_001 });
+            *ftl.flash_mut().nand_mut().plan_mut() = FaultPlan::cut(ops + length, CutOutcome::TornData);
+            work(&mut *ftl, &mut expected, round);
+            ftl.flash_mut().nand_mut().power_up();
+            ftl.power_failing().unwrap();
+            let device = ftl.into_flash().into_nand();
+            ftl = comes_back(name, &config, &device, &mut expected, u64::from(round) * 37);
+        }
+    }
 }

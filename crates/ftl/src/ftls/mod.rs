@@ -6,6 +6,7 @@ mod block;
 mod dftl;
 mod fast;
 mod gecko;
+mod ib;
 mod janus;
 mod janus_fixed;
 mod lazy;
@@ -31,8 +32,6 @@ pub enum Durability {
     /// From its completion on with a battery ([`crate::Config::battery`]) that lasts for [`Ftl::power_failing`], which the published
     /// design assumes. Without one a cut can undo any write; the page then reads as it did at some time before, or as an error.
     Battery,
-    /// Never: the published design assumes a battery, but what it would save is not saved here. It can only be simulated.
-    NotSaved,
     /// Never by itself: the published simulation assumes maps in non-volatile memory.
     NonVolatileMaps,
 }
@@ -73,9 +72,6 @@ impl Info {
             (Durability::NonVolatileMaps, _) => {
                 "nothing without the non-volatile maps that its paper assumes; cannot be mounted"
             }
-            (Durability::NotSaved, _) => {
-                "nothing: what the battery of its design would save is not saved; cannot be mounted"
-            }
             (Durability::Battery, _) => {
                 "every completed write is there if a battery lasts for the save that its design assumes; without, some are not"
             }
@@ -102,12 +98,13 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 12] {
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 13] {
     [
         page::entry(),
         dftl::entry(),
         lazy::entry(),
         uftl::entry(),
+        ib::entry(),
         gecko::entry(),
         block::entry(),
         bast::entry(),

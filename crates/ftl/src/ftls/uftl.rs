@@ -1,12 +1,15 @@
 //! uFTL: the mapping table as a B-tree over extents in flash, the validity bitmap in flash, greedy collection of every block.
 //!
 //! As in the comparison of GeckoFTL's paper (section 5.3), every page that dies costs a read and a program of
-//! the bitmap. The design has a battery save dirty entries and dirty nodes of the tree. They are not saved here: it can be
-//! simulated, not mounted.
+//! the bitmap. Needs a battery: dirty entries, inner nodes of the tree in RAM, the bitmap's directory and the counts of live
+//! pages are saved before power is gone. Without one a mount finds the table as its leaves have it: writes since are lost.
 
 use super::{Durability, Entry, Info};
-use crate::engine::page::{PageOptions, format_over_store};
+use crate::config::Config;
+use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::btree::{BtreeMap, BtreeOptions};
+use crate::validity::flash_bitmap::FlashBitmap;
+use alloc::boxed::Box;
 use nand::Nand;
 
 const VALIDITY: &str = "flash-bitmap";
@@ -17,24 +20,30 @@ pub(super) const INFO: Info = Info {
     source: "Lee, Kim and Kwon, EMSOFT 2008",
     cached: true,
     validity: Some(VALIDITY),
-    durable: Durability::NotSaved,
+    durable: Durability::Battery,
     outlives_worn_pages: false,
 };
 
-const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false, battery: false };
+const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false, battery: true };
 
 /// Inner nodes that are held in RAM, the root among them: 128 KiB with pages of 4 KiB.
 const NODE_FRAMES: u32 = 32;
+
+const fn tree(config: &Config) -> BtreeOptions {
+    BtreeOptions { cache_entries: config.cache_entries, node_frames: NODE_FRAMES, battery: true, recent_updates: 0 }
+}
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| {
-            let options = BtreeOptions { cache_entries: config.cache_entries, node_frames: NODE_FRAMES };
             let (page_bytes, pages) = (flash.nand().geometry().page_bytes(), flash.nand().geometry().pages_per_block());
-            let mapping = BtreeMap::new(config.logical_pages, page_bytes, pages, options);
+            let mapping = BtreeMap::new(config.logical_pages, page_bytes, pages, tree(config));
             format_over_store(flash, config, OPTIONS, mapping)
         },
-        mount: None,
+        mount: Some(|flash, config| {
+            let (ftl, report) = PageFtl::<N, _, FlashBitmap>::mount_tree(flash, config, OPTIONS, tree(config))?;
+            Ok((Box::new(ftl), report))
+        }),
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod checkpoint;
 pub mod copies;
+pub mod leaves;
 pub mod mark;
 pub mod saved;
 pub mod scan;

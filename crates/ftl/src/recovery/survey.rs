@@ -252,6 +252,28 @@ impl Survey {
         Ok(pages)
     }
 
+    /// The pages of host data in blocks that hold the `count` programmed last, those of a logical page side by side and the youngest
+    /// of them first; and the sequence number, `bound` at least, from which on none of those is missing.
+    ///
+    /// # Errors
+    /// As [`Survey::read_block`].
+    pub fn programmed_last<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        count: u32,
+        bound: u64,
+    ) -> Result<(Vec<FoundPage>, u64), FtlError> {
+        // Blocks that were filled to the end hold as many pages as they have; others are looked into anyway.
+        let whole = self.blocks().filter(|(_, info)| info.kind == PageKind::User && info.whole);
+        let mut firsts: Vec<u64> = whole.map(|(_, info)| info.first_seq).collect();
+        firsts.sort_unstable_by(|a, b| b.cmp(a));
+        let blocks = count.div_ceil(flash.nand().geometry().pages_per_block()).max(1) as usize;
+        let bound = bound.max(firsts.get(blocks - 1).copied().unwrap_or(0));
+        let mut found = self.read_kind(flash, PageKind::User, |info| info.last_seq >= bound || !info.whole)?;
+        found.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
+        Ok((found, bound))
+    }
+
     /// What is known of a block; `None` if no page of it can be read as programmed.
     #[must_use]
     pub fn block(&self, block: BlockId) -> Option<&BlockInfo> {

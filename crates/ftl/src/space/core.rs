@@ -21,6 +21,8 @@ pub struct Core<N> {
     /// The page whose program was cut short, if that was the last thing to happen: it may hold something, and nothing in RAM
     /// knows of it.
     pub interrupted: Option<Ppn>,
+    /// A page of host data that was programmed when power went, before an entry could lead to it.
+    pub given_up: Option<Ppn>,
     /// Blocks that were erased only when they were opened, of which the validity store has to be told, with the sequence
     /// number that the next program was to carry then.
     pub newly_erased: Vec<(BlockId, u64)>,
@@ -89,7 +91,7 @@ pub struct Origin {
 impl<N: Nand> Core<N> {
     /// A device of which nothing has been written since it was formatted or mounted.
     pub fn new(flash: Flash<N>, space: Space, pins: Pins) -> Self {
-        Self { flash, space, seq: 1, pins, interrupted: None, newly_erased: Vec::with_capacity(NEWLY_ERASED) }
+        Self { flash, space, seq: 1, pins, interrupted: None, given_up: None, newly_erased: Vec::with_capacity(NEWLY_ERASED) }
     }
 
     /// The error for a device on which nothing is left to collect.
@@ -118,7 +120,11 @@ impl<N: Nand> Core<N> {
                 self.space.abandon(block);
                 Ok(false)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                // Its first page was handed out, and a mount takes a block whose first page reads as erased for an empty one.
+                self.space.end_block(block);
+                Err(error.into())
+            }
         }
     }
 
@@ -282,6 +288,22 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
         self.validity.invalidate(self.core, ppn)
     }
 
+    /// What had to be done before an entry can lead to a page of host data failed: the page is dead. Else a collector would take
+    /// it for the present copy.
+    ///
+    /// # Errors
+    /// This error, or those of the device if the validity store wrote.
+    #[cold]
+    pub fn give_up<T>(&mut self, ppn: Ppn, error: FtlError) -> Result<T, FtlError> {
+        if matches!(error, FtlError::Nand(NandError::PowerLost)) {
+            self.core.space.page_died(ppn);
+            self.core.given_up = Some(ppn);
+        } else {
+            self.page_died(ppn)?;
+        }
+        Err(error)
+    }
+
     /// A translation page was replaced; the old one may still be needed by recovery.
     ///
     /// # Errors
@@ -296,9 +318,20 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
             return Ok(());
         }
         // Its block may have been opened, and erased for that, since anything was reported.
-        while let Some((block, seq)) = self.core.newly_erased.pop() {
-            self.validity.erased(self.core, block, seq)?;
-        }
+        self.report_erased()?;
         self.validity.invalidate(self.core, ppn)
+    }
+
+    /// Tells the validity store of blocks that were erased when they were opened, before a page in them can die.
+    ///
+    /// # Errors
+    /// Those of the device, if the validity store wrote; it is then told again the next time.
+    #[inline]
+    pub fn report_erased(&mut self) -> Result<(), FtlError> {
+        while let Some(&(block, seq)) = self.core.newly_erased.last() {
+            self.validity.erased(self.core, block, seq)?;
+            self.core.newly_erased.retain(|reported| *reported != (block, seq));
+        }
+        Ok(())
     }
 }

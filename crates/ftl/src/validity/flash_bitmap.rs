@@ -10,6 +10,8 @@
 //! 4. An erase clears the block's bits at once, by another read and program (one each a collection, so a hundredth of
 //!    what the reports cost). If no bit was set nothing is programmed.
 //!
+//! An operation that fails half-way leaves the page being changed in RAM; it is programmed before another is read, or by a flush.
+//!
 //! Power loss: a page of the bitmap counts from its program on; before it the old one does. Nothing is only in
 //! RAM but the directory, which the spare areas (tag: index of the page) give back. What can be missing afterwards is the
 //! report under way, and an erase that was done and not reported: then bits stand for pages that are erased.
@@ -17,6 +19,7 @@
 use super::{Entry, MetaStore, PageSet, Site, Store, Validity};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
+use crate::saved::{Sink, Source};
 use alloc::vec::Vec;
 use core::ops::Range;
 use nand::{BlockId, PageKind, Ppn, Spare};
@@ -28,6 +31,7 @@ pub struct FlashBitmap {
     /// The page being changed or asked.
     page: Vec<u8>,
     pages_per_block: usize,
+    blocks: u32,
     reports: u32,
     /// The index of what is in `page`, if that is not on flash yet.
     unsaved: Option<usize>,
@@ -43,6 +47,7 @@ impl FlashBitmap {
             directory: alloc::vec![Ppn::NONE; bits.div_ceil(page_bytes as usize * 8)],
             page: alloc::vec![0; page_bytes as usize],
             pages_per_block: pages_per_block as usize,
+            blocks,
             reports,
             unsaved: None,
         }
@@ -82,10 +87,10 @@ impl FlashBitmap {
     }
 
     /// Brings a page of the bitmap into `page`.
-    fn load<S: MetaStore>(&mut self, store: &mut S, purpose: Purpose, index: usize) -> Result<(), FtlError> {
+    fn bring<S: MetaStore>(&mut self, store: &mut S, purpose: Purpose, index: usize) -> Result<(), FtlError> {
         match self.unsaved {
             Some(unsaved) if unsaved == index => return Ok(()),
-            Some(unsaved) => self.save(store, unsaved)?,
+            Some(unsaved) => self.put_back(store, unsaved)?,
             None => {}
         }
         let at = self.directory[index];
@@ -98,7 +103,7 @@ impl FlashBitmap {
     }
 
     /// Programs `page` as the page of the bitmap with this index.
-    fn save<S: MetaStore>(&mut self, store: &mut S, index: usize) -> Result<(), FtlError> {
+    fn put_back<S: MetaStore>(&mut self, store: &mut S, index: usize) -> Result<(), FtlError> {
         let new = store.append(Purpose::Validity, index as u32, 0, &self.page)?;
         self.unsaved = None;
         let old = core::mem::replace(&mut self.directory[index], new);
@@ -141,7 +146,7 @@ impl Store for FlashBitmap {
             return Ok(());
         }
         for (index, bits, first) in self.pieces(block) {
-            self.load(store, Purpose::Validity, index)?;
+            self.bring(store, Purpose::Validity, index)?;
             for (_, bit) in (first..).zip(bits).filter(|(offset, _)| dead.contains(*offset)) {
                 self.page[bit / 8] |= 1 << (bit % 8);
             }
@@ -158,10 +163,11 @@ impl Validity for FlashBitmap {
 
     fn invalidate<S: MetaStore>(&mut self, store: &mut S, ppn: Ppn) -> Result<(), FtlError> {
         let (index, bit) = (ppn.index() / self.page_bits(), ppn.index() % self.page_bits());
-        self.load(store, Purpose::Validity, index)?;
+        self.bring(store, Purpose::Validity, index)?;
         debug_assert!(!self.is_set(bit), "{ppn} was reported dead twice");
         self.page[bit / 8] |= 1 << (bit % 8);
-        self.save(store, index)
+        self.unsaved = Some(index);
+        self.put_back(store, index)
     }
 
     fn erased<S: MetaStore>(&mut self, store: &mut S, block: BlockId, _: u64) -> Result<(), FtlError> {
@@ -169,14 +175,15 @@ impl Validity for FlashBitmap {
             if !self.directory[index].is_some() {
                 continue;
             }
-            self.load(store, Purpose::Validity, index)?;
+            self.bring(store, Purpose::Validity, index)?;
             let mut changed = false;
             for bit in bits {
                 changed |= self.is_set(bit);
                 self.page[bit / 8] &= !(1 << (bit % 8));
             }
             if changed {
-                self.save(store, index)?;
+                self.unsaved = Some(index);
+                self.put_back(store, index)?;
             }
         }
         Ok(())
@@ -184,7 +191,7 @@ impl Validity for FlashBitmap {
 
     fn query<S: MetaStore>(&mut self, store: &mut S, block: BlockId, dead: &mut PageSet) -> Result<(), FtlError> {
         for (index, bits, first) in self.pieces(block) {
-            self.load(store, Purpose::ValidityQuery, index)?;
+            self.bring(store, Purpose::ValidityQuery, index)?;
             for (offset, bit) in (first..).zip(bits) {
                 if self.is_set(bit) {
                     dead.insert(offset);
@@ -203,9 +210,27 @@ impl Validity for FlashBitmap {
         self.directory[spare.tag as usize] = to;
     }
 
-    /// Every report is durable when it returns; this is for what it was filled with.
+    /// A page of the bitmap that was being programmed when power was cut may be complete and is not part of it.
+    fn saved_bytes(&self) -> u64 {
+        4 * self.directory.len() as u64
+    }
+
+    fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
+        self.directory.iter().try_for_each(|ppn| sink.put_u32(ppn.0))
+    }
+
+    fn load(&mut self, source: &mut Source<'_>) -> bool {
+        let pages = self.blocks * self.pages_per_block as u32;
+        self.directory.iter_mut().all(|ppn| {
+            let saved = source.take_u32().map(Ppn).filter(|ppn| !ppn.is_some() || ppn.0 < pages);
+            *ppn = saved.unwrap_or(Ppn::NONE);
+            saved.is_some()
+        })
+    }
+
+    /// Every report is durable when it returns; this is for what it was filled with, and for a report that failed half-way.
     fn flush<S: MetaStore>(&mut self, store: &mut S) -> Result<(), FtlError> {
-        self.unsaved.map_or(Ok(()), |index| self.save(store, index))
+        self.unsaved.map_or(Ok(()), |index| self.put_back(store, index))
     }
 
     /// Always 0: nothing waits.

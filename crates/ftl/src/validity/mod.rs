@@ -12,7 +12,7 @@ pub mod ram_bitmap;
 use crate::config::GeckoOptions;
 use crate::contract::{FtlError, RamReport};
 use crate::flash::Purpose;
-use crate::saved::Sink;
+use crate::saved::{Sink, Source};
 use alloc::vec::Vec;
 use nand::{BlockId, Ppn, Spare};
 
@@ -165,6 +165,12 @@ pub trait Validity {
     fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
         let _ = sink;
         Ok(())
+    }
+
+    /// Takes back what [`Validity::save`] put; `false` if it is not of this device.
+    fn load(&mut self, source: &mut Source<'_>) -> bool {
+        let _ = source;
+        true
     }
 
     /// Brings near what [`Validity::invalidate`] of this page will need. A hint; no effect.

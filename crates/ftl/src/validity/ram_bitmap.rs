@@ -50,16 +50,6 @@ impl RamBitmap {
         self.words[ppn.index() / WORD_BITS] &= !(1 << (ppn.index() % WORD_BITS));
     }
 
-    /// Takes over what [`Validity::save`] put; `false` if it is not of this device.
-    #[must_use]
-    pub fn load(&mut self, source: &mut Source<'_>) -> bool {
-        let Some(bytes) = source.take(core::mem::size_of_val(&*self.words)) else { return false };
-        for (word, bytes) in self.words.iter_mut().zip(bytes.chunks_exact(WORD_BITS / 8)) {
-            *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-        }
-        true
-    }
-
     /// The first bit of a block.
     #[inline]
     fn first_bit(&self, block: BlockId) -> usize {
@@ -164,6 +154,14 @@ impl Validity for RamBitmap {
 
     fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
         self.words.iter().try_for_each(|word| sink.put(&word.to_le_bytes()))
+    }
+
+    fn load(&mut self, source: &mut Source<'_>) -> bool {
+        let Some(bytes) = source.take(core::mem::size_of_val(&*self.words)) else { return false };
+        for (word, bytes) in self.words.iter_mut().zip(bytes.chunks_exact(WORD_BITS / 8)) {
+            *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        }
+        true
     }
 
     #[inline]

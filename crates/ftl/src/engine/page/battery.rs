@@ -1,7 +1,8 @@
 //! What a battery saves, and when: the FTL stands as the last operation left it, which may have failed half-way.
 //!
-//! 1. Blocks that were opened and not yet reported are reported; so are pages that a collection moved before it was cut short,
-//!    and the page whose program was cut short: it may hold something that no entry leads to.
+//! 1. A report that failed half-way is completed. Blocks that were opened and not yet reported are reported; so are pages that a collection moved before it was cut short,
+//!    and the page whose program was cut short: it may hold something that no entry leads to; so does one to which none could
+//!    be made to lead.
 //! 2. A run of checkpoint pages takes the count of live pages of each block (BVC), then what the validity store and the
 //!    mapping hold in RAM alone.
 //!
@@ -19,7 +20,9 @@ fn saved_bytes<M: Mapping, V: Validity>(geometry: &Geometry, mapping: &M, validi
 
 /// Pages that a save programs at most: the run, and what reports can cost if the store is in flash.
 pub(super) fn saved_pages<M: Mapping, V: Validity>(geometry: &Geometry, mapping: &M, validity: &V) -> u32 {
-    let reports = if validity.reserve_pages() > 0 { geometry.pages_per_block() + 1 } else { 0 };
+    // Beside what a collection moved: what failed half-way, the page whose program was cut short, and blocks that were opened.
+    let opened = 1 + mapping.reserve_pages().div_ceil(geometry.pages_per_block());
+    let reports = if validity.reserve_pages() > 0 { geometry.pages_per_block() + 3 + 2 * opened } else { 0 };
     saved::pages(saved_bytes(geometry, mapping, validity), geometry.page_bytes()) + reports
 }
 
@@ -35,17 +38,25 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if self.saving.is_empty() {
             return Ok(());
         }
+        let geometry = *self.core.space.geometry();
+        let interrupted = self.core.interrupted.take().map(|ppn| (ppn, self.core.space.kind(geometry.block_of(ppn))));
+        if let Some((ppn, PageKind::Validity | PageKind::Checkpoint)) = interrupted {
+            // A mount takes a block whose first page reads as erased for an empty one.
+            self.core.space.end_block(geometry.block_of(ppn));
+        }
+        self.validity.flush(&mut self.core)?;
         self.report_erased()?;
         if self.unreported {
             self.report_moved()?;
         }
-        if let Some(ppn) = self.core.interrupted.take() {
-            let kind = self.core.space.kind(self.core.space.geometry().block_of(ppn));
-            if kind == PageKind::User || (kind == PageKind::Translation && V::TRACKS_METADATA) {
-                self.validity.invalidate(&mut self.core, ppn)?;
-            }
+        let dead = interrupted.filter(|(_, kind)| match kind {
+            PageKind::User => true,
+            PageKind::Translation => V::TRACKS_METADATA,
+            PageKind::Validity | PageKind::Checkpoint => false,
+        });
+        for ppn in dead.map(|(ppn, _)| ppn).into_iter().chain(self.core.given_up.take()) {
+            self.validity.invalidate(&mut self.core, ppn)?;
         }
-        let geometry = *self.core.space.geometry();
         let bytes = saved_bytes(&geometry, &self.mapping, &self.validity);
         // The run itself opens blocks: the counts of those are of no use to a mount, and it does not use them.
         let mut writer = Writer::new(&mut self.core, &mut self.saving, bytes);

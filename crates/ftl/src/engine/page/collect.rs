@@ -26,6 +26,9 @@ use nand::{BlockId, PageKind, Spare};
 /// Dead metadata blocks that are pinned, beyond which the store is flushed to unpin them.
 const PATIENCE: u32 = 16;
 
+/// Free blocks that a page of metadata programmed by a mount finds at least.
+const ROOM: u32 = 2;
+
 /// Blocks that may be missing before metadata has to give.
 const SCARCE: u32 = 2;
 
@@ -119,6 +122,29 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(())
     }
 
+    /// Sees to it that a page of metadata can be programmed, without moving host data: for a mount that has not settled yet
+    /// which pages of it can be trusted.
+    pub(super) fn room(&mut self) -> Result<(), FtlError> {
+        if self.core.space.free_blocks() >= ROOM {
+            return Ok(());
+        }
+        self.report_erased()?;
+        self.free_dead_blocks()?;
+        if self.core.space.free_blocks() >= ROOM {
+            return Ok(());
+        }
+        let space = &self.core.space;
+        let closed = (0..space.geometry().blocks()).map(BlockId).filter(|&block| {
+            space.state(block) == BlockState::Closed
+                && space.kind(block) == PageKind::Translation
+                && space.valid(block) < space.geometry().pages_per_block()
+        });
+        match closed.map(|block| (space.valid(block), block)).min() {
+            Some((_, block)) => self.collect(block),
+            None => Ok(()),
+        }
+    }
+
     /// Collects one block; `false` if no block has anything to gain.
     pub(super) fn collect_one(&mut self) -> Result<bool, FtlError> {
         if let Some(choice) = self.metadata_victim()? {
@@ -203,6 +229,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     pub(super) fn report_moved(&mut self) -> Result<(), FtlError> {
         for index in 0..self.live.len().min(self.moved + 1) {
             let Origin { ppn, spare } = self.live[index];
+            if self.core.space.state(self.core.space.geometry().block_of(ppn)) != BlockState::Closed {
+                // The block is erased, only the store could not be told: it is before a page in it can die.
+                break;
+            }
             // Of the move that failed only the mapping knows how far it came.
             let half_way = index == self.moved;
             let gone = !half_way
@@ -335,7 +365,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             }
             Err(error) => return Err(error),
         };
-        self.report_erased()?;
+        if to != LOST {
+            self.report_erased_for(to)?;
+        }
         let (mut ctx, mapping) = self.parts();
         mapping.moved(&mut ctx, lpn, origin.ppn, to)?;
         if V::BUFFERED {
@@ -366,8 +398,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             }
         }
         if kind == PageKind::User || V::TRACKS_METADATA {
-            let seq = self.core.seq;
-            self.validity.erased(&mut self.core, block, seq)?;
+            self.core.newly_erased.push((block, self.core.seq));
+            self.report_erased()?;
         }
         Ok(())
     }

@@ -28,14 +28,12 @@ use crate::mapping::{LOST, is_page};
 use crate::recovery::saved;
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::saved::Source;
-use crate::space::blocks::{BlockState, Found};
+use crate::space::blocks::Found;
+use crate::validity::Validity;
 use crate::validity::ram_bitmap::RamBitmap;
 use alloc::vec;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, NandError, PageKind, Ppn};
-
-/// Free blocks that a synchronisation finds at least.
-const ROOM: u32 = 2;
 
 /// A copy of a logical page.
 #[derive(Clone, Copy, Debug)]
@@ -194,28 +192,6 @@ impl<N: Nand, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap> {
         steps.end("8 free blocks", &self.core.flash);
         Ok(())
     }
-
-    /// Sees to it that a translation page can be programmed, without moving host data.
-    fn room(&mut self) -> Result<(), FtlError> {
-        if self.core.space.free_blocks() >= ROOM {
-            return Ok(());
-        }
-        self.report_erased()?;
-        self.free_dead_blocks()?;
-        if self.core.space.free_blocks() >= ROOM {
-            return Ok(());
-        }
-        let space = &self.core.space;
-        let closed = (0..space.geometry().blocks()).map(BlockId).filter(|&block| {
-            space.state(block) == BlockState::Closed
-                && space.kind(block) == PageKind::Translation
-                && space.valid(block) < space.geometry().pages_per_block()
-        });
-        match closed.map(|block| (space.valid(block), block)).min() {
-            Some((_, block)) => self.collect(block),
-            None => Ok(()),
-        }
-    }
 }
 
 impl Table {
@@ -289,18 +265,10 @@ impl Table {
         survey: &mut Survey,
         updates: u32,
     ) -> Result<(), FtlError> {
-        // Blocks that were filled to the end hold as many pages as they have; others are looked into anyway.
-        let whole = survey.blocks().filter(|(_, info)| info.kind == PageKind::User && info.whole);
-        let mut firsts: Vec<u64> = whole.map(|(_, info)| info.first_seq).collect();
-        firsts.sort_unstable_by(|a, b| b.cmp(a));
-        let blocks = updates.div_ceil(self.geometry.pages_per_block()).max(1) as usize;
-        let young = firsts.get(blocks - 1).copied().unwrap_or(0);
-        self.bound = self.bound.max(young);
-        let bound = self.bound;
-        let found = survey.read_kind(flash, PageKind::User, |info| info.last_seq >= bound || !info.whole)?;
-        let mut copies: Vec<Copy> =
+        let (found, bound) = survey.programmed_last(flash, updates, self.bound)?;
+        self.bound = bound;
+        let copies: Vec<Copy> =
             found.iter().map(|(ppn, spare)| Copy { lpn: Lpn(spare.tag), seq: spare.seq, ppn: *ppn }).collect();
-        copies.sort_unstable_by_key(|copy| (copy.lpn, u64::MAX - copy.seq));
         let newest = survey.newest().map(|(ppn, _)| ppn);
         for of_page in copies.chunk_by(|a, b| a.lpn == b.lpn) {
             let copy = of_page[0];
@@ -385,7 +353,7 @@ fn entries(page: &[u8]) -> impl Iterator<Item = Ppn> {
 }
 
 /// Whether a page holds a logical page, as far as it can be read.
-fn holds<N: Nand>(flash: &mut Flash<N>, ppn: Ppn, lpn: Lpn) -> Result<bool, FtlError> {
+pub(super) fn holds<N: Nand>(flash: &mut Flash<N>, ppn: Ppn, lpn: Lpn) -> Result<bool, FtlError> {
     match flash.read_spare(Purpose::Recovery, ppn) {
         Ok(spare) => Ok(spare.is_some_and(|spare| spare.kind == PageKind::User && spare.tag == lpn.0)),
         Err(NandError::Uncorrectable { .. }) => Ok(false),

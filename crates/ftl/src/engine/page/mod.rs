@@ -18,6 +18,7 @@ mod mount;
 mod rebuild;
 mod recover;
 mod steps;
+mod tree;
 mod wear;
 
 pub use mount::mount_by_scan_over_store;
@@ -342,10 +343,16 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Tells the validity store of blocks that were erased when they were opened, before a page in them can die.
     #[inline]
     fn report_erased(&mut self) -> Result<(), FtlError> {
-        while let Some((block, seq)) = self.core.newly_erased.pop() {
-            self.validity.erased(&mut self.core, block, seq)?;
+        self.parts().0.report_erased()
+    }
+
+    /// As [`PageFtl::report_erased`], when a page of host data was just programmed.
+    #[inline]
+    fn report_erased_for(&mut self, new: Ppn) -> Result<(), FtlError> {
+        match self.report_erased() {
+            Ok(()) => Ok(()),
+            Err(error) => self.parts().0.give_up(new, error),
         }
-        Ok(())
     }
 
     /// Does what is owed before the mapping may change.
@@ -395,7 +402,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         let stream = self.placement.host(lpn);
         let ppn = self.core.program(stream, lpn, data)?;
-        self.report_erased()?;
+        self.report_erased_for(ppn)?;
         let (mut ctx, mapping) = self.parts();
         mapping.record(&mut ctx, lpn, ppn)
     }

@@ -59,33 +59,39 @@ impl<N: Nand, V: Store> PageFtl<N, RamMap, V> {
         options: PageOptions,
     ) -> Result<(Self, MountReport), FtlError> {
         let mapping = RamMap::new(config.logical_pages);
-        let mut validity = V::make(&site(flash.nand(), config, &mapping))?;
+        let validity = V::make(&site(flash.nand(), config, &mapping))?;
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
-        let (mut known, mut report) = PageFtl::<N, RamMap, RamBitmap>::scan_and_settle(flash, config, plan)?;
+        let (known, mut report) = PageFtl::<N, RamMap, RamBitmap>::scan_and_settle(flash, config, plan)?;
         let before = *known.core.flash.counts();
-        for block in (0..known.core.space.geometry().blocks()).map(BlockId) {
-            let state = known.core.space.state(block);
-            let used = matches!(state, BlockState::Closed | BlockState::Active);
-            if used && known.core.space.kind(block) == PageKind::User {
-                known.dead.clear();
-                known.validity.collect(block, &mut known.dead);
-                validity.fill(&mut known.core, block, &known.dead)?;
-                // Only those that the store, which is told of no erase yet, is told nothing of.
-                known.free_dead(|_, kind| kind != PageKind::User)?;
-            }
-        }
-        validity.flush(&mut known.core)?;
-        let mut ftl = known.over(validity);
-        ftl.make_space()?;
+        let ftl = known.hand_over(validity)?;
         let ops = ftl.core.flash.counts().since(&before).total();
         report.steps.push(MountStep { name: "write the page-validity store, free blocks", ops });
         Ok((ftl, report))
     }
 }
 
-impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
+impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
+    /// The same FTL over another store, which is told all that the bitmap knows. Pages that the store had before count as dead.
+    pub(super) fn hand_over<V: Validity + Store>(mut self, mut validity: V) -> Result<PageFtl<N, M, V>, FtlError> {
+        for block in (0..self.core.space.geometry().blocks()).map(BlockId) {
+            let state = self.core.space.state(block);
+            let used = matches!(state, BlockState::Closed | BlockState::Active);
+            if used && self.core.space.kind(block) == PageKind::User {
+                self.dead.clear();
+                self.validity.collect(block, &mut self.dead);
+                validity.fill(&mut self.core, block, &self.dead)?;
+                // Only those that the store, which is told of no erase yet, is told nothing of.
+                self.free_dead(|_, kind| kind != PageKind::User)?;
+            }
+        }
+        validity.flush(&mut self.core)?;
+        let mut ftl = self.over(validity);
+        ftl.make_space()?;
+        Ok(ftl)
+    }
+
     /// The same FTL over another store that knows the same.
-    fn over<V: Validity>(self, validity: V) -> PageFtl<N, RamMap, V> {
+    fn over<V: Validity>(self, validity: V) -> PageFtl<N, M, V> {
         let Self { core, mapping, validity: _, placement, .. } = self;
         PageFtl {
             core,
@@ -105,7 +111,9 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
             heal: None,
         }
     }
+}
 
+impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
     /// Opens a disk by reading every spare area.
     ///
     /// 1. Scan; the newest copy of each logical page counts.

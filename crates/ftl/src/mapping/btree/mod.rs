@@ -6,23 +6,33 @@
 //! 3. A write that misses the cache of entries reads the leaf first and reports the old copy at once.
 //! 4. A dirty entry that has to leave is written to its leaf together with every other dirty entry of that leaf for which
 //!    there is room; a leaf without room for the entry that leaves is split.
-//! 5. A spare area says a node's first key and its level. Whether a page of the tree is current, its parent knows.
+//! 5. A spare area says a node's first key, and its level or its end. Whether a page of the tree is current, its parent knows.
 //!
-//! What changed in RAM, dirty entries and dirty inner nodes, is lost with power.
+//! 6. A leaf's spare area says its range of logical pages, so that the tree can be found again from its leaves
+//!    ([`crate::recovery::leaves`]). A battery saves dirty entries and inner nodes (uFTL), or only the entries of so many pages written
+//!    last may be dirty ([`BtreeOptions::recent_updates`], IB-FTL).
+//! 7. An entry counts as clean only once its leaf is programmed and its parent leads there: so at any time what is dirty in
+//!    RAM and what is in flash make up the whole table.
 
 mod node;
+mod restore;
 mod tree;
+mod trim;
 
 use super::cached::cmt::{Cmt, Slot};
+use super::cached::recent::Recent;
 use super::{Mapping, is_page};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
+use crate::saved::Sink;
 use crate::space::core::{Context, Origin};
 use crate::validity::Validity;
 use alloc::vec::Vec;
+use core::ops::Range;
 use nand::{Lpn, Nand, PageKind, Ppn, Spare};
 use node::{Item, Node};
-use tree::{Place, Tree};
+pub use restore::Piece;
+use tree::{Place, Role, Tree};
 
 /// Cached entries for each list of dirty ones, about.
 const ENTRIES_PER_LIST: u64 = 8;
@@ -34,6 +44,10 @@ pub struct BtreeOptions {
     pub cache_entries: u32,
     /// Inner nodes held in RAM, at least 16.
     pub node_frames: u32,
+    /// A battery saves dirty entries and inner nodes.
+    pub battery: bool,
+    /// How many of the pages written last may have dirty entries; 0 for any.
+    pub recent_updates: u32,
 }
 
 /// A mapping table as a B-tree in flash.
@@ -41,12 +55,16 @@ pub struct BtreeOptions {
 pub struct BtreeMap {
     tree: Tree,
     cmt: Cmt,
+    recent: Recent,
+    battery: bool,
     /// Logical pages that share a list of dirty entries.
     group: u32,
     logical_pages: u32,
     pages_per_block: u32,
     leaf: Node,
     sibling: Node,
+    /// Pages that a trim forgets.
+    trimmed: Vec<Ppn>,
 }
 
 impl BtreeMap {
@@ -59,11 +77,14 @@ impl BtreeMap {
         Self {
             tree: Tree::new(logical_pages, page_bytes, options.node_frames),
             cmt: Cmt::new(capacity, logical_pages.div_ceil(group), group),
+            recent: Recent::new(options.recent_updates),
+            battery: options.battery,
             group,
             logical_pages,
             pages_per_block,
             leaf: Node::new(page_bytes),
             sibling: Node::new(page_bytes),
+            trimmed: Vec::with_capacity(if options.recent_updates > 0 { trim::STEP as usize } else { 0 }),
         }
     }
 
@@ -83,57 +104,95 @@ impl BtreeMap {
     }
 
     /// Brings the leaf of a dirty entry up to date, with every dirty entry of it for which there is room.
-    fn synchronise<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, slot: Slot) -> Result<(), FtlError> {
-        let purpose = Purpose::Translation;
+    fn synchronise<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        slot: Slot,
+        purpose: Purpose,
+    ) -> Result<(), FtlError> {
         let (lpn, ppn) = (self.cmt.lpn(slot).0, self.cmt.ppn(slot));
         let mut place = self.leaf_place(ctx, lpn)?;
         self.tree.read(ctx, place, purpose, &mut self.leaf)?;
-        let (mut before, mut after) = (None, None);
-        let mut end = place.end;
+        let (mut end, mut other) = (place.end, None);
         if self.leaf.len_with(lpn, ppn, end) > self.tree.capacity {
             self.tree.make_room(ctx, lpn, purpose)?;
             place = self.leaf_place(ctx, lpn)?;
             let key = self.leaf.split(&mut self.sibling);
+            let mut end_of_other = key;
             if lpn < key {
-                end = key;
-                after = Some(Item { key, value: self.tree.program(ctx, &self.sibling, purpose)? });
+                core::mem::swap(&mut end, &mut end_of_other);
             } else {
-                before = Some(self.tree.program(ctx, &self.leaf, purpose)?);
                 core::mem::swap(&mut self.leaf, &mut self.sibling);
             }
+            other = Some(self.tree.program(ctx, &self.sibling, end_of_other, purpose)?);
         }
         self.leaf.set(lpn, ppn, end);
-        self.cmt.mark_clean(slot);
-        self.absorb(end);
-        let new = self.tree.program(ctx, &self.leaf, purpose)?;
-        let old = match before {
-            Some(lower) => {
-                self.tree.insert_after(place, Item { key: self.leaf.items[0].key, value: new });
-                self.tree.replace(place, lower)
+        self.absorb(end, ctx.core.seq, 0..0);
+        let new = match self.tree.program(ctx, &self.leaf, end, purpose) {
+            Ok(new) => new,
+            Err(error) => {
+                if let Some(other) = other {
+                    ctx.translation_page_died(other)?;
+                }
+                return Err(error);
             }
-            None => self.tree.replace(place, new),
         };
-        if let Some(item) = after {
-            self.tree.insert_after(place, item);
-        }
+        let old = match other {
+            None => self.tree.replace(place, new),
+            Some(other) if self.leaf.items[0].key < self.sibling.items[0].key => {
+                self.tree.insert_after(place, Item { key: self.sibling.items[0].key, value: other });
+                self.tree.replace(place, new)
+            }
+            Some(other) => {
+                self.tree.insert_after(place, Item { key: self.leaf.items[0].key, value: new });
+                self.tree.replace(place, other)
+            }
+        };
+        self.settle(end);
         if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
     }
 
-    /// Takes dirty entries over into the leaf at hand, as long as they fit.
-    fn absorb(&mut self, end: u32) {
+    /// Dirty entries of the leaf at hand, by `act` on each of them.
+    fn for_each_dirty(&mut self, end: u32, mut act: impl FnMut(&mut Node, &mut Cmt, Slot)) {
         let first = self.leaf.items[0].key;
         for group in first / self.group..=(end - 1) / self.group {
             let mut next = self.cmt.first_dirty(group);
             while let Some(slot) = next {
                 next = self.cmt.next_dirty(slot);
-                let (lpn, ppn) = (self.cmt.lpn(slot).0, self.cmt.ppn(slot));
-                let here = first <= lpn && lpn < end;
-                if here && self.leaf.len_with(lpn, ppn, end) <= self.tree.capacity {
-                    self.leaf.set(lpn, ppn, end);
-                    self.cmt.mark_clean(slot);
+                if (first..end).contains(&self.cmt.lpn(slot).0) {
+                    act(&mut self.leaf, &mut self.cmt, slot);
                 }
             }
         }
+    }
+
+    /// Takes dirty entries over into the leaf at hand, as long as they fit, but not those that are being trimmed. If all of them do, it
+    /// speaks for every page of host data programmed before `seq`.
+    fn absorb(&mut self, end: u32, seq: u64, trimmed: Range<u32>) {
+        let (room, mut complete) = (self.tree.capacity, true);
+        self.for_each_dirty(end, |leaf, cmt, slot| {
+            let (lpn, ppn) = (cmt.lpn(slot).0, cmt.ppn(slot));
+            if trimmed.contains(&lpn) {
+                return;
+            }
+            if leaf.len_with(lpn, ppn, end) <= room {
+                leaf.set(lpn, ppn, end);
+            } else {
+                complete = false;
+            }
+        });
+        if complete {
+            self.leaf.speaks_for = seq;
+        }
+    }
+
+    /// The leaf at hand is on flash: dirty entries that it agrees with are clean.
+    fn settle(&mut self, end: u32) {
+        self.for_each_dirty(end, |leaf, cmt, slot| {
+            if leaf.find(cmt.lpn(slot).0) == cmt.ppn(slot) {
+                cmt.mark_clean(slot);
+            }
+        });
     }
 
     /// Lets entries leave until the cache is not overfull; dirty ones are written to their leaf first.
@@ -142,11 +201,57 @@ impl BtreeMap {
             && let Some(slot) = self.cmt.oldest()
         {
             if self.cmt.is_dirty(slot) {
-                self.synchronise(ctx, slot)?;
+                self.synchronise(ctx, slot, Purpose::Translation)?;
             }
             self.cmt.remove(slot);
         }
         Ok(())
+    }
+
+    /// Caches a clean entry that is not there. If the entry that had to leave before could not, it is tried again first.
+    fn admit<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        lpn: Lpn,
+        ppn: Ppn,
+    ) -> Result<Slot, FtlError> {
+        if self.cmt.is_overfull() {
+            self.shrink(ctx)?;
+        }
+        Ok(self.cmt.insert(lpn, ppn))
+    }
+
+    /// A page of a logical page was programmed, and its entry cached: what leaves the ring of recent updates is synchronised.
+    fn note_update<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        lpn: Lpn,
+        ppn: Ppn,
+    ) -> Result<(), FtlError> {
+        if self.recent.is_empty() {
+            return Ok(());
+        }
+        self.recent.push(lpn, ppn);
+        let (lpn, ppn) = self.recent.left();
+        match self.cmt.find(lpn) {
+            Some(slot) if self.cmt.is_dirty(slot) && self.cmt.ppn(slot) == ppn => {
+                self.synchronise(ctx, slot, Purpose::Translation)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Caches an entry that is not there for a page just programmed, or a trimmed one; answers where the logical page was.
+    fn admit_new<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        lpn: Lpn,
+        ppn: Ppn,
+    ) -> Result<(Slot, Ppn), FtlError> {
+        match self.fetch(ctx, lpn).and_then(|old| Ok((self.admit(ctx, lpn, ppn)?, old))) {
+            Err(error) if is_page(ppn) => ctx.give_up(ppn, error),
+            outcome => outcome,
+        }
     }
 }
 
@@ -160,7 +265,7 @@ impl Mapping for BtreeMap {
         }
         let ppn = self.fetch(ctx, lpn)?;
         if ppn.is_some() {
-            self.cmt.insert(lpn, ppn);
+            self.admit(ctx, lpn, ppn)?;
             self.shrink(ctx)?;
         }
         Ok(ppn)
@@ -179,16 +284,31 @@ impl Mapping for BtreeMap {
                 self.cmt.touch(slot);
                 (slot, old)
             }
-            None => {
-                let old = self.fetch(ctx, lpn)?;
-                (self.cmt.insert(lpn, ppn), old)
-            }
+            None => self.admit_new(ctx, lpn, ppn)?,
         };
         self.cmt.mark_dirty(slot, false);
         if is_page(old) {
             ctx.page_died(old)?;
         }
+        self.note_update(ctx, lpn, ppn)?;
         self.shrink(ctx)
+    }
+
+    /// With a bound on dirty entries a trim changes its leaf at once: its entry could not be found after power loss, and the
+    /// page that it forgets may be erased and hold other data by then.
+    fn forget<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        lpn: Lpn,
+        count: u32,
+    ) -> Result<u32, FtlError> {
+        if !self.recent.is_empty() {
+            return self.trim_leaf(ctx, lpn, count);
+        }
+        if self.lookup(ctx, lpn)?.is_some() {
+            self.record(ctx, lpn, Ppn::NONE)?;
+        }
+        Ok(1)
     }
 
     fn moved<N: Nand, V: Validity>(
@@ -205,9 +325,10 @@ impl Mapping for BtreeMap {
                 self.cmt.touch(slot);
                 slot
             }
-            None => self.cmt.insert(lpn, to),
+            None => self.admit(ctx, lpn, to)?,
         };
         self.cmt.mark_dirty(slot, false);
+        self.note_update(ctx, lpn, to)?;
         self.shrink(ctx)
     }
 
@@ -226,7 +347,11 @@ impl Mapping for BtreeMap {
         origin: Origin,
         purpose: Purpose,
     ) -> Result<(), FtlError> {
-        let Some(place) = self.tree.descend(ctx, origin.spare.tag, origin.spare.aux, purpose)? else { return Ok(()) };
+        let level = match Role::decode(origin.spare.aux) {
+            Role::Leaf { .. } => 0,
+            Role::Inner { level } => level,
+        };
+        let Some(place) = self.tree.descend(ctx, origin.spare.tag, level, purpose)? else { return Ok(()) };
         if self.tree.item(place) != (Item { key: origin.spare.tag, value: origin.ppn }) {
             return Ok(());
         }
@@ -236,22 +361,31 @@ impl Mapping for BtreeMap {
         Ok(())
     }
 
+    /// An entry could not leave the cache.
+    fn urgent(&self) -> bool {
+        self.cmt.is_overfull()
+    }
+
     fn due(&self) -> bool {
         false
     }
 
-    fn maintain<N: Nand, V: Validity>(&mut self, _: &mut Context<'_, N, V>) -> Result<(), FtlError> {
-        Ok(())
+    fn maintain<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
+        self.shrink(ctx)
     }
 
     fn reveal<N: Nand, V: Validity>(&mut self, _: &mut Context<'_, N, V>) -> Result<bool, FtlError> {
         Ok(false)
     }
 
-    /// Every page of a block being collected can cost a program on every level but the root's, and a split one more.
+    /// Every page of a block being collected can cost a program on every level but the root's, and a split one more; twice that if
+    /// another leaf has to be written because its entry leaves the ring of recent updates. A mount that
+    /// finds no saved nodes programs those of all levels between leaves and root.
     fn reserve_pages(&self) -> u32 {
         let (_, levels) = self.tree.bounds();
-        (levels - 1) * self.pages_per_block + 2 * levels
+        let work = (levels - 1) * self.pages_per_block + 2 * levels;
+        let twice = if self.recent.is_empty() { 1 } else { 2 };
+        twice * work + self.tree.most_inner()
     }
 
     fn footprint_pages(&self) -> u32 {
@@ -260,6 +394,18 @@ impl Mapping for BtreeMap {
 
     fn reports(&self) -> u32 {
         1
+    }
+
+    fn saved_bytes(&self) -> u64 {
+        if self.battery { self.tree.saved_bytes() + self.cmt.saved_bytes() } else { 0 }
+    }
+
+    fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
+        if !self.battery {
+            return Ok(());
+        }
+        self.tree.save(sink)?;
+        self.cmt.save_dirty(sink)
     }
 
     fn hint(&self, lpn: Lpn) -> Ppn {
@@ -296,5 +442,9 @@ impl Mapping for BtreeMap {
         report.push(item("cmt", entries));
         report.push(item("cmt_index", index));
         report.push(item("leaf_buffers", self.leaf.ram_bytes() + self.sibling.ram_bytes()));
+        if !self.recent.is_empty() {
+            report.push(item("recent_updates", self.recent.ram_bytes()));
+            report.push(item("trim_buffer", (self.trimmed.capacity() * size_of::<Ppn>()) as u64));
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A node of the tree: items in order of their keys, in a page.
 //!
-//! A page holds the node's level (4 bytes), how many items follow (4 bytes), then 8 bytes an item: key and value, all
-//! little-endian. An item of a leaf (level 0) is an extent: it maps the logical pages from its key up to the
+//! A page holds the node's level (4 bytes), how many items follow (4 bytes), a sequence number (8 bytes), then 8 bytes an item:
+//! key and value, all little-endian. A leaf speaks for every page of host data with a smaller sequence number. An item of a leaf (level 0) is an extent: it maps the logical pages from its key up to the
 //! next key, or to the leaf's end, to consecutive pages from its value on; or all of them to nothing. An item of an inner node
 //! leads to the child whose first key it has.
 
@@ -9,7 +9,7 @@ use super::super::is_page;
 use alloc::vec::Vec;
 use nand::Ppn;
 
-const HEADER_BYTES: usize = 8;
+const HEADER_BYTES: usize = 16;
 const ITEM_BYTES: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(super) struct Item {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) level: u32,
+    /// A leaf says where every page of host data was that was programmed before this sequence number; 0 for an inner node.
+    pub(super) speaks_for: u64,
     pub(super) items: Vec<Item>,
 }
 
@@ -49,14 +51,28 @@ impl Node {
     }
 
     pub(super) fn new(page_bytes: u32) -> Self {
-        Self { level: 0, items: Vec::with_capacity(Self::capacity(page_bytes) + 1) }
+        Self { level: 0, speaks_for: 0, items: Vec::with_capacity(Self::capacity(page_bytes) + 1) }
+    }
+
+    /// A place for a node, without memory for items.
+    pub(super) const fn nothing() -> Self {
+        Self { level: 0, speaks_for: 0, items: Vec::new() }
     }
 
     /// An empty leaf that begins at a key.
     pub(super) fn clear(&mut self, key: u32) {
-        self.level = 0;
+        (self.level, self.speaks_for) = (0, 0);
         self.items.clear();
         self.items.push(Item { key, value: Ppn::NONE });
+    }
+
+    /// Leaves of a leaf what lies from `start`, which is in it, to `end`.
+    pub(super) fn clip(&mut self, start: u32, end: u32) {
+        let first = self.position(start);
+        let value = self.find(start);
+        self.items.truncate(self.items.partition_point(|item| item.key < end));
+        self.items.drain(..first);
+        self.items[0] = Item { key: start, value };
     }
 
     /// Takes a node from a page; if that is damaged, what is wrong.
@@ -66,6 +82,7 @@ impl Node {
             return Err("a node has another level than its parent says, or a count of items that does not fit a page");
         }
         self.level = level;
+        self.speaks_for = u64::from(word(page, 8)) | u64::from(word(page, 12)) << 32;
         self.items.clear();
         for at in (0..count).map(|i| HEADER_BYTES + i * ITEM_BYTES) {
             self.items.push(Item { key: word(page, at), value: Ppn(word(page, at + 4)) });
@@ -84,6 +101,7 @@ impl Node {
         page.fill(0xFF);
         page[..4].copy_from_slice(&self.level.to_le_bytes());
         page[4..8].copy_from_slice(&(self.items.len() as u32).to_le_bytes());
+        page[8..HEADER_BYTES].copy_from_slice(&self.speaks_for.to_le_bytes());
         for (item, out) in self.items.iter().zip(page[HEADER_BYTES..].chunks_exact_mut(ITEM_BYTES)) {
             out[..4].copy_from_slice(&item.key.to_le_bytes());
             out[4..].copy_from_slice(&item.value.0.to_le_bytes());
@@ -151,7 +169,7 @@ impl Node {
     /// Leaves the lower half here and hands the upper half to `upper`; answers the first key of that.
     pub(super) fn split(&mut self, upper: &mut Self) -> u32 {
         let middle = self.items.len() / 2;
-        upper.level = self.level;
+        (upper.level, upper.speaks_for) = (self.level, self.speaks_for);
         upper.items.clear();
         upper.items.extend_from_slice(&self.items[middle..]);
         self.items.truncate(middle);
@@ -208,14 +226,29 @@ mod tests {
     }
 
     #[test]
+    fn a_clipped_leaf_says_the_same_of_what_is_left() {
+        let mut node = leaf();
+        (0..90).for_each(|lpn| node.set(lpn, Ppn(if lpn < 30 { 500 + lpn } else { 900 - lpn }), 100));
+        for (start, end) in [(0, 100), (7, 100), (29, 31), (40, 95), (95, 96)] {
+            let mut clipped = leaf();
+            clipped.items.clone_from(&node.items);
+            clipped.clip(start, end);
+            assert!(clipped.items[0].key == start && clipped.items.iter().all(|item| item.key < end));
+            (start..end).for_each(|lpn| assert_eq!(clipped.find(lpn), node.find(lpn)));
+        }
+    }
+
+    #[test]
     fn a_page_gives_back_its_node_and_a_damaged_one_is_refused() {
         let mut node = leaf();
         (0..50).for_each(|i| node.set(i * 2, Ppn(900 - i), 100));
+        node.speaks_for = 1 << 40;
         let mut page = alloc::vec![0; 4096];
         node.format(&mut page);
         let mut back = leaf();
         back.parse(&page, 0, 0, 1000).expect("an undamaged page");
         assert_eq!(back.items, node.items);
+        assert_eq!(back.speaks_for, 1 << 40);
         assert!(back.parse(&page, 1, 0, 1000).is_err() && back.parse(&page, 0, 1, 1000).is_err());
         assert!(back.parse(&page, 0, 0, 800).is_err());
     }

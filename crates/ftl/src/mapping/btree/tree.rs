@@ -11,13 +11,37 @@
 use super::node::{Item, Node};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
+use crate::saved::{Sink, Source};
 use crate::space::core::Context;
 use crate::validity::Validity;
 use alloc::vec::Vec;
 use nand::{Nand, PageKind, Ppn};
 
-/// Levels that a tree of logical pages numbered by 32 bits can have, if a node holds at least 63 items.
+/// Levels that a tree of logical pages numbered by 32 bits can have, if a node holds at least 62 items.
 const MOST_LEVELS: u32 = 8;
+
+/// What a page of the tree is, as `aux` in its spare area says: a leaf's end, or the complement of an inner node's level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::mapping) enum Role {
+    /// A leaf, and the end of its range of logical pages.
+    Leaf { end: u32 },
+    /// An inner node.
+    Inner { level: u32 },
+}
+
+impl Role {
+    const fn encode(self) -> u32 {
+        match self {
+            Self::Leaf { end } => end,
+            Self::Inner { level } => !level,
+        }
+    }
+
+    /// No disk has so many logical pages that a level could be taken for an end.
+    pub(in crate::mapping) const fn decode(aux: u32) -> Self {
+        if aux >= !MOST_LEVELS { Self::Inner { level: !aux } } else { Self::Leaf { end: aux } }
+    }
+}
 
 #[derive(Debug)]
 struct Frame {
@@ -50,6 +74,9 @@ pub(super) struct Place {
 
 const ROOT: usize = 0;
 
+/// Bytes that a save puts for a node in a frame, beside its items.
+const SAVED_FRAME_BYTES: u64 = 20;
+
 impl Tree {
     pub(super) fn new(logical_pages: u32, page_bytes: u32, frames: u32) -> Self {
         let frame =
@@ -76,6 +103,95 @@ impl Tree {
         }
     }
 
+    /// The most inner nodes, the root among them.
+    pub(super) fn most_inner(&self) -> u32 {
+        let leaves = (self.end / ((self.capacity - 1) / 2) as u32).max(1);
+        self.bounds().0 - leaves
+    }
+
+    /// The most bytes that [`Tree::save`] puts.
+    pub(super) fn saved_bytes(&self) -> u64 {
+        let nodes = self.most_inner().min(self.frames.len() as u32);
+        4 + u64::from(nodes) * (SAVED_FRAME_BYTES + self.buffer.len() as u64)
+    }
+
+    /// Puts every node that is in a frame.
+    pub(super) fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
+        let taken = || (0..).zip(&self.frames).filter(|(_, frame)| frame.taken);
+        sink.put_u32(taken().count() as u32)?;
+        for (at, frame) in taken() {
+            let Node { level, items, .. } = &frame.node;
+            let dirty = u32::from(frame.dirty);
+            for word in [at, frame.parent as u32, dirty, *level, items.len() as u32] {
+                sink.put_u32(word)?;
+            }
+            for Item { key, value } in items {
+                sink.put_u32(*key)?;
+                sink.put_u32(value.0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over the nodes that were saved; `None` if they are not of this tree on a device of so many pages.
+    pub(super) fn load(&mut self, source: &mut Source<'_>, pages: u32) -> Option<()> {
+        let count = source.take_u32()?;
+        for _ in 0..count {
+            let [at, parent] = [source.take_u32()? as usize, source.take_u32()? as usize];
+            let [dirty, level, items] = [source.take_u32()?, source.take_u32()?, source.take_u32()?];
+            if at.max(parent) >= self.frames.len() || items == 0 || items as usize > self.capacity {
+                return None;
+            }
+            let Frame { node, .. } = &mut self.frames[at];
+            (node.level, node.speaks_for) = (level, 0);
+            node.items.clear();
+            for _ in 0..items {
+                let item = Item { key: source.take_u32()?, value: Ppn(source.take_u32()?) };
+                if item.key >= self.end || item.value.is_some() && item.value.0 >= pages {
+                    return None;
+                }
+                node.items.push(item);
+            }
+            self.frames[at].parent = parent;
+            (self.frames[at].dirty, self.frames[at].taken) = (dirty != 0, true);
+        }
+        self.is_sound().then(|| {
+            for at in 1..self.frames.len() {
+                let Frame { taken, parent, .. } = self.frames[at];
+                self.frames[parent].children += u32::from(taken);
+            }
+        })
+    }
+
+    /// Whether every node that is in a frame is where its parent says, and in order.
+    fn is_sound(&self) -> bool {
+        let in_order = |node: &Node| node.items.windows(2).all(|pair| pair[0].key < pair[1].key);
+        let fits = |(at, Frame { node, parent, .. }): (usize, &Frame)| {
+            let Frame { node: above, taken, .. } = &self.frames[*parent];
+            let key = node.items[0].key;
+            let led_to = || above.level == node.level + 1 && above.items.iter().any(|item| item.key == key);
+            in_order(node) && if at == ROOT { key == 0 && node.level > 0 } else { *taken && led_to() }
+        };
+        self.frames.iter().enumerate().filter(|(_, frame)| frame.taken).all(fits)
+    }
+
+    /// Adds a leaf behind those that are there, the first of which begins at 0.
+    pub(super) fn append<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        item: Item,
+    ) -> Result<(), FtlError> {
+        self.make_room(ctx, item.key, Purpose::Recovery)?;
+        if let Some(place) = self.descend(ctx, item.key, 0, Purpose::Recovery)? {
+            if item.key == 0 {
+                self.replace(place, item.value);
+            } else {
+                self.insert_after(place, item);
+            }
+        }
+        Ok(())
+    }
+
     /// Takes a node from a page, of which parent and place say what it has to be.
     pub(super) fn read<N: Nand, V>(
         &mut self,
@@ -84,7 +200,7 @@ impl Tree {
         purpose: Purpose,
         node: &mut Node,
     ) -> Result<(), FtlError> {
-        let Frame { node: Node { level, items }, .. } = &self.frames[place.frame];
+        let Frame { node: Node { level, items, .. }, .. } = &self.frames[place.frame];
         let (item, level) = (items[place.index], level - 1);
         if !item.value.is_some() {
             node.clear(item.key);
@@ -99,16 +215,17 @@ impl Tree {
         })
     }
 
-    /// Programs a node; nothing leads to the page yet.
+    /// Programs a leaf that ends before `end`; nothing leads to the page yet.
     pub(super) fn program<N: Nand, V>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
-        node: &Node,
+        leaf: &Node,
+        end: u32,
         purpose: Purpose,
     ) -> Result<Ppn, FtlError> {
-        node.format(&mut self.buffer);
-        let key = node.items[0].key;
-        ctx.core.program_metadata(purpose, PageKind::Translation, key, node.level, &self.buffer)
+        leaf.format(&mut self.buffer);
+        let key = leaf.items[0].key;
+        ctx.core.program_metadata(purpose, PageKind::Translation, key, Role::Leaf { end }.encode(), &self.buffer)
     }
 
     /// The item at a place.
@@ -168,7 +285,7 @@ impl Tree {
             return Ok(at);
         }
         let at = self.vacate(ctx, place.frame, purpose)?;
-        let mut node = core::mem::replace(&mut self.frames[at].node, Node { level: 0, items: Vec::new() });
+        let mut node = core::mem::replace(&mut self.frames[at].node, Node::nothing());
         let read = self.read(ctx, place, purpose, &mut node);
         self.frames[at].node = node;
         read?;
@@ -202,7 +319,8 @@ impl Tree {
             let node = &frames[at].node;
             node.format(buffer);
             let key = node.items[0].key;
-            let new = ctx.core.program_metadata(purpose, PageKind::Translation, key, node.level, buffer)?;
+            let role = Role::Inner { level: node.level }.encode();
+            let new = ctx.core.program_metadata(purpose, PageKind::Translation, key, role, buffer)?;
             let index = frames[parent].node.position(key);
             self.frames[at].dirty = false;
             let old = self.replace(Place { frame: parent, index, end: 0 }, new);
@@ -265,7 +383,7 @@ impl Tree {
         purpose: Purpose,
     ) -> Result<(), FtlError> {
         let upper = self.vacate(ctx, lower, purpose)?;
-        let mut node = core::mem::replace(&mut self.frames[upper].node, Node { level: 0, items: Vec::new() });
+        let mut node = core::mem::replace(&mut self.frames[upper].node, Node::nothing());
         let key = self.frames[lower].node.split(&mut node);
         self.frames[upper].node = node;
         self.frames[lower].dirty = true;

@@ -23,7 +23,7 @@
 //!    page it forgets may be erased and hold other data by then.
 
 pub(super) mod cmt;
-mod recent;
+pub(super) mod recent;
 mod restore;
 
 use super::{Mapping, is_page};
@@ -39,9 +39,6 @@ use recent::Recent;
 
 /// Bytes of a mapping entry in flash.
 const ENTRY_BYTES: usize = 4;
-
-/// Bytes of a dirty entry that a battery saves.
-const SAVED_ENTRY_BYTES: u64 = 8;
 
 /// Translation pages that one step of a checkpoint synchronises at most before space is looked after again.
 const CHECKPOINT_STEP: u32 = 16;
@@ -533,7 +530,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
     }
 
     fn saved_bytes(&self) -> u64 {
-        if self.battery { 8 + SAVED_ENTRY_BYTES * (u64::from(self.cmt.capacity()) + 1) } else { 0 }
+        if self.battery { 4 + self.cmt.saved_bytes() } else { 0 }
     }
 
     fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {

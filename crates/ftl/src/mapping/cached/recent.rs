@@ -9,7 +9,7 @@ use nand::{Lpn, Ppn};
 
 /// A ring of the mapping updates made last.
 #[derive(Clone, Debug)]
-pub(super) struct Recent {
+pub(in crate::mapping) struct Recent {
     ring: Vec<(Lpn, Ppn)>,
     next: usize,
     left: (Lpn, Ppn),
@@ -19,13 +19,13 @@ const NOTHING: (Lpn, Ppn) = (Lpn::NONE, Ppn::NONE);
 
 impl Recent {
     /// A ring of so many updates; with 0 there is none.
-    pub(super) fn new(updates: u32) -> Self {
+    pub(in crate::mapping) fn new(updates: u32) -> Self {
         Self { ring: alloc::vec![NOTHING; updates as usize], next: 0, left: NOTHING }
     }
 
     /// Takes in an update in place of the oldest; whether that was the last of a lap.
     #[inline]
-    pub(super) fn push(&mut self, lpn: Lpn, ppn: Ppn) -> bool {
+    pub(in crate::mapping) fn push(&mut self, lpn: Lpn, ppn: Ppn) -> bool {
         let Some(place) = self.ring.get_mut(self.next) else { return false };
         self.left = core::mem::replace(place, (lpn, ppn));
         self.next += 1;
@@ -38,29 +38,29 @@ impl Recent {
 
     /// The update that left last.
     #[inline]
-    pub(super) const fn left(&self) -> (Lpn, Ppn) {
+    pub(in crate::mapping) const fn left(&self) -> (Lpn, Ppn) {
         self.left
     }
 
     /// Forgets every update.
-    pub(super) fn clear(&mut self) {
+    pub(in crate::mapping) fn clear(&mut self) {
         self.ring.fill(NOTHING);
         (self.next, self.left) = (0, NOTHING);
     }
 
     /// Updates that it holds when it is full.
-    pub(super) fn len(&self) -> u32 {
+    pub(in crate::mapping) fn len(&self) -> u32 {
         self.ring.len() as u32
     }
 
     /// Whether there is no ring.
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::mapping) fn is_empty(&self) -> bool {
         self.ring.is_empty()
     }
 
     /// Bytes of RAM held.
-    pub(super) fn ram_bytes(&self) -> u64 {
+    pub(in crate::mapping) fn ram_bytes(&self) -> u64 {
         (self.ring.capacity() * size_of::<(Lpn, Ppn)>()) as u64
     }
 }

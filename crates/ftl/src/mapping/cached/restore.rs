@@ -3,7 +3,6 @@
 use super::{BOUND_SHIFT, CachedMap, entry_at};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
-use crate::mapping::is_page;
 use crate::saved::{Sink, Source};
 use crate::space::core::Context;
 use crate::validity::Validity;
@@ -38,44 +37,20 @@ impl<const LAZY: bool> CachedMap<LAZY> {
 
     /// Puts the number of translation pages and every dirty entry, the least recently used first.
     pub(super) fn save_dirty(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
-        let oldest = self.cmt.oldest();
-        let dirty = || {
-            let all = core::iter::successors(oldest, |slot| self.cmt.newer(*slot));
-            all.filter(|slot| self.cmt.is_dirty(*slot))
-        };
         sink.put_u32(self.gmd.iter().filter(|at| at.is_some()).count() as u32)?;
-        sink.put_u32(dirty().count() as u32)?;
-        for slot in dirty() {
-            sink.put_u32(self.cmt.lpn(slot).0)?;
-            sink.put_u32(self.cmt.ppn(slot).0)?;
-        }
-        Ok(())
+        self.cmt.save_dirty(sink)
     }
 
     /// The number of translation pages and the dirty entries that [`Mapping::save`](crate::mapping::Mapping::save) put, the least recently
     /// used first; `None` if they are not of this disk on a device of so many pages, or more than the cache holds.
     pub fn saved_entries(&self, source: &mut Source<'_>, pages: u32) -> Option<(u32, Vec<(Lpn, Ppn)>)> {
         let translation_pages = source.take_u32()?;
-        let count = source.take_u32().filter(|count| *count <= self.cmt.capacity() + 1)?;
-        let mut entries = Vec::with_capacity(count as usize);
-        for _ in 0..count {
-            let (lpn, ppn) = (Lpn(source.take_u32()?), Ppn(source.take_u32()?));
-            if lpn.0 >= self.logical_pages || (is_page(ppn) && ppn.0 >= pages) {
-                return None;
-            }
-            entries.push((lpn, ppn));
-        }
-        let mut pages: Vec<Lpn> = entries.iter().map(|(lpn, _)| *lpn).collect();
-        pages.sort_unstable();
-        pages.windows(2).all(|pair| pair[0] != pair[1]).then_some((translation_pages, entries))
+        Some((translation_pages, self.cmt.saved(source, self.logical_pages, pages)?))
     }
 
     /// Caches entries that were saved. Programs nothing: one too many leaves with the next operation.
     pub fn restore_saved(&mut self, entries: &[(Lpn, Ppn)]) {
-        for (lpn, ppn) in entries {
-            let slot = self.cmt.insert(*lpn, *ppn);
-            self.cmt.mark_dirty(slot, false);
-        }
+        self.cmt.restore_saved(entries);
     }
 
     /// Caches an entry that is newer than flash, and whose before-image is known to be dead.
@@ -107,8 +82,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     /// # Errors
     /// Those of the device.
     pub fn synchronise_next<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<bool, FtlError> {
-        let mut all = core::iter::successors(self.cmt.oldest(), |slot| self.cmt.newer(*slot));
-        let Some(slot) = all.find(|slot| self.cmt.is_dirty(*slot)) else { return Ok(false) };
+        let Some(slot) = self.cmt.oldest_dirty() else { return Ok(false) };
         self.synchronise(ctx, self.cmt.translation_page(self.cmt.lpn(slot)), Purpose::Recovery)?;
         Ok(true)
     }

@@ -1,0 +1,299 @@
+//! Mounting a mapping table that is a B-tree in flash.
+//!
+//! 1. Two spare areas of every block: what it holds and how old it is ([`Survey`]).
+//! 2. *With a battery*, what it saved: dirty entries, inner nodes, counts of live pages, and what the validity store held in RAM, if
+//!    nothing was programmed since. Then all is as it was. Nothing is programmed or erased, so that the saved state stays
+//!    valid until the first operation.
+//!
+//! Else the tree is found again from its leaves, and the validity store is written anew:
+//!
+//! 3. Spare areas of the tree's blocks: which leaves count ([`leaves`]). Inner nodes do not.
+//! 4. *With a bound on dirty entries*, spare areas of the blocks that hold the n pages of host data programmed last: the
+//!    newest copy of a logical page has an entry that was only in RAM if its leaf does not speak for it and names another.
+//! 5. Every leaf: what an entry names lives, all else is dead. Without a bound on dirty entries an entry can name a page that
+//!    holds something else by now, so that every one is checked against the spare area it leads to; one that is wrong is lost.
+//! 6. Leaves that count in part are written as leaves of their own, then inner nodes over all leaves, as far as they do not fit RAM.
+//! 7. The page programmed last is written again, as its program may have been cut short.
+//! 8. The entries found in 4 and 5 are synchronised, a leaf at a time.
+//! 9. The validity store is written; blocks are collected until enough are free.
+//!
+//! Cut short, it can be begun again any number of times: until 7 no page is erased that counts, or that would if the page
+//! programmed last could not be read; and pages of host data are not moved before 9, so the n programmed last stay among the youngest.
+//! Takes a bit for each page of the device and some forty bytes a leaf while it lasts.
+
+use super::flat::holds;
+use super::steps::Steps;
+use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, site};
+use crate::config::Config;
+use crate::contract::{FtlError, MountReport};
+use crate::mapping::btree::{BtreeMap, BtreeOptions, Piece};
+use crate::mapping::{LOST, is_page};
+use crate::recovery::survey::{FoundPage, Survey};
+use crate::recovery::{leaves, saved};
+use crate::saved::Source;
+use crate::space::blocks::Found;
+use crate::space::core::Context;
+use crate::validity::Store;
+use crate::validity::ram_bitmap::RamBitmap;
+use alloc::vec;
+use alloc::vec::Vec;
+use nand::{BlockId, PageKind, Ppn};
+
+/// What was found out of the table before there is an FTL.
+struct Table {
+    pieces: Vec<Piece>,
+    /// Copies that may have had entries only in RAM, by logical page.
+    young: Vec<FoundPage>,
+    bound: u64,
+    /// Entries that are not in flash.
+    unsaved: Vec<(Lpn, Ppn)>,
+    /// Logical pages whose entries lead nowhere.
+    broken: Vec<Lpn>,
+    /// Live pages of each block.
+    valid: Vec<u16>,
+    newest: Option<FoundPage>,
+    /// Blocks with pages that count only until the tree is whole again.
+    keep: Vec<BlockId>,
+}
+
+type Parts<'a, N> = (&'a mut Context<'a, N, RamBitmap>, &'a mut BtreeMap);
+
+impl<N: Nand, V: Store> PageFtl<N, BtreeMap, V> {
+    /// Opens a disk after any end, clean or not.
+    ///
+    /// # Errors
+    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else, or a leaf cannot be read.
+    pub fn mount_tree(
+        mut flash: Flash<N>,
+        config: &Config,
+        options: PageOptions,
+        tree: BtreeOptions,
+    ) -> Result<(Self, MountReport), FtlError> {
+        options.only_own_store(config)?;
+        let geometry = *flash.nand().geometry();
+        let pages = geometry.pages_per_block();
+        let mapping = BtreeMap::new(config.logical_pages, geometry.page_bytes(), pages, tree);
+        let validity = V::make(&site(flash.nand(), config, &mapping))?;
+        let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
+        let mut steps = Steps::begin(&flash);
+        let mut survey = Survey::run(&mut flash, plan.space.lanes)?;
+        steps.end("1 first and last spare area of every block", &flash);
+        if options.battery {
+            let bytes = saved::find(&mut flash, &mut survey)?;
+            steps.end("2 pages that a battery saved: dirty entries, inner nodes, BVC", &flash);
+            if let Some(bytes) = bytes {
+                let (ftl, rebuilt_entries) = Self::resume(flash, config, plan, &survey, mapping, validity, &bytes)?;
+                let report = MountReport { steps: steps.done(), unreadable_pages: survey.unreadable, rebuilt_entries };
+                return Ok((ftl, report));
+            }
+        }
+        let bitmap = RamBitmap::new(geometry.blocks(), pages);
+        let space = Space::new(flash.nand(), plan.space);
+        let lanes = plan.space;
+        let mut ftl = PageFtl::<N, BtreeMap, RamBitmap>::assemble(flash, config, plan, space, mapping, bitmap);
+        let mut table = ftl.find_table(&mut survey, &mut steps)?;
+        let mut space = Space::new(ftl.core.flash.nand(), lanes);
+        space.restore(survey.erased_at(), survey.mean_erases(), |block| {
+            let valid = table.valid[block.index()];
+            survey.block(block).map_or(Found::Empty, |info| Found::Pages { kind: info.kind, valid })
+        });
+        space.reserve_free(ftl.idle_blocks as usize + 2);
+        ftl.core.space = space;
+        ftl.core.seq = survey.next_seq();
+        ftl.settle(&mut table, &mut steps)?;
+        let mut ftl = ftl.hand_over(validity)?;
+        steps.end("9 write the page-validity store, free blocks", &ftl.core.flash);
+        ftl.begin_levelling(config.wear);
+        let rebuilt_entries = table.unsaved.len() as u64;
+        Ok((ftl, MountReport { steps: steps.done(), unreadable_pages: survey.unreadable, rebuilt_entries }))
+    }
+
+    /// Step 2: an FTL as it was when it was saved, and how many entries were dirty.
+    fn resume(
+        flash: Flash<N>,
+        config: &Config,
+        plan: Plan,
+        survey: &Survey,
+        mut mapping: BtreeMap,
+        mut validity: V,
+        bytes: &[u8],
+    ) -> Result<(Self, u64), FtlError> {
+        let geometry = *flash.nand().geometry();
+        let mut source = Source(bytes);
+        let mut valid = vec![0; geometry.blocks() as usize];
+        for count in &mut valid {
+            *count = source.take(2).map_or(u16::MAX, |bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
+        }
+        let fits = valid.iter().all(|valid| u32::from(*valid) <= geometry.pages_per_block());
+        let entries = if fits && validity.load(&mut source) { mapping.load(&mut source, geometry.pages()) } else { None };
+        let entries = entries.ok_or(FtlError::Damaged {
+            structure: "saved state",
+            ppn: Ppn::NONE,
+            reason: "it is of a disk of another size or with a larger cache",
+        })?;
+        let mut space = Space::new(flash.nand(), plan.space);
+        space.restore(survey.erased_at(), survey.mean_erases(), |block| match (survey.block(block), valid[block.index()]) {
+            (Some(info), valid) => Found::Pages { kind: info.kind, valid },
+            (None, 0) => Found::Empty,
+            // What lives there was saved to live, and can no longer be read.
+            (None, valid) => Found::Pages { kind: PageKind::User, valid },
+        });
+        let mut ftl = Self::assemble(flash, config, plan, space, mapping, validity);
+        ftl.core.seq = survey.next_seq();
+        ftl.begin_levelling(config.wear);
+        Ok((ftl, entries))
+    }
+}
+
+impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
+    /// Steps 3 to 5. Flash is only read.
+    fn find_table(&mut self, survey: &mut Survey, steps: &mut Steps) -> Result<Table, FtlError> {
+        let geometry = *self.core.flash.nand().geometry();
+        let flash = &mut self.core.flash;
+        let mut versions = survey.read_kind(flash, PageKind::Translation, |_| true)?;
+        versions.retain(|(_, spare)| spare.kind == PageKind::Translation);
+        let pieces = leaves::choose(&versions, self.logical_pages)?;
+        steps.end("3 spare areas of the tree's blocks: leaves", flash);
+        let (young, bound) = match self.mapping.recent_updates() {
+            Some(updates) => survey.programmed_last(flash, updates, 0)?,
+            None => (Vec::new(), u64::MAX),
+        };
+        if let Some((ppn, _)) = young.iter().find(|(_, spare)| spare.tag >= self.logical_pages) {
+            let reason = "its logical page lies outside the disk: the device was formatted with another size";
+            return Err(FtlError::Damaged { structure: "page of host data", ppn: *ppn, reason });
+        }
+        if self.mapping.recent_updates().is_some() {
+            steps.end("4 spare areas of young blocks: entries only in RAM", flash);
+        }
+        let mut table = Table {
+            pieces,
+            young,
+            bound,
+            unsaved: Vec::new(),
+            broken: Vec::new(),
+            valid: vec![0; geometry.blocks() as usize],
+            newest: survey.newest(),
+            keep: Vec::new(),
+        };
+        table.keep_before(&versions, |ppn| geometry.block_of(ppn), self.logical_pages)?;
+        let mut context = Context { core: &mut self.core, validity: &mut self.validity };
+        table.find_live((&mut context, &mut self.mapping), survey)?;
+        steps.end("5 every leaf: PVB, BVC", &self.core.flash);
+        Ok(table)
+    }
+
+    /// Steps 6 to 8.
+    fn settle(&mut self, table: &mut Table, steps: &mut Steps) -> Result<(), FtlError> {
+        let keep = core::mem::take(&mut table.keep);
+        for piece in &mut table.pieces {
+            self.free_dead(|block, _| !keep.contains(&block))?;
+            let (mut ctx, mapping) = self.parts();
+            if piece.leaf.is_some() && !piece.is_whole() {
+                piece.leaf = mapping.rewrite_piece(&mut ctx, piece)?;
+                piece.of = piece.lpns.clone();
+            }
+            mapping.append_leaf(&mut ctx, piece.lpns.start, piece.leaf)?;
+        }
+        steps.end("6 inner nodes", &self.core.flash);
+        if let Some((ppn, spare)) = table.newest {
+            let is_newest = |(_, at): &&(Lpn, Ppn)| *at == ppn;
+            if let Some((lpn, at)) = table.unsaved.iter().find(is_newest).copied() {
+                let (mut ctx, mapping) = self.parts();
+                mapping.restore_known(&mut ctx, lpn, at)?;
+            }
+            self.rewrite((ppn, spare))?;
+            self.report_erased()?;
+        }
+        steps.end("7 rewrite the page programmed last", &self.core.flash);
+        let newest = table.newest.map(|(ppn, _)| ppn);
+        let unsaved = table.unsaved.iter().copied().filter(|(_, ppn)| Some(*ppn) != newest);
+        for (lpn, ppn) in unsaved.chain(table.broken.iter().map(|lpn| (*lpn, LOST))) {
+            self.room()?;
+            let (mut ctx, mapping) = self.parts();
+            mapping.restore_known(&mut ctx, lpn, ppn)?;
+        }
+        loop {
+            self.room()?;
+            let (mut ctx, mapping) = self.parts();
+            if !mapping.synchronise_next(&mut ctx)? {
+                break;
+            }
+        }
+        self.mapping.all_synchronised();
+        self.report_erased()?;
+        steps.end("8 synchronise what was only in RAM", &self.core.flash);
+        Ok(())
+    }
+}
+
+impl Table {
+    /// Keeps the blocks of leaves that count in part, and of those that would count if the page programmed last did not.
+    fn keep_before(
+        &mut self,
+        versions: &[FoundPage],
+        block_of: impl Fn(Ppn) -> BlockId,
+        logical_pages: u32,
+    ) -> Result<(), FtlError> {
+        let in_part = self.pieces.iter().filter(|piece| piece.leaf.is_some() && !piece.is_whole());
+        self.keep.extend(in_part.map(|piece| block_of(piece.leaf)));
+        let Some((newest, _)) = self.newest else { return Ok(()) };
+        if versions.iter().any(|(ppn, _)| *ppn == newest) {
+            let others: Vec<FoundPage> = versions.iter().filter(|(ppn, _)| *ppn != newest).copied().collect();
+            let before = leaves::choose(&others, logical_pages)?;
+            let is_new = |piece: &&Piece| piece.leaf.is_some() && !self.pieces.contains(piece);
+            self.keep.extend(before.iter().filter(is_new).map(|piece| block_of(piece.leaf)));
+        }
+        Ok(())
+    }
+
+    /// Step 5: the bitmap, and the live pages of each block.
+    fn find_live<N: Nand>(&mut self, (ctx, mapping): Parts<'_, N>, survey: &Survey) -> Result<(), FtlError> {
+        let geometry = *ctx.core.flash.nand().geometry();
+        for (block, _) in survey.blocks() {
+            (0..geometry.pages_per_block()).for_each(|offset| ctx.validity.mark(geometry.page_at(block, offset)));
+        }
+        let Self { pieces, young, bound, unsaved, broken, valid, newest, keep } = self;
+        for piece in pieces.iter().filter(|piece| piece.is_whole()) {
+            ctx.validity.revive(piece.leaf);
+            valid[geometry.block_of(piece.leaf).index()] += 1;
+        }
+        let mut young = young.chunk_by(|a, b| a.1.tag == b.1.tag).peekable();
+        let checked = mapping.recent_updates().is_none();
+        let newest = newest.map(|(ppn, _)| ppn);
+        for piece in &*pieces {
+            mapping.read_piece(ctx, piece, |ctx, lpn, entry, speaks_for| {
+                let copies = young.next_if(|copies| copies[0].1.tag == lpn.0).unwrap_or(&[]);
+                let known = copies.first().filter(|(ppn, spare)| {
+                    spare.seq >= *bound && spare.seq >= speaks_for && *ppn != entry
+                });
+                if let Some((ppn, _)) = known {
+                    unsaved.push((lpn, *ppn));
+                    if Some(*ppn) == newest {
+                        let older = copies.get(1).map(|(ppn, _)| *ppn).into_iter().chain([entry]);
+                        let pages = older.filter(|ppn| ppn.0 < geometry.pages());
+                        keep.extend(pages.map(|ppn| geometry.block_of(ppn)));
+                    }
+                }
+                let ppn = known.map_or(entry, |(ppn, _)| *ppn);
+                if !is_page(ppn) {
+                    return Ok(());
+                }
+                if ppn.0 >= geometry.pages() {
+                    let reason = "an entry leads to a page beyond the device's last";
+                    return Err(FtlError::Damaged { structure: "leaf of the mapping tree", ppn: piece.leaf, reason });
+                }
+                let block = geometry.block_of(ppn);
+                let of_host = survey.block(block).is_some_and(|info| info.kind == PageKind::User);
+                let free = of_host && ctx.validity.is_dead(ppn);
+                if free && (!checked || holds(&mut ctx.core.flash, ppn, lpn)?) {
+                    ctx.validity.revive(ppn);
+                    valid[block.index()] += 1;
+                } else {
+                    broken.push(lpn);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,59 @@
+//! IB-FTL: the mapping table as a B-tree over extents in flash with few dirty entries, page validity in a log in flash.
+//!
+//! As in the comparison of GeckoFTL's paper (section 5.3): the index is the tree of uFTL, of which root and inner nodes are cached, the
+//! log is cleaned (Appendix E), and only the entries of the pages written last, a tenth of C of them, may be dirty. A trim changes
+//! its leaf at once.
+//!
+//! Needs no battery: a mount reads the spare areas of the pages written last, reads every leaf for what lives, writes the log
+//! anew, and synchronises what was dirty. The paper's mount reads the log instead; what was in its buffer is then not known.
+
+use super::{Durability, Entry, Info};
+use crate::config::Config;
+use crate::engine::page::{PageFtl, PageOptions, format_over_store};
+use crate::mapping::btree::{BtreeMap, BtreeOptions};
+use crate::validity::log::ValidityLog;
+use alloc::boxed::Box;
+use nand::Nand;
+
+const VALIDITY: &str = "log";
+
+pub(super) const INFO: Info = Info {
+    name: "ib-ftl",
+    summary: "B-tree over extents in flash behind a cache with few dirty entries, log of dead pages in flash",
+    source: "Huang, Chang and Kuo, TODAES 2013; cleaning and bound: GeckoFTL's paper",
+    cached: true,
+    validity: Some(VALIDITY),
+    durable: Durability::OnCompletion,
+    outlives_worn_pages: false,
+};
+
+const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false, battery: false };
+
+/// Inner nodes that are held in RAM, the root among them: 128 KiB with pages of 4 KiB.
+const NODE_FRAMES: u32 = 32;
+
+/// Dirty entries that even a small cache may hold, up to half of it: were each page that a collector moves synchronised alone,
+/// collecting a nearly full disk could take more pages than it frees.
+const LEAST_RECENT: u32 = 8;
+
+fn tree(config: &Config) -> BtreeOptions {
+    // What was dirty has to fit the cache again after power loss, and the write that was cut short with it.
+    let cache_entries = config.cache_entries.max(4);
+    let recent_updates = (cache_entries / 10).max(LEAST_RECENT.min(cache_entries / 2));
+    BtreeOptions { cache_entries, node_frames: NODE_FRAMES, battery: false, recent_updates }
+}
+
+pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
+    Entry {
+        info: INFO,
+        format: |flash, config| {
+            let (page_bytes, pages) = (flash.nand().geometry().page_bytes(), flash.nand().geometry().pages_per_block());
+            let mapping = BtreeMap::new(config.logical_pages, page_bytes, pages, tree(config));
+            format_over_store(flash, config, OPTIONS, mapping)
+        },
+        mount: Some(|flash, config| {
+            let (ftl, report) = PageFtl::<N, _, ValidityLog>::mount_tree(flash, config, OPTIONS, tree(config))?;
+            Ok((Box::new(ftl), report))
+        }),
+    }
+}

@@ -1,0 +1,142 @@
+//! Bringing the tree back after power loss: from what a battery saved, or from its leaves alone.
+
+use super::node::Item;
+use super::tree::Role;
+use super::{BtreeMap, Purpose};
+use crate::contract::FtlError;
+use crate::saved::Source;
+use crate::space::core::Context;
+use crate::validity::Validity;
+use core::ops::Range;
+use nand::{Lpn, Nand, Ppn, Spare};
+
+/// A part of a leaf that counts, or a range of logical pages of which no leaf is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The logical pages.
+    pub lpns: Range<u32>,
+    /// The leaf, or [`Ppn::NONE`].
+    pub leaf: Ppn,
+    /// The logical pages of the whole leaf.
+    pub of: Range<u32>,
+}
+
+impl Piece {
+    /// Whether it is a whole leaf.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.lpns == self.of && self.leaf.is_some()
+    }
+}
+
+impl BtreeMap {
+    /// The logical pages of a leaf with this spare area; `None` if it is that of an inner node.
+    #[must_use]
+    pub const fn leaf_range(spare: &Spare) -> Option<Range<u32>> {
+        match Role::decode(spare.aux) {
+            Role::Leaf { end } => Some(spare.tag..end),
+            Role::Inner { .. } => None,
+        }
+    }
+
+    /// Takes over what [`Mapping::save`](crate::mapping::Mapping::save) put; how many entries were dirty. `None` if it is not of this
+    /// disk on a device of so many pages, or of a larger cache.
+    pub fn load(&mut self, source: &mut Source<'_>, pages: u32) -> Option<u64> {
+        self.tree.load(source, pages)?;
+        let entries = self.cmt.saved(source, self.logical_pages, pages)?;
+        self.cmt.restore_saved(&entries);
+        Some(entries.len() as u64)
+    }
+
+    /// Reads a part of a leaf: `each` is told where each of its logical pages is, and the sequence number such that the leaf speaks for
+    /// every page of host data programmed before.
+    ///
+    /// # Errors
+    /// [`FtlError::Damaged`] if the page is no such leaf, those of the device, and those of `each`.
+    pub fn read_piece<N: Nand, V>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        piece: &Piece,
+        mut each: impl FnMut(&mut Context<'_, N, V>, Lpn, Ppn, u64) -> Result<(), FtlError>,
+    ) -> Result<(), FtlError> {
+        self.load_piece(ctx, piece)?;
+        piece.lpns.clone().try_for_each(|lpn| each(ctx, Lpn(lpn), self.leaf.find(lpn), self.leaf.speaks_for))
+    }
+
+    fn load_piece<N: Nand, V>(&mut self, ctx: &mut Context<'_, N, V>, piece: &Piece) -> Result<(), FtlError> {
+        if !piece.leaf.is_some() {
+            self.leaf.clear(piece.lpns.start);
+            return Ok(());
+        }
+        ctx.core.flash.read_meta(Purpose::Recovery, piece.leaf, &mut self.tree.buffer)?;
+        let limit = ctx.core.space.geometry().pages();
+        let damaged = |reason| FtlError::Damaged { structure: "leaf of the mapping tree", ppn: piece.leaf, reason };
+        self.leaf.parse(&self.tree.buffer, 0, piece.of.start, limit).map_err(damaged)?;
+        self.leaf.clip(piece.lpns.start, piece.lpns.end);
+        Ok(())
+    }
+
+    /// Programs a part of a leaf as a leaf of its own; answers where.
+    ///
+    /// # Errors
+    /// As [`BtreeMap::read_piece`].
+    pub fn rewrite_piece<N: Nand, V>(&mut self, ctx: &mut Context<'_, N, V>, piece: &Piece) -> Result<Ppn, FtlError> {
+        self.load_piece(ctx, piece)?;
+        self.tree.program(ctx, &self.leaf, piece.lpns.end, Purpose::Recovery)
+    }
+
+    /// Leads to a leaf, behind those that were told of before.
+    ///
+    /// # Errors
+    /// Those of the device, if an inner node has to be written.
+    pub fn append_leaf<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        key: u32,
+        leaf: Ppn,
+    ) -> Result<(), FtlError> {
+        self.tree.append(ctx, Item { key, value: leaf })
+    }
+
+    /// Caches an entry that is newer than flash, and whose before-image is known to be dead.
+    ///
+    /// # Errors
+    /// Those of the device, if another entry has to leave.
+    pub fn restore_known<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        lpn: Lpn,
+        ppn: Ppn,
+    ) -> Result<(), FtlError> {
+        let slot = match self.cmt.find(lpn) {
+            Some(slot) => {
+                self.cmt.set_ppn(slot, ppn);
+                slot
+            }
+            None => self.admit(ctx, lpn, ppn)?,
+        };
+        self.cmt.mark_dirty(slot, false);
+        self.shrink(ctx)
+    }
+
+    /// Synchronises one leaf with dirty entries; `false` if there is none.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn synchronise_next<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<bool, FtlError> {
+        let Some(slot) = self.cmt.oldest_dirty() else { return Ok(false) };
+        self.synchronise(ctx, slot, Purpose::Recovery)?;
+        Ok(true)
+    }
+
+    /// Every entry is in flash.
+    pub fn all_synchronised(&mut self) {
+        self.recent.clear();
+    }
+
+    /// How many of the pages of host data programmed last may have entries only in RAM; `None` if there is no bound.
+    #[must_use]
+    pub fn recent_updates(&self) -> Option<u32> {
+        (!self.recent.is_empty()).then(|| self.recent.len())
+    }
+}

@@ -1,0 +1,87 @@
+//! Trims that are in flash when they are done.
+
+use super::{BtreeMap, Item, Purpose, is_page};
+use crate::contract::FtlError;
+use crate::mapping::btree::tree::Place;
+use crate::space::core::Context;
+use crate::validity::Validity;
+use nand::{Lpn, Nand, Ppn};
+
+/// Logical pages that one step of a trim forgets at most, because each can be reported to the validity store.
+pub(super) const STEP: u32 = 256;
+
+impl BtreeMap {
+    /// Forgets logical pages of one leaf from `lpn` on, at most `count`; answers how many.
+    pub(super) fn trim_leaf<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        lpn: Lpn,
+        count: u32,
+    ) -> Result<u32, FtlError> {
+        let mut place = self.leaf_place(ctx, lpn.0)?;
+        self.tree.read(ctx, place, Purpose::Translation, &mut self.leaf)?;
+        if self.leaf.items.len() + 2 > self.tree.capacity {
+            self.split_leaf(ctx, lpn.0)?;
+            place = self.leaf_place(ctx, lpn.0)?;
+            self.tree.read(ctx, place, Purpose::Translation, &mut self.leaf)?;
+        }
+        let count = count.min(place.end - lpn.0).min(STEP);
+        let range = lpn.0..lpn.0 + count;
+        let mut changed = false;
+        self.trimmed.clear();
+        for lpn in range.clone() {
+            let in_flash = self.leaf.find(lpn);
+            let now = self.cmt.find(Lpn(lpn)).map_or(in_flash, |slot| self.cmt.ppn(slot));
+            changed |= in_flash.is_some() || now.is_some();
+            if is_page(now) {
+                self.trimmed.push(now);
+            }
+            self.leaf.set(lpn, Ppn::NONE, place.end);
+        }
+        if changed {
+            self.program_trimmed(ctx, place, range)?;
+            for at in 0..self.trimmed.len() {
+                ctx.page_died(self.trimmed[at])?;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Programs the leaf at hand, which does not map a range any more.
+    fn program_trimmed<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        place: Place,
+        range: core::ops::Range<u32>,
+    ) -> Result<(), FtlError> {
+        self.absorb(place.end, ctx.core.seq, range.clone());
+        let new = self.tree.program(ctx, &self.leaf, place.end, Purpose::Translation)?;
+        let old = self.tree.replace(place, new);
+        for lpn in range {
+            if let Some(slot) = self.cmt.find(Lpn(lpn)) {
+                self.cmt.set_ppn(slot, Ppn::NONE);
+            }
+        }
+        self.settle(place.end);
+        if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
+    }
+
+    /// Splits the leaf at hand, in which `lpn` is.
+    fn split_leaf<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: u32) -> Result<(), FtlError> {
+        let purpose = Purpose::Translation;
+        self.tree.make_room(ctx, lpn, purpose)?;
+        let place = self.leaf_place(ctx, lpn)?;
+        let key = self.leaf.split(&mut self.sibling);
+        let lower = self.tree.program(ctx, &self.leaf, key, purpose)?;
+        let upper = match self.tree.program(ctx, &self.sibling, place.end, purpose) {
+            Ok(upper) => upper,
+            Err(error) => {
+                ctx.translation_page_died(lower)?;
+                return Err(error);
+            }
+        };
+        self.tree.insert_after(place, Item { key, value: upper });
+        let old = self.tree.replace(place, lower);
+        if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
+    }
+}
