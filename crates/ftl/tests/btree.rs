@@ -83,11 +83,7 @@ fn work(ftl: &mut dyn Ftl<Device>, expected: &mut [Vec<u16>], version: u16) {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let lpn = (state >> 8) % PAGES;
         let trims = state >> 26 == 0;
-        let done = if trims {
-            ftl.trim(Lpn(lpn), 1)
-        } else {
-            ftl.write(Lpn(lpn), &Stamp { lpn: Lpn(lpn), version })
-        };
+        let done = if trims { ftl.trim(Lpn(lpn), 1) } else { ftl.write(Lpn(lpn), &Stamp { lpn: Lpn(lpn), version }) };
         let after = if trims { 0 } else { version };
         match done {
             Ok(()) => expected[lpn as usize] = vec![after],
@@ -98,7 +94,13 @@ fn work(ftl: &mut dyn Ftl<Device>, expected: &mut [Vec<u16>], version: u16) {
 }
 
 /// Mounts, after an attempt that is cut short, and checks every page; without a battery pages may be older, or lost.
-fn comes_back(name: &str, config: &Config, device: &Device, expected: &mut [Vec<u16>], cut: u64) -> Box<dyn Ftl<Device>> {
+fn comes_back(
+    name: &str,
+    config: &Config,
+    device: &Device,
+    expected: &mut [Vec<u16>],
+    cut: u64,
+) -> Box<dyn Ftl<Device>> {
     let mount = ftls::find::<Device>(name).unwrap().mount.unwrap();
     let mut device = device.clone();
     *device.plan_mut() = FaultPlan::cut(device.ops() + cut, CutOutcome::Torn);

@@ -91,7 +91,15 @@ pub struct Origin {
 impl<N: Nand> Core<N> {
     /// A device of which nothing has been written since it was formatted or mounted.
     pub fn new(flash: Flash<N>, space: Space, pins: Pins) -> Self {
-        Self { flash, space, seq: 1, pins, interrupted: None, given_up: None, newly_erased: Vec::with_capacity(NEWLY_ERASED) }
+        Self {
+            flash,
+            space,
+            seq: 1,
+            pins,
+            interrupted: None,
+            given_up: None,
+            newly_erased: Vec::with_capacity(NEWLY_ERASED),
+        }
     }
 
     /// The error for a device on which nothing is left to collect.

@@ -125,18 +125,21 @@ impl<N: Nand, V: Store> PageFtl<N, BtreeMap, V> {
             *count = source.take(2).map_or(u16::MAX, |bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
         }
         let fits = valid.iter().all(|valid| u32::from(*valid) <= geometry.pages_per_block());
-        let entries = if fits && validity.load(&mut source) { mapping.load(&mut source, geometry.pages()) } else { None };
+        let entries =
+            if fits && validity.load(&mut source) { mapping.load(&mut source, geometry.pages()) } else { None };
         let entries = entries.ok_or(FtlError::Damaged {
             structure: "saved state",
             ppn: Ppn::NONE,
             reason: "it is of a disk of another size or with a larger cache",
         })?;
         let mut space = Space::new(flash.nand(), plan.space);
-        space.restore(survey.erased_at(), survey.mean_erases(), |block| match (survey.block(block), valid[block.index()]) {
-            (Some(info), valid) => Found::Pages { kind: info.kind, valid },
-            (None, 0) => Found::Empty,
-            // What lives there was saved to live, and can no longer be read.
-            (None, valid) => Found::Pages { kind: PageKind::User, valid },
+        space.restore(survey.erased_at(), survey.mean_erases(), |block| {
+            match (survey.block(block), valid[block.index()]) {
+                (Some(info), valid) => Found::Pages { kind: info.kind, valid },
+                (None, 0) => Found::Empty,
+                // What lives there was saved to live, and can no longer be read.
+                (None, valid) => Found::Pages { kind: PageKind::User, valid },
+            }
         });
         let mut ftl = Self::assemble(flash, config, plan, space, mapping, validity);
         ftl.core.seq = survey.next_seq();
@@ -263,9 +266,9 @@ impl Table {
         for piece in &*pieces {
             mapping.read_piece(ctx, piece, |ctx, lpn, entry, speaks_for| {
                 let copies = young.next_if(|copies| copies[0].1.tag == lpn.0).unwrap_or(&[]);
-                let known = copies.first().filter(|(ppn, spare)| {
-                    spare.seq >= *bound && spare.seq >= speaks_for && *ppn != entry
-                });
+                let known = copies
+                    .first()
+                    .filter(|(ppn, spare)| spare.seq >= *bound && spare.seq >= speaks_for && *ppn != entry);
                 if let Some((ppn, _)) = known {
                     unsaved.push((lpn, *ppn));
                     if Some(*ppn) == newest {

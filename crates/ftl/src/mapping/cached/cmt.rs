@@ -303,7 +303,8 @@ impl Cmt {
 
     /// Puts how many entries are dirty and each of them, the least recently used first.
     pub(in crate::mapping) fn save_dirty(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
-        let dirty = || core::iter::successors(self.oldest(), |slot| self.newer(*slot)).filter(|slot| self.is_dirty(*slot));
+        let dirty =
+            || core::iter::successors(self.oldest(), |slot| self.newer(*slot)).filter(|slot| self.is_dirty(*slot));
         sink.put_u32(dirty().count() as u32)?;
         for slot in dirty() {
             sink.put_u32(self.lpn(slot).0)?;
