@@ -339,13 +339,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
     }
 
-    /// Tells the validity store of blocks that were erased when they were opened, before a page in them can die.
     #[inline]
     fn report_erased(&mut self) -> Result<(), FtlError> {
-        while let Some((block, seq)) = self.core.newly_erased.pop() {
-            self.validity.erased(&mut self.core, block, seq)?;
-        }
-        Ok(())
+        Context { core: &mut self.core, validity: &mut self.validity }.report_erased()
     }
 
     /// Does what is owed before the mapping may change.
