@@ -63,6 +63,7 @@ const fn short(purpose: Purpose) -> &'static str {
         Purpose::Checkpoint => "ckpt",
         Purpose::Recovery => "recov",
         Purpose::Wear => "wear",
+        Purpose::Refresh => "refresh",
     }
 }
 
