@@ -130,7 +130,7 @@ impl<N: Nand> Core<N> {
             }
             Err(error) => {
                 // Its first page was handed out, and a mount takes a block whose first page reads as erased for an empty one.
-                self.space.end_block(block);
+                self.space.stop_filling(block);
                 Err(error.into())
             }
         }
@@ -275,6 +275,10 @@ impl<N: Nand> MetaStore for Core<N> {
     fn next_seq(&self) -> u64 {
         self.seq
     }
+
+    fn reported_seq(&self) -> u64 {
+        self.newly_erased.iter().map(|(_, seq)| *seq).min().unwrap_or(self.seq)
+    }
 }
 
 /// What a mapping may do besides keeping entries: use flash, and say which pages died.
@@ -312,6 +316,20 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
         Err(error)
     }
 
+    /// Tells the validity store of blocks that were erased when they were opened, before a page in them can die.
+    ///
+    /// # Errors
+    /// Those of the device, if the validity store wrote.
+    #[inline]
+    pub fn report_erased(&mut self) -> Result<(), FtlError> {
+        // Taken off the list only then: a flush on the way must not claim what it has not heard.
+        while let Some(&(block, seq)) = self.core.newly_erased.last() {
+            self.validity.erased(self.core, block, seq)?;
+            self.core.newly_erased.retain(|(reported, _)| *reported != block);
+        }
+        Ok(())
+    }
+
     /// A translation page was replaced; the old one may still be needed by recovery.
     ///
     /// # Errors
@@ -328,18 +346,5 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
         // Its block may have been opened, and erased for that, since anything was reported.
         self.report_erased()?;
         self.validity.invalidate(self.core, ppn)
-    }
-
-    /// Tells the validity store of blocks that were erased when they were opened, before a page in them can die.
-    ///
-    /// # Errors
-    /// Those of the device, if the validity store wrote; it is then told again the next time.
-    #[inline]
-    pub fn report_erased(&mut self) -> Result<(), FtlError> {
-        while let Some(&(block, seq)) = self.core.newly_erased.last() {
-            self.validity.erased(self.core, block, seq)?;
-            self.core.newly_erased.retain(|reported| *reported != (block, seq));
-        }
-        Ok(())
     }
 }

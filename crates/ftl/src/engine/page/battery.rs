@@ -42,7 +42,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let interrupted = self.core.interrupted.take().map(|ppn| (ppn, self.core.space.kind(geometry.block_of(ppn))));
         if let Some((ppn, PageKind::Validity | PageKind::Checkpoint)) = interrupted {
             // A mount takes a block whose first page reads as erased for an empty one.
-            self.core.space.end_block(geometry.block_of(ppn));
+            self.core.space.stop_filling(geometry.block_of(ppn));
         }
         self.validity.flush(&mut self.core)?;
         self.report_erased()?;

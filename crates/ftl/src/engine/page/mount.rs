@@ -100,6 +100,7 @@ impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
             placement,
             logical_pages: self.logical_pages,
             reserve_blocks: self.reserve_blocks,
+            rest_blocks: self.rest_blocks,
             idle_blocks: self.idle_blocks,
             metadata_limit: self.metadata_limit,
             dead: self.dead,
