@@ -100,7 +100,21 @@ impl BtreeMap {
             return Ok(Ppn::NONE);
         }
         self.tree.read(ctx, place, Purpose::Translation, &mut self.leaf)?;
-        Ok(self.leaf.find(lpn.0))
+        self.find_in_leaf(ctx, place, lpn.0)
+    }
+
+    /// Where the leaf at hand says that a logical page is; an extent that leads out of the device is damage.
+    fn find_in_leaf<N: Nand, V>(&self, ctx: &Context<'_, N, V>, place: Place, lpn: u32) -> Result<Ppn, FtlError> {
+        let found = self.leaf.find(lpn);
+        if is_page(found) && found.0 >= ctx.core.space.geometry().pages() {
+            let reason = "an extent leads to a page beyond the device's last";
+            return Err(FtlError::Damaged {
+                structure: "leaf of the mapping tree",
+                ppn: self.tree.item(place).value,
+                reason,
+            });
+        }
+        Ok(found)
     }
 
     /// Brings the leaf of a dirty entry up to date, with every dirty entry of it for which there is room.

@@ -30,7 +30,7 @@ impl BtreeMap {
         let mut changed = false;
         self.trimmed.clear();
         for lpn in range.clone() {
-            let in_flash = self.leaf.find(lpn);
+            let in_flash = self.find_in_leaf(ctx, place, lpn)?;
             let now = self.cmt.find(Lpn(lpn)).map_or(in_flash, |slot| self.cmt.ppn(slot));
             changed |= in_flash.is_some() || now.is_some();
             if is_page(now) {
