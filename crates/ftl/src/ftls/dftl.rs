@@ -27,7 +27,7 @@ pub(super) const INFO: Info = Info {
 const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false, battery: true };
 
 fn cached(config: &Config) -> CachedOptions {
-    CachedOptions { battery: true, ..CachedOptions::new(config.cache_entries) }
+    CachedOptions { battery: true, ..CachedOptions::new(config) }
 }
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

@@ -32,7 +32,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
             if OPTIONS.store(config) == VALIDITY {
                 return Ok(Box::new(PageFtl::format_to_heal(flash, config, OPTIONS)?));
             }
-            let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config.cache_entries) };
+            let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config) };
             let (page_bytes, pages) = (flash.nand().geometry().page_bytes(), flash.nand().geometry().pages_per_block());
             let mapping = CachedMap::<true>::new(config.logical_pages, page_bytes, pages, cached);
             format_over_store(flash, config, OPTIONS, mapping)

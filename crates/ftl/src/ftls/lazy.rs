@@ -39,7 +39,7 @@ fn cached(config: &Config) -> CachedOptions {
     // What was dirty has to fit the cache again after power loss, and the write that was cut short with it.
     let cache_entries = config.cache_entries.max(4);
     let recent_updates = (cache_entries / 10).max(LEAST_RECENT.min(cache_entries / 2));
-    CachedOptions { recent_updates, ..CachedOptions::new(cache_entries) }
+    CachedOptions { cache_entries, recent_updates, ..CachedOptions::new(config) }
 }
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

@@ -128,7 +128,7 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
     fn empty_parts(nand: &N, config: &Config) -> Result<(Mapped, Gecko), FtlError> {
         let geometry = nand.geometry();
         let (page_bytes, pages) = (geometry.page_bytes(), geometry.pages_per_block());
-        let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config.cache_entries) };
+        let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config) };
         let mapping = Mapped::new(config.logical_pages, page_bytes, pages, cached);
         Ok((mapping, Gecko::new(page_bytes as usize, geometry.blocks(), pages, &config.gecko)?))
     }

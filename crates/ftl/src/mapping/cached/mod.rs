@@ -27,6 +27,7 @@ mod recent;
 mod restore;
 
 use super::{Mapping, is_page};
+use crate::config::Config;
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
 use crate::saved::Sink;
@@ -51,6 +52,8 @@ const CHECKPOINT_STEP: u32 = 16;
 pub struct CachedOptions {
     /// C: entries that the cache holds, at least 2.
     pub cache_entries: u32,
+    /// Percent of them in the protected segment of a segmented LRU order; 0 for plain LRU order.
+    pub protected_percent: u32,
     /// Take runtime checkpoints.
     pub checkpoints: bool,
     /// How many of the pages written last may have dirty entries; 0 for any.
@@ -60,10 +63,11 @@ pub struct CachedOptions {
 }
 
 impl CachedOptions {
-    /// A cache of so many entries, and nothing that makes recovery easy.
+    /// A cache as asked for, and nothing that makes recovery easy.
     #[must_use]
-    pub const fn new(cache_entries: u32) -> Self {
-        Self { cache_entries, checkpoints: false, recent_updates: 0, battery: false }
+    pub const fn new(config: &Config) -> Self {
+        let Config { cache_entries, protected_percent, .. } = *config;
+        Self { cache_entries, protected_percent, checkpoints: false, recent_updates: 0, battery: false }
     }
 }
 
@@ -117,7 +121,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         let pages = logical_pages.div_ceil(entries_per_page);
         Self {
             gmd: alloc::vec![Ppn::NONE; pages as usize],
-            cmt: Cmt::new(options.cache_entries.max(2), pages, entries_per_page),
+            cmt: Cmt::new(options.cache_entries.max(2), pages, entries_per_page).segmented(options.protected_percent),
             recent: Recent::new(options.recent_updates),
             battery: options.battery,
             checkpoints: Checkpoints {
