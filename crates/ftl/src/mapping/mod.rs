@@ -148,6 +148,15 @@ pub trait Mapping {
     /// Those of the device.
     fn dump<N: Nand>(&self, nand: &mut N) -> Result<Vec<Ppn>, FtlError>;
 
+    /// Whether a page that held a logical page before will be reported dead without further ado. For checks.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn will_report<N: Nand>(&self, nand: &mut N, lpn: Lpn, before: Ppn) -> Result<bool, FtlError> {
+        let _ = (nand, lpn, before);
+        Ok(false)
+    }
+
     /// The RAM that its structures hold.
     fn ram(&self, report: &mut RamReport);
 }

@@ -336,11 +336,13 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             Err(error) => return Err(error),
         };
         self.report_erased()?;
+        if V::BUFFERED {
+            // Before the mapping can program its new place: a report that makes the store flush is not in that flush, and
+            // what was programmed before a flush is not compared after power loss.
+            self.validity.invalidate(&mut self.core, origin.ppn)?;
+        }
         let (mut ctx, mapping) = self.parts();
         mapping.moved(&mut ctx, lpn, origin.ppn, to)?;
-        if V::BUFFERED {
-            return ctx.page_died(origin.ppn);
-        }
         self.core.space.page_died(origin.ppn);
         Ok(())
     }
