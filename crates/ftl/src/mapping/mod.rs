@@ -76,7 +76,7 @@ pub trait Mapping {
     ) -> Result<(), FtlError>;
 
     /// Whether a page in a block being collected, which the validity store believes to live, is known here to be
-    /// superseded. The page goes with its block: it must not be reported dead afterwards.
+    /// superseded. The page goes with its block: the mapping must not report it dead afterwards.
     fn superseded(&mut self, lpn: Lpn, ppn: Ppn) -> bool;
 
     /// Whether a page that the table wrote, with this spare area, is part of it now. `true` in doubt:
