@@ -76,7 +76,7 @@ pub trait Mapping {
     ) -> Result<(), FtlError>;
 
     /// Whether a page in a block being collected, which the validity store believes to live, is known here to be
-    /// superseded. The page goes with its block: it must not be reported dead afterwards.
+    /// superseded. The page goes with its block: the mapping must not report it dead afterwards.
     fn superseded(&mut self, lpn: Lpn, ppn: Ppn) -> bool;
 
     /// Whether a page that the table wrote, with this spare area, is part of it now. `true` in doubt:
@@ -147,6 +147,15 @@ pub trait Mapping {
     /// # Errors
     /// Those of the device.
     fn dump<N: Nand>(&self, nand: &mut N) -> Result<Vec<Ppn>, FtlError>;
+
+    /// Whether a page that held a logical page before will be reported dead without further ado. For checks.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn will_report<N: Nand>(&self, nand: &mut N, lpn: Lpn, before: Ppn) -> Result<bool, FtlError> {
+        let _ = (nand, lpn, before);
+        Ok(false)
+    }
 
     /// The RAM that its structures hold.
     fn ram(&self, report: &mut RamReport);

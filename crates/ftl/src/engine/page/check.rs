@@ -7,14 +7,15 @@ use crate::validity::PageSet;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
-use nand::{BlockId, NandError, PageKind};
+use nand::{BlockId, Lpn, NandError, PageKind, Ppn};
 
 impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// 1. Every mapped page is a programmed page of host data that names its logical page.
     /// 2. No two logical pages share a page.
     /// 3. No mapped page is dead in the eyes of the validity store.
     /// 4. A block's count of live pages is exact, or, if superseded pages are found late, at least as large.
-    /// 5. Enough blocks are free.
+    /// 5. If the table is in flash, a superseded page is dead in the eyes of the validity store, or will be reported: else a
+    ///    collector would take it for live once its logical page has left the cache.
     pub(super) fn check_invariants(&mut self) -> Result<(), String> {
         let geometry = *self.core.space.geometry();
         let table = self.healing(|ftl| ftl.mapping.dump(ftl.core.flash.nand_mut())).map_err(|e| e.to_string())?;
@@ -48,6 +49,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                     if dead.contains(offset) {
                         return Err(format!("{ppn} holds logical page {} but counts as dead", owner[ppn.index()]));
                     }
+                } else if self.mapping.footprint_pages() > 0 && !dead.contains(offset) {
+                    self.check_superseded(ppn)?;
                 }
             }
             let counted = self.core.space.valid(block);
@@ -56,5 +59,23 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             }
         }
         Ok(())
+    }
+
+    /// A page that nothing maps and the validity store believes to live holds nothing, or is about to be reported. A torn page
+    /// whose spare area can be read is found out when it is moved.
+    fn check_superseded(&mut self, ppn: Ppn) -> Result<(), String> {
+        match self.core.flash.nand_mut().probe(ppn) {
+            Ok(spare) if spare.kind == PageKind::User && spare.tag < self.logical_pages => {
+                let nand = self.core.flash.nand_mut();
+                match self.mapping.will_report(nand, Lpn(spare.tag), ppn) {
+                    Ok(true) => Ok(()),
+                    Ok(false) => {
+                        Err(format!("{ppn} holds a superseded copy of logical page {} but counts as live", spare.tag))
+                    }
+                    Err(error) => Err(error.to_string()),
+                }
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -6,8 +6,8 @@
 //! 2. Spare areas of translation blocks: the newest version of each translation page is in the GMD, and R is the largest
 //!    that any says.
 //! 3. Spare areas of the store's blocks, and its run directories.
-//! 4. Spare areas of blocks with pages younger than R or F. The newest copy of a logical page has an entry that was only in
-//!    RAM if it is younger than its translation page. Every older copy is dead.
+//! 4. Spare areas of blocks with pages younger than F, or than R as it was at F. The newest copy of a logical page has an entry
+//!    that was only in RAM if it is younger than its translation page. Every older copy is dead.
 //! 5. Translation pages younger than F are compared with the versions before them: pages that left are dead, if they still
 //!    hold what they held (C.2.2).
 //! 6. The store is read once: the live pages of every block (BVC).
@@ -413,7 +413,11 @@ impl Findings {
         mapping: &Mapped,
         flushed: u64,
     ) -> Result<(), FtlError> {
-        let from = self.bound.min(flushed.saturating_sub(FLUSH_SLACK));
+        // A copy that died since the flush and that no translation page ever named was only in RAM then: it can be older than what
+        // is only in RAM now. The last translation page before the flush lives, or is pinned.
+        let before = self.versions.iter().filter(|(_, spare)| spare.seq < flushed);
+        let bound_then = before.map(|(_, spare)| Mapped::bound_of(spare)).max().unwrap_or(0);
+        let from = bound_then.min(flushed.saturating_sub(FLUSH_SLACK));
         let found = survey.read_kind(flash, PageKind::User, |info| info.last_seq >= from || !info.whole)?;
         let copies = self.sorted(&found, mapping)?;
         let mut buffer = vec![0; flash.nand().geometry().page_bytes() as usize];

@@ -569,6 +569,16 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         Ok(table)
     }
 
+    fn will_report<N: Nand>(&self, nand: &mut N, lpn: Lpn, before: Ppn) -> Result<bool, FtlError> {
+        let at = self.gmd[self.cmt.translation_page(lpn) as usize];
+        if !at.is_some() || !self.cmt.find(lpn).is_some_and(|slot| self.cmt.is_uip(slot)) {
+            return Ok(false);
+        }
+        let mut page = alloc::vec![0; self.buffer.len()];
+        nand.read_meta(at, &mut page)?;
+        Ok(entry_at(&page, (lpn.0 % self.entries_per_page) as usize) == before)
+    }
+
     fn ram(&self, report: &mut RamReport) {
         let (entries, index) = self.cmt.ram_bytes();
         let gmd = (self.gmd.capacity() * size_of::<Ppn>()) as u64;
