@@ -13,6 +13,7 @@ mod page;
 mod reconfigurable;
 mod superblock;
 mod uftl;
+mod vftl;
 
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, MountReport};
@@ -102,7 +103,7 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 12] {
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 13] {
     [
         page::entry(),
         dftl::entry(),
@@ -112,6 +113,7 @@ pub fn table<N: Nand + 'static>() -> [Entry<N>; 12] {
         block::entry(),
         bast::entry(),
         fast::entry(),
+        vftl::entry(),
         reconfigurable::entry(),
         superblock::entry(),
         janus_fixed::entry(),
