@@ -70,7 +70,7 @@ fn scattered(random: u32) -> u32 {
 
 /// Nine of ten writes to an eighth of each logical block.
 fn skewed(random: u32) -> u32 {
-    if random % 10 == 0 {
+    if random.is_multiple_of(10) {
         random / 16
     } else {
         random / 16 % LOGICAL_BLOCKS * PAGES + 1 + random / 16_384 % (PAGES / 8)
