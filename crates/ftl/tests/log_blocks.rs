@@ -90,6 +90,31 @@ fn sequential() -> impl FnMut(u32) -> u32 {
     }
 }
 
+/// Four of five writes to every tenth logical block, all of it; to others after a while if `moving`.
+fn few_hot_blocks(moving: bool) -> impl FnMut(u32) -> u32 {
+    let mut at = 0;
+    move |random| {
+        at += 1;
+        let hot = random / 16 % (LOGICAL_BLOCKS / 10) * 10 + if moving { at / 30_000 * 3 } else { 0 };
+        if random.is_multiple_of(5) { random / 16 } else { hot * PAGES + random / 16_384 % PAGES }
+    }
+}
+
+/// Nine of ten writes to a tenth of the disk, whole sets of it.
+fn hot_region(random: u32) -> u32 {
+    if random.is_multiple_of(10) { random / 16 } else { random / 16 % (LOGICAL / 10) }
+}
+
+/// Five sequential streams that take turns at random.
+fn streams() -> impl FnMut(u32) -> u32 {
+    let mut at = [0; 5];
+    move |random| {
+        let stream = (random / 8 % 5) as usize;
+        at[stream] += 1;
+        (at[stream] - 1) % (LOGICAL / 5) + LOGICAL / 5 * stream as u32
+    }
+}
+
 #[test]
 fn collecting_within_the_log_spares_merges_where_the_log_holds_what_is_written() {
     let [fast, vftl] = ["fast", "vftl"].map(|name| programs(name, 20, scattered));
@@ -108,6 +133,34 @@ fn a_log_that_is_merged_or_collected_programs_no_more_than_one_that_is_merged() 
     }
     let [fast, vftl] = ["fast", "vftl"].map(|name| programs(name, 40, skewed));
     assert!(vftl < 0.75 * fast, "{vftl}, {fast}");
+}
+
+#[test]
+fn sharing_log_blocks_pays_where_more_is_written_than_there_are_log_blocks() {
+    for logs in [2, 3, 4, 6, 10, 20, 40, 80] {
+        for next in [uniform as fn(u32) -> u32, skewed, scattered, hot_region] {
+            let [bast, blockset] = ["bast", "blockset"].map(|name| programs(name, logs, next));
+            assert!(blockset < if logs < 20 { 0.95 } else { 0.82 } * bast, "{logs} log blocks: {blockset}, {bast}");
+        }
+    }
+}
+
+#[test]
+fn a_hot_logical_block_has_a_log_block_of_its_own() {
+    for logs in [40, 80] {
+        let [bast, fast, blockset] =
+            ["bast", "fast", "blockset"].map(|name| programs(name, logs, few_hot_blocks(false)));
+        assert!(blockset < fast && blockset < 0.7 * bast, "{logs} log blocks: {blockset}, {fast}, {bast}");
+        // Others become hot while it is measured.
+        let moving = programs("blockset", logs, few_hot_blocks(true));
+        assert!(moving < 1.1 * blockset, "{logs} log blocks: {moving}, {blockset}");
+    }
+}
+
+#[test]
+fn sequential_streams_have_log_blocks_of_their_own() {
+    let [bast, fast, blockset] = ["bast", "fast", "blockset"].map(|name| programs(name, 20, streams()));
+    assert!(blockset < 1.05 && bast < 1.05 && fast > 1.5, "{blockset}, {bast}, {fast}");
 }
 
 const SMALL: u32 = 12 * 4;

@@ -3,6 +3,7 @@
 
 mod bast;
 mod block;
+mod blockset;
 mod dftl;
 mod fast;
 mod gecko;
@@ -103,7 +104,7 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 13] {
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 14] {
     [
         page::entry(),
         dftl::entry(),
@@ -112,6 +113,7 @@ pub fn table<N: Nand + 'static>() -> [Entry<N>; 13] {
         gecko::entry(),
         block::entry(),
         bast::entry(),
+        blockset::entry(),
         fast::entry(),
         vftl::entry(),
         reconfigurable::entry(),
