@@ -74,6 +74,8 @@ fn a_checkpoint_spares_a_mount_most_of_the_device_and_without_one_nothing_is_los
         ("block", 60),
         ("bast", 60),
         ("fast", 60),
+        ("vftl", 60),
+        ("blockset", 60),
         ("reconfigurable", 60),
         ("superblock", 60),
         ("janus-fixed", 60),
@@ -100,7 +102,7 @@ fn a_checkpoint_spares_a_mount_most_of_the_device_and_without_one_nothing_is_los
 
 #[test]
 fn maps_in_non_volatile_memory_leave_nothing_to_mount_and_cost_no_checkpoints() {
-    for name in ["block", "bast", "fast", "reconfigurable", "superblock", "janus-fixed", "janus"] {
+    for name in ["block", "bast", "fast", "vftl", "blockset", "reconfigurable", "superblock", "janus-fixed", "janus"] {
         let entry = ftls::find::<Device>(name).unwrap();
         let config = Config { maps: Maps::NonVolatile, ..Config::new(LOGICAL) };
         let mut ftl = (entry.format)(Flash::new(device(BLOCKS, PAGES)), &config).unwrap();

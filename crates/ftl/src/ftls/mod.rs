@@ -3,6 +3,7 @@
 
 mod bast;
 mod block;
+mod blockset;
 mod dftl;
 mod fast;
 mod gecko;
@@ -13,6 +14,7 @@ mod page;
 mod reconfigurable;
 mod superblock;
 mod uftl;
+mod vftl;
 
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, MountReport};
@@ -102,7 +104,7 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 12] {
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 14] {
     [
         page::entry(),
         dftl::entry(),
@@ -111,7 +113,9 @@ pub fn table<N: Nand + 'static>() -> [Entry<N>; 12] {
         gecko::entry(),
         block::entry(),
         bast::entry(),
+        blockset::entry(),
         fast::entry(),
+        vftl::entry(),
         reconfigurable::entry(),
         superblock::entry(),
         janus_fixed::entry(),

@@ -33,7 +33,7 @@ use area::{Area, AreaOptions, Room};
 use blocks::Role;
 use nand::{BlockId, Lpn, Nand};
 use recover::{Others, Recovered};
-use scheme::{Scheme, Size, Step};
+use scheme::{Scheme, Size, Step, View};
 
 /// A log-block FTL.
 pub struct LogFtl<N, S> {
@@ -93,10 +93,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
                 self.area.release(block)?;
                 continue;
             }
-            let (area, slot) = (&self.area, self.area.blocks.slot(block));
-            let pages = 0..area.blocks.geometry().pages_per_block();
-            let lbns = pages.filter_map(|index| area.log.at(slot, index)).map(|lpn| area.target(lpn).lbn);
-            if !self.scheme.adopt(&area.blocks, block, lbns) {
+            if !self.scheme.adopt(&View::of(&self.area), block) {
                 unwanted.push(block);
             }
         }
@@ -226,7 +223,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
     /// Gives up log blocks that blocks gone bad have left no room for.
     #[cold]
     fn shrink(&mut self) -> Result<(), FtlError> {
-        let step = self.scheme.shrink(&self.area.blocks);
+        let step = self.scheme.shrink(&View::of(&self.area));
         self.rearrange(step)
     }
 }
@@ -257,7 +254,7 @@ impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
         }
         let target = self.area.target(lpn);
         while !self.area.write_home(lpn, data)? {
-            let step = self.scheme.step(&self.area.blocks, target);
+            let step = self.scheme.step(&View::of(&self.area), target);
             if self.execute(step, lpn, data)? {
                 break;
             }
@@ -278,7 +275,7 @@ impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
         if let Some(block) = self.area.flash.tired() {
             return self.refresh(block).map(|()| true);
         }
-        match self.scheme.idle(&self.area.blocks) {
+        match self.scheme.idle(&View::of(&self.area)) {
             Step::Stuck => Ok(false),
             step => self.rearrange(step).map(|()| true),
         }
