@@ -59,7 +59,7 @@ const BEYOND: JanusOptions =
     JanusOptions { defuse_among: 4, learn_utilisation: true, page_map_percent: 50, ..JanusOptions::PAPER };
 
 /// Every shape.
-pub const SHAPES: [Shape; 13] = [
+pub const SHAPES: [Shape; 14] = [
     MODERN,
     Shape { name: "small", blocks: 32, pages_per_block: 8, cache_entries: 9, ..MODERN },
     Shape {
@@ -87,6 +87,7 @@ pub const SHAPES: [Shape; 13] = [
         groups: Some(GroupOptions { blocks: 3, extra: 2 }),
         ..MODERN
     },
+    Shape { name: "slc-full", blocks: 28, pages_per_block: 5, capabilities: OLD_SLC, ..MODERN },
 ];
 
 /// The shape with this name, and its number.
