@@ -62,7 +62,7 @@ const BEYOND: JanusOptions =
     JanusOptions { defuse_among: 4, learn_utilisation: true, page_map_percent: 50, ..JanusOptions::PAPER };
 
 /// Every shape.
-pub const SHAPES: [Shape; 14] = [
+pub const SHAPES: [Shape; 15] = [
     MODERN,
     Shape { name: "small", blocks: 32, pages_per_block: 8, cache_entries: 9, ..MODERN },
     Shape {
@@ -90,6 +90,7 @@ pub const SHAPES: [Shape; 14] = [
         groups: Some(GroupOptions { blocks: 3, extra: 2 }),
         ..MODERN
     },
+    Shape { name: "slc-full", blocks: 28, pages_per_block: 5, capabilities: OLD_SLC, ..MODERN },
     Shape { name: "segmented", blocks: 40, pages_per_block: 8, cache_entries: 9, protected_percent: 60, ..MODERN },
 ];
 

@@ -9,7 +9,7 @@ use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::scheme::{Scheme, Step, View};
 use alloc::boxed::Box;
-use nand::{BlockId, Nand};
+use nand::{BlockId, Nand, ProgramOrder};
 
 pub(super) const INFO: Info = Info {
     name: "block",
@@ -18,6 +18,7 @@ pub(super) const INFO: Info = Info {
     cached: false,
     validity: None,
     durable: Durability::OnCompletion,
+    program_order: ProgramOrder::Sequential,
     // A mount from a checkpoint does not look at every page.
     outlives_worn_pages: false,
 };

@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use alloc::boxed::Box;
-use nand::Nand;
+use nand::{Nand, ProgramOrder};
 
 const VALIDITY: &str = "ram-bitmap";
 
@@ -21,6 +21,7 @@ pub(super) const INFO: Info = Info {
     cached: true,
     validity: Some(VALIDITY),
     durable: Durability::Battery,
+    program_order: ProgramOrder::Sequential,
     outlives_worn_pages: false,
 };
 

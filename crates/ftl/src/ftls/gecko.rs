@@ -9,7 +9,7 @@ use super::{Durability, Entry, Info};
 use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use alloc::boxed::Box;
-use nand::Nand;
+use nand::{Nand, ProgramOrder};
 
 const VALIDITY: &str = "gecko";
 
@@ -20,6 +20,7 @@ pub(super) const INFO: Info = Info {
     cached: true,
     validity: Some(VALIDITY),
     durable: Durability::OnCompletion,
+    program_order: ProgramOrder::Sequential,
     outlives_worn_pages: true,
 };
 

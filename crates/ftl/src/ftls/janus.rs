@@ -7,7 +7,7 @@
 use super::{Durability, Entry, Info};
 use crate::engine::janus::{Goal, JanusFtl};
 use alloc::boxed::Box;
-use nand::Nand;
+use nand::{Nand, ProgramOrder};
 
 pub(super) const INFO: Info = Info {
     name: "janus",
@@ -16,6 +16,7 @@ pub(super) const INFO: Info = Info {
     cached: false,
     validity: None,
     durable: Durability::OnCompletion,
+    program_order: ProgramOrder::Sequential,
     // A mount from a checkpoint does not look at every page.
     outlives_worn_pages: false,
 };

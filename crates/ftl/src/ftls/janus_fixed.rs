@@ -10,7 +10,7 @@ use crate::contract::FtlError;
 use crate::engine::janus::{Goal, JanusFtl};
 use alloc::boxed::Box;
 use alloc::format;
-use nand::Nand;
+use nand::{Nand, ProgramOrder};
 
 pub(super) const INFO: Info = Info {
     name: "janus-fixed",
@@ -19,6 +19,7 @@ pub(super) const INFO: Info = Info {
     cached: false,
     validity: None,
     durable: Durability::OnCompletion,
+    program_order: ProgramOrder::Sequential,
     // A mount from a checkpoint does not look at every page.
     outlives_worn_pages: false,
 };

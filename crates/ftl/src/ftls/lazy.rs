@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use alloc::boxed::Box;
-use nand::Nand;
+use nand::{Nand, ProgramOrder};
 
 const VALIDITY: &str = "ram-bitmap";
 
@@ -26,6 +26,7 @@ pub(super) const INFO: Info = Info {
     cached: true,
     validity: Some(VALIDITY),
     durable: Durability::OnCompletion,
+    program_order: ProgramOrder::Sequential,
     outlives_worn_pages: false,
 };
 

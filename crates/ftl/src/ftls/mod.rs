@@ -10,6 +10,7 @@ mod gecko;
 mod janus;
 mod janus_fixed;
 mod lazy;
+mod nftl;
 mod page;
 mod reconfigurable;
 mod superblock;
@@ -20,7 +21,7 @@ use crate::config::Config;
 use crate::contract::{Ftl, FtlError, MountReport};
 use crate::flash::Flash;
 use alloc::boxed::Box;
-use nand::Nand;
+use nand::{Capabilities, Nand, ProgramOrder};
 
 /// When a completed write survives power loss. A write that was under way when power was cut is there or not; a trim may
 /// be undone, so that the page reads as it did at some time before, as an error if that copy was being erased, or as never written.
@@ -55,6 +56,8 @@ pub struct Info {
     pub validity: Option<&'static str>,
     /// When a completed write survives power loss.
     pub durable: Durability,
+    /// The order in which it programs the pages of a block. It refuses a device that does not allow it.
+    pub program_order: ProgramOrder,
     /// Whether any one page that wears out, so that it can no longer be read, costs at most its own contents, also across a
     /// mount, and whether a mount sees that an image contradicts itself: it has to read all of the device for that. If not,
     /// operations or the mount can fail with an error that names a page; no read returns data of another page.
@@ -62,6 +65,12 @@ pub struct Info {
 }
 
 impl Info {
+    /// Whether a device programs the pages of a block in an order that will do.
+    #[must_use]
+    pub fn runs_on(&self, capabilities: Capabilities) -> bool {
+        self.program_order == ProgramOrder::Sequential || capabilities.program_order == ProgramOrder::Free
+    }
+
     /// What is there after power loss, in a line.
     #[must_use]
     pub const fn promise(&self) -> &'static str {
@@ -104,7 +113,7 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 14] {
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 15] {
     [
         page::entry(),
         dftl::entry(),
@@ -112,6 +121,7 @@ pub fn table<N: Nand + 'static>() -> [Entry<N>; 14] {
         uftl::entry(),
         gecko::entry(),
         block::entry(),
+        nftl::entry(),
         bast::entry(),
         blockset::entry(),
         fast::entry(),

@@ -22,7 +22,7 @@ use crate::engine::log_block::blocks::Blocks;
 use crate::engine::log_block::groups::{Groups, Owed};
 use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
 use alloc::boxed::Box;
-use nand::{BlockId, Nand};
+use nand::{BlockId, Nand, ProgramOrder};
 
 const DEFAULT: GroupOptions = GroupOptions { blocks: 8, extra: 4 };
 
@@ -33,6 +33,7 @@ pub(super) const INFO: Info = Info {
     cached: false,
     validity: None,
     durable: Durability::OnCompletion,
+    program_order: ProgramOrder::Sequential,
     // A mount from a checkpoint does not look at every page.
     outlives_worn_pages: false,
 };

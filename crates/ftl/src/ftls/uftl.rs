@@ -7,7 +7,7 @@
 use super::{Durability, Entry, Info};
 use crate::engine::page::{PageOptions, format_over_store};
 use crate::mapping::btree::{BtreeMap, BtreeOptions};
-use nand::Nand;
+use nand::{Nand, ProgramOrder};
 
 const VALIDITY: &str = "flash-bitmap";
 
@@ -18,6 +18,7 @@ pub(super) const INFO: Info = Info {
     cached: true,
     validity: Some(VALIDITY),
     durable: Durability::NotSaved,
+    program_order: ProgramOrder::Sequential,
     outlives_worn_pages: false,
 };
 

@@ -1,6 +1,6 @@
 //! Mapping tables: where each logical page is.
 
-mod bits;
+pub(crate) mod bits;
 pub mod block;
 pub mod btree;
 pub mod cached;

@@ -40,7 +40,7 @@ use alloc::vec::Vec;
 use cost::CostModel;
 use ghost::Ghosts;
 use learn::Learned;
-use nand::{BlockId, Lpn, Nand};
+use nand::{BlockId, Lpn, Nand, ProgramOrder};
 use paged::PagedArea;
 use recycle::SequentialLogs;
 
@@ -96,7 +96,7 @@ impl<N: Nand> JanusFtl<N> {
     /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for, or the page map has no entries.
     pub fn format(flash: Flash<N>, config: &Config, name: &'static str, goal: Goal) -> Result<Self, FtlError> {
         check_options(config, name)?;
-        let options = AreaOptions { name, least_logs: 2 };
+        let options = AreaOptions { name, least_logs: 2, order: ProgramOrder::Sequential };
         let area = Area::format(flash, config, options, |data, over| Self::room(goal, config.janus, data, over))?;
         Ok(Self::new(area, goal, config.janus))
     }
@@ -119,7 +119,7 @@ impl<N: Nand> JanusFtl<N> {
         goal: Goal,
     ) -> Result<(Self, MountReport), FtlError> {
         check_options(config, name)?;
-        let options = AreaOptions { name, least_logs: 2 };
+        let options = AreaOptions { name, least_logs: 2, order: ProgramOrder::Sequential };
         let (area, recovered) =
             Area::mount(flash, config, options, Others::LogsAndPaged(SequentialLogs::most), |data, over| {
                 Self::room(goal, config.janus, data, over)

@@ -14,7 +14,7 @@ use crate::mapping::block::BlockTable;
 use crate::mapping::fused::FusedPages;
 use crate::mapping::log_pages::LogPages;
 use crate::recovery::mark::{self, Mark, Writer};
-use nand::{BlockId, Lpn, Nand, NandError, PageKind, Payload, Ppn, Spare};
+use nand::{BlockId, Lpn, Nand, NandError, PageKind, Payload, Ppn, ProgramOrder, Spare};
 
 /// What an FTL needs of an area.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,8 @@ pub struct AreaOptions {
     pub name: &'static str,
     /// The fewest over-provisioned blocks it can work with.
     pub least_logs: u32,
+    /// The order in which it programs the pages of a block.
+    pub order: ProgramOrder,
 }
 
 /// The most that an area's maps have room for.
@@ -248,7 +250,7 @@ impl<N: Nand> Area<N> {
         }
     }
 
-    /// Writes a page to its place in its data block; `false` if that place was passed, or the block failed.
+    /// Writes a page to its place in its data block; `false` if that place was passed or is taken, or the block failed.
     ///
     /// # Errors
     /// [`FtlError::NoSpace`], and those of the device.
@@ -257,7 +259,7 @@ impl<N: Nand> Area<N> {
         let Target { lbn, offset } = self.target(lpn);
         let mut block = self.table.data(lbn);
         if block.is_some() {
-            if offset < self.blocks.next(block) {
+            if !self.blocks.takes(block, offset) {
                 return Ok(false);
             }
         } else {

@@ -12,7 +12,7 @@ use crate::mapping::log_pages::LogPages;
 use crate::victim;
 use alloc::format;
 use alloc::string::String;
-use nand::{BlockId, Geometry, Nand, NandError};
+use nand::{BlockId, Geometry, Nand, NandError, ProgramOrder};
 
 impl<N: Nand> Area<N> {
     /// Makes an empty area of a device: every block that is not bad is erased, whatever it seems to hold.
@@ -36,7 +36,7 @@ impl<N: Nand> Area<N> {
                 }
             }
         }
-        let mut area = Self::empty(flash, config, victim, room);
+        let mut area = Self::empty(flash, config, options, victim, room);
         area.complete_sets()?;
         Ok(area)
     }
@@ -58,6 +58,14 @@ impl<N: Nand> Area<N> {
             .ok_or_else(|| refuse(format!("there is no victim policy '{}'", config.victim)))?;
         if config.wear.is_some() {
             return Err(refuse("wear is levelled by page-mapped FTLs only; leave levelling off".into()));
+        }
+        if options.order == ProgramOrder::Free && flash.nand().capabilities().program_order == ProgramOrder::Sequential
+        {
+            return Err(refuse(
+                "it programs the pages of a block in any order, but this device programs them in ascending order only; use a \
+                 device whose program order is free (old SLC), or another FTL"
+                    .into(),
+            ));
         }
         let geometry = *flash.nand().geometry();
         let pages = geometry.pages_per_block();
@@ -92,6 +100,7 @@ impl<N: Nand> Area<N> {
     pub(super) fn empty(
         flash: Flash<N>,
         config: &Config,
+        options: AreaOptions,
         victim: &victim::Entry,
         room: impl Fn(u32, u32) -> Room,
     ) -> Self {
@@ -101,7 +110,7 @@ impl<N: Nand> Area<N> {
         let room = room(data, geometry.blocks().saturating_sub(data + RESERVE));
         let extent = Self::extent(geometry, config, room);
         let for_checkpoints = extent.map_or(0, |extent| 2 * extent.blocks());
-        let blocks = Blocks::new(flash.nand(), data, for_checkpoints, victim);
+        let blocks = Blocks::new(flash.nand(), options.order, data, for_checkpoints, victim);
         Self {
             table: BlockTable::new(data, pages),
             // A mount may find more than may be open now, because blocks went bad.

@@ -7,7 +7,8 @@
 //!    block, append to one, merge a logical block, reclaim a log block.
 //! 3. Merges are written once, for all schemes (`merge`): switch, partial, full.
 //!
-//! Programs go in ascending order within a block, with gaps, so that a device with sequential programming is enough.
+//! Programs go in ascending order within a block, with gaps, so that a device with sequential programming is enough, unless
+//! the scheme says otherwise ([`Scheme::ORDER`]).
 //!
 //! Maps are found again on flash after power loss ([`recover`]), or assumed to be in non-volatile memory, as in the
 //! simulators of the papers that these FTLs come from ([`crate::config::Maps`]). What a page's spare area says is the same.
@@ -52,7 +53,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
         name: &'static str,
         make: impl FnOnce(Size) -> S,
     ) -> Result<Self, FtlError> {
-        let options = AreaOptions { name, least_logs: S::LEAST_LOGS };
+        let options = AreaOptions { name, least_logs: S::LEAST_LOGS, order: S::ORDER };
         let area = Area::format(flash, config, options, |_, logs| Room { logs, fused: 0 })?;
         let scheme = make(Size::of(&area));
         Ok(Self { area, scheme })
@@ -73,7 +74,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
         name: &'static str,
         make: impl FnOnce(Size) -> S,
     ) -> Result<(Self, MountReport), FtlError> {
-        let options = AreaOptions { name, least_logs: S::LEAST_LOGS };
+        let options = AreaOptions { name, least_logs: S::LEAST_LOGS, order: S::ORDER };
         let (area, recovered) = Area::mount(flash, config, options, Others::Logs, |_, logs| Room { logs, fused: 0 })?;
         let scheme = make(Size::of(&area));
         let mut ftl = Self { area, scheme };
@@ -152,6 +153,17 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
             }
             self.scheme.closed(block);
         }
+        self.free_owned(lbn, BlockId::NONE)
+    }
+
+    /// A logical block was merged: frees its log blocks, one excepted.
+    fn free_owned(&mut self, lbn: u32, spared: BlockId) -> Result<(), FtlError> {
+        while let Some(owned) = self.scheme.owned_by(lbn)
+            && owned != spared
+            && self.area.blocks.valid(owned) == 0
+        {
+            self.free_log(owned)?;
+        }
         Ok(())
     }
 
@@ -170,12 +182,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
             let Some(lpn) = self.area.log.at(slot, index) else { continue };
             let lbn = self.area.target(lpn).lbn;
             self.area.merge(lbn, None)?;
-            if let Some(owned) = self.scheme.owned_by(lbn)
-                && owned != block
-                && self.area.blocks.valid(owned) == 0
-            {
-                self.free_log(owned)?;
-            }
+            self.free_owned(lbn, block)?;
         }
         self.free_log(block)
     }

@@ -115,7 +115,7 @@ impl<N: Nand> Area<N> {
             let reason = "its sequence number is beyond what a device can wear out with";
             return Err(FtlError::Damaged { structure: "spare area", ppn, reason });
         }
-        let mut area = Self::empty(flash, config, victim, room);
+        let mut area = Self::empty(flash, config, options, victim, room);
         area.seq = copies.next_seq();
         let mut plan = Plan::new(*area.blocks.geometry(), area.table.logical_blocks(), &copies);
         if let Others::LogsAndPaged(logs) = others {

@@ -7,7 +7,7 @@ use super::blocks::Blocks;
 use crate::mapping::block::BlockTable;
 use crate::mapping::log_pages::LogPages;
 use core::ops::Deref;
-use nand::{BlockId, Geometry, Lpn, Nand, Ppn};
+use nand::{BlockId, Geometry, Lpn, Nand, Ppn, ProgramOrder};
 
 /// What a scheme may look at: the states of blocks, and what lives where.
 #[derive(Clone, Copy)]
@@ -61,8 +61,7 @@ impl<'a> View<'a> {
 pub enum Step {
     /// Write the page to the next page of this log block.
     Append(BlockId),
-    /// Write the page to the page of its own offset in this log block, behind all that was programmed in it, or on a device that
-    /// allows it anywhere that is still erased.
+    /// Write the page to the page of its own offset in this log block, which takes it ([`Blocks::takes`]).
     Place(BlockId),
     /// Take a free block as log block of this logical block ([`super::blocks::SHARED`]: of all);
     /// [`Scheme::opened`] hears which.
@@ -86,6 +85,9 @@ pub trait Scheme {
     /// The fewest log blocks that it can work with.
     const LEAST_LOGS: u32;
 
+    /// The order in which the pages of a block are programmed. A device that allows no such order is refused.
+    const ORDER: ProgramOrder = ProgramOrder::Sequential;
+
     /// What to do next so that a page can be written whose place in its data block was passed.
     fn step(&mut self, blocks: &View, target: Target) -> Step;
 
@@ -107,7 +109,7 @@ pub trait Scheme {
         false
     }
 
-    /// A logical block was merged: a log block that it owned is named, to be freed if nothing lives in it.
+    /// A logical block was merged: a log block that it owns is named, to be freed if nothing lives in it; then the next is asked for.
     fn owned_by(&self, lbn: u32) -> Option<BlockId> {
         let _ = lbn;
         None

@@ -24,7 +24,7 @@ use crate::flash::{Flash, Purpose};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use nand::{BlockId, Lpn, Nand, Ppn};
+use nand::{BlockId, Lpn, Nand, Ppn, ProgramOrder};
 
 /// The blocks of a superblock that take further pages, or [`BlockId::NONE`].
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,7 @@ fn room(logical_blocks: u32, _: u32) -> Room {
 
 /// One block for [`RESERVE`] to be whole when a request begins, and one that a superblock can have.
 const fn options(name: &'static str) -> AreaOptions {
-    AreaOptions { name, least_logs: 2 }
+    AreaOptions { name, least_logs: 2, order: ProgramOrder::Sequential }
 }
 
 impl<N: Nand> SuperblockFtl<N> {
