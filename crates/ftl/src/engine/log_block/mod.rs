@@ -216,10 +216,12 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
             Role::Data => {
                 let lbn = self.area.blocks.owner(block);
                 self.area.merge(lbn, None)?;
-                match self.scheme.owned_by(lbn) {
-                    Some(owned) if self.area.blocks.valid(owned) == 0 => self.free_log(owned),
-                    _ => Ok(()),
+                while let Some(owned) = self.scheme.owned_by(lbn)
+                    && self.area.blocks.valid(owned) == 0
+                {
+                    self.free_log(owned)?;
                 }
+                Ok(())
             }
             Role::Log => self.reclaim(block),
             // Checkpoints are written again before long.
