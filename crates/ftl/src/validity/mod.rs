@@ -45,6 +45,12 @@ pub trait MetaStore {
 
     /// The sequence number that the next programmed page will carry.
     fn next_seq(&self) -> u64;
+
+    /// The largest sequence number up to which the store was told of every erase; [`MetaStore::next_seq`] unless a block was
+    /// opened, and erased for that, and the report is still to come. A flush must not claim to know more.
+    fn told_seq(&self) -> u64 {
+        self.next_seq()
+    }
 }
 
 /// One bit a page of a block; set means dead.
