@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use ftl::ftls::{self, Entry};
-use ftl::{Config, Flash, Ftl, FtlError, MountReport, RamReport};
+use ftl::{Config, Flash, Ftl, FtlError, MountReport, RamReport, Shortage};
 use nand::{BlockId, Lpn, Nand, Stamp};
 use openftl_crash::{Device, Fault, Mode, Options, replay_on, run_on};
 
@@ -78,6 +78,10 @@ impl Ftl<Device> for Broken {
 
     fn ram(&self) -> RamReport {
         self.inner.ram()
+    }
+
+    fn read_only(&self) -> Option<Shortage> {
+        self.inner.read_only()
     }
 
     fn flash(&self) -> &Flash<Device> {

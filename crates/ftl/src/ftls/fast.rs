@@ -36,10 +36,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, Fast::new)?)),
-        mount: Some(|flash, config| {
-            let (ftl, report) = LogFtl::mount(flash, config, INFO.name, Fast::new)?;
-            Ok((Box::new(ftl), report))
-        }),
+        mount: Some(|flash, config| LogFtl::mount(flash, config, INFO.name, Fast::new)),
     }
 }
 

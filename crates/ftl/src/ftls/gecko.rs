@@ -38,9 +38,6 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
             let mapping = CachedMap::<true>::new(config.logical_pages, page_bytes, pages, cached);
             format_over_store(flash, config, OPTIONS, mapping)
         },
-        mount: Some(|flash, config| {
-            let (ftl, report) = PageFtl::mount_by_steps(flash, config, OPTIONS)?;
-            Ok((Box::new(ftl), report))
-        }),
+        mount: Some(|flash, config| PageFtl::mount_by_steps(flash, config, OPTIONS)),
     }
 }

@@ -33,6 +33,8 @@ pub enum Durability {
     OnFlush,
     /// From its completion on with a battery ([`crate::Config::battery`]) that lasts for [`Ftl::power_failing`], which the published
     /// design assumes. Without one a cut can undo any write; the page then reads as it did at some time before, or as an error.
+    /// If there is one and it could not save, for want of a good block, everything is found by reading all of the device; a
+    /// write that was under way at an earlier cut may come to light then, unless the page was written since.
     Battery,
     /// Never: the published design assumes a battery, but what it would save is not saved here. It can only be simulated.
     NotSaved,

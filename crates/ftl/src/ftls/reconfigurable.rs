@@ -42,10 +42,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, scheme(config)?)?)),
-        mount: Some(|flash, config| {
-            let (ftl, report) = LogFtl::mount(flash, config, INFO.name, scheme(config)?)?;
-            Ok((Box::new(ftl), report))
-        }),
+        mount: Some(|flash, config| LogFtl::mount(flash, config, INFO.name, scheme(config)?)),
     }
 }
 

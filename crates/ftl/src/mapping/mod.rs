@@ -38,6 +38,12 @@ pub trait Mapping {
     /// Those of the device, if the table is in flash.
     fn lookup<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError>;
 
+    /// As [`Mapping::lookup`], without programming anything: for a disk that can only be read.
+    ///
+    /// # Errors
+    /// Those of the device, if the table is in flash.
+    fn peek<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError>;
+
     /// A logical page was written to `ppn`, or trimmed ([`Ppn::NONE`]). The copy it had dies.
     ///
     /// # Errors

@@ -24,6 +24,7 @@ use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space};
 use crate::config::Config;
 use crate::contract::{FtlError, MountReport};
+use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only};
 use crate::flash::Purpose;
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use crate::mapping::{LOST, Mapping, is_page};
@@ -83,7 +84,7 @@ enum Trust {
     Nothing,
 }
 
-impl<N: Nand> PageFtl<N, Mapped, Gecko> {
+impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
     /// Makes an empty disk of a device; it rebuilds its metadata whenever a page of it cannot be read.
     ///
     /// # Errors
@@ -99,19 +100,25 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
-    pub fn mount_by_steps(
+    pub fn mount_by_steps(flash: Flash<N>, config: &Config, options: PageOptions) -> Mounted<N> {
+        or_read_only(Self::open_by_steps(flash, config, options), config, Evidence::Entries)
+    }
+
+    fn open_by_steps(
         flash: Flash<N>,
         config: &Config,
         options: PageOptions,
-    ) -> Result<(Self, MountReport), FtlError> {
+    ) -> Result<(Self, MountReport), Unmounted<N>> {
         options.only_own_store(config)?;
         let (mapping, gecko) = Self::empty_parts(flash.nand(), config)?;
-        let plan = Plan::new(flash.nand(), config, options, &mapping, &gecko)?;
+        let (plan, flash) = Plan::new(flash.nand(), config, options, &mapping, &gecko)?.for_mount(flash)?;
         let space = Space::new(flash.nand(), plan.space);
         let mut ftl = Self::assemble(flash, config, plan, space, mapping, gecko);
         ftl.heal = Some(Self::to_heal(config, options));
-        let report = ftl.recover(config, options, Trust::Whole)?;
-        Ok((ftl, report))
+        match ftl.recover(config, options, Trust::Whole) {
+            Ok(report) => Ok((ftl, report)),
+            Err(error) => Err(Unmounted::with(ftl.core.flash, error)),
+        }
     }
 
     fn to_heal(config: &Config, options: PageOptions) -> Heal<Self> {
@@ -199,11 +206,7 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
         self.core.seq = survey.next_seq();
         self.restore(&survey, &findings, anew, &mut steps)?;
         self.begin_levelling(config.wear);
-        Ok(MountReport {
-            steps: steps.done(),
-            unreadable_pages: survey.unreadable,
-            rebuilt_entries: findings.unsaved.len() as u64,
-        })
+        Ok(steps.report(survey.unreadable, findings.unsaved.len() as u64))
     }
 
     /// Step 3: the validity store, and whether it begins anew.

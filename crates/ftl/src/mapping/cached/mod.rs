@@ -346,6 +346,13 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         Ok(ppn)
     }
 
+    fn peek<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError> {
+        match self.cmt.find(lpn) {
+            Some(slot) => Ok(self.cmt.ppn(slot)),
+            None => self.fetch(ctx, lpn),
+        }
+    }
+
     fn record<N: Nand, V: Validity>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
