@@ -2,11 +2,14 @@
 
 use crate::input::Input;
 use std::io::Write;
-use workload::trace::{Format, Map, OpenOptions, Replay, ReplayOptions, Trace, convert, fit, info, read};
+use workload::trace::{Format, Map, OpenOptions, Replay, ReplayOptions, Trace, convert, fit, footprint, info, read};
 use workload::{Request, Source, WorkloadError, formats};
 
 /// Bytes of the space on which a trace is played back.
 const SPACE: u64 = 1 << 40;
+
+/// Pages of a trace that is described: that takes memory for each page read or written, which a line can name many of.
+const DESCRIBED: u64 = 1 << 16;
 
 /// Bytes of a converted trace that are kept and read again.
 const KEPT: usize = 1 << 20;
@@ -40,7 +43,9 @@ fn judge(error: &WorkloadError) -> Result<(), String> {
 }
 
 fn use_it(trace: &Trace) -> Result<(), String> {
-    let _ = info(trace);
+    if footprint(trace, 4096).touched_pages <= DESCRIBED {
+        let _ = info(trace);
+    }
     fit(trace).to_toml().map_err(|error| format!("a fitted profile cannot be written: {error}"))?;
     for map in [Map::Dense, Map::Fold, Map::Scale] {
         let Ok(mut replay) = Replay::new(trace, ReplayOptions { map, ..ReplayOptions::default() }, SPACE, 4096) else {
