@@ -14,7 +14,7 @@ pub enum Fault {
     Erases,
     /// Three blocks are bad from the beginning, in any place.
     FactoryBad,
-    /// A quarter of all pages have wrong bits, as many as can be corrected.
+    /// A quarter of all pages have wrong bits, as many as can be corrected; or every page read adds wrong bits to its block.
     BitFlips,
     /// Pages share word lines: a torn program takes earlier pages with it.
     Pairing,
@@ -71,6 +71,9 @@ impl Fault {
     }
 }
 
+/// Pages read of a block that add a wrong bit to each of its pages.
+const READS_PER_FLIP: u32 = 64;
+
 /// Operations after formatting among which the failing ones are.
 const SPAN: u32 = 500;
 
@@ -93,12 +96,14 @@ pub(crate) fn plan(faults: u8, seed: u64, geometry: &Geometry, pairing: Pairing)
     if has(Fault::FactoryBad) {
         plan.factory_bad = (1..SPARE_BLOCKS).map(|_| BlockId(rng.below(geometry.blocks()))).collect();
     }
-    if has(Fault::BitFlips) {
-        let worn = (0..geometry.pages()).filter(|_| rng.one_in(4)).map(Ppn).collect::<Vec<_>>();
-        plan.bit_flips = worn.into_iter().map(|ppn| (ppn, 1 + rng.below(plan.correctable_bits))).collect();
-    }
     if has(Fault::Pairing) {
         plan.pairing = pairing;
+    }
+    if has(Fault::BitFlips) && seed % 2 == 1 {
+        plan.reads_per_flip = Some(READS_PER_FLIP);
+    } else if has(Fault::BitFlips) {
+        let worn = (0..geometry.pages()).filter(|_| rng.one_in(4)).map(Ppn).collect::<Vec<_>>();
+        plan.bit_flips = worn.into_iter().map(|ppn| (ppn, 1 + rng.below(plan.correctable_bits))).collect();
     }
     plan
 }

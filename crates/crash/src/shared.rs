@@ -97,4 +97,8 @@ impl<N: Nand> Nand for Shared<N> {
     fn corrected_bits(&self) -> u32 {
         self.get().corrected_bits()
     }
+
+    fn correctable_bits(&self) -> u32 {
+        self.get().correctable_bits()
+    }
 }

@@ -282,4 +282,8 @@ impl Nand for Tapped {
     fn corrected_bits(&self) -> u32 {
         self.flash.corrected_bits()
     }
+
+    fn correctable_bits(&self) -> u32 {
+        self.flash.correctable_bits()
+    }
 }

@@ -30,11 +30,13 @@ pub enum Purpose {
     Recovery,
     /// Evening out erase counts.
     Wear,
+    /// Moving data that can barely be read any more.
+    Refresh,
 }
 
 impl Purpose {
     /// Every purpose, in the order of reports.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Host,
         Self::Gc,
         Self::Translation,
@@ -45,6 +47,7 @@ impl Purpose {
         Self::Checkpoint,
         Self::Recovery,
         Self::Wear,
+        Self::Refresh,
     ];
 
     /// The name used in reports and JSON.
@@ -61,6 +64,7 @@ impl Purpose {
             Self::Checkpoint => "checkpoint",
             Self::Recovery => "recovery",
             Self::Wear => "wear",
+            Self::Refresh => "refresh",
         }
     }
 }
@@ -158,13 +162,55 @@ pub struct Flash<N> {
     counts: Counts,
     log: Vec<Op>,
     logging: bool,
+    /// Corrected bits from which on a page is to be moved.
+    tiring_bits: u32,
+    /// Blocks with such a page. Few are kept: others are seen again when they are read again.
+    tired: [BlockId; 4],
 }
 
 impl<N: Nand> Flash<N> {
     /// Wraps a device; all counts are zero.
     #[must_use]
     pub fn new(nand: N) -> Self {
-        Self { nand, counts: Counts::default(), log: Vec::new(), logging: false }
+        let tiring_bits = match nand.correctable_bits() {
+            0 => u32::MAX,
+            bits => 3 * bits / 4 + 1,
+        };
+        Self {
+            nand,
+            counts: Counts::default(),
+            log: Vec::new(),
+            logging: false,
+            tiring_bits,
+            tired: [BlockId::NONE; 4],
+        }
+    }
+
+    /// A block in which a page was read with so many wrong bits that it should be moved, if there is one: more than three
+    /// quarters of what the device can correct.
+    #[inline]
+    #[must_use]
+    pub fn tired(&self) -> Option<BlockId> {
+        Some(self.tired[0]).filter(|block| block.is_some())
+    }
+
+    /// Forgets that a block is tired: it was erased, or nothing can be done about it.
+    pub fn rested(&mut self, block: BlockId) {
+        if let Some(at) = self.tired.iter().position(|tired| *tired == block) {
+            self.tired[at..].rotate_left(1);
+            self.tired[3] = BlockId::NONE;
+        }
+    }
+
+    /// Remembers the block of a page that was just read if it is tired.
+    #[inline]
+    fn feel(&mut self, ppn: Ppn) {
+        if self.nand.corrected_bits() >= self.tiring_bits {
+            let block = self.nand.geometry().block_of(ppn);
+            if let Some(at) = self.tired.iter().position(|tired| *tired == block || !tired.is_some()) {
+                self.tired[at] = block;
+            }
+        }
     }
 
     /// The device.
@@ -216,7 +262,9 @@ impl<N: Nand> Flash<N> {
     pub fn read(&mut self, purpose: Purpose, ppn: Ppn, out: &mut N::Payload) -> Result<Spare, NandError> {
         self.counts.of_mut(purpose).reads += 1;
         self.note(OpKind::Read, purpose, ppn, Ppn::NONE);
-        self.nand.read(ppn, out)
+        let outcome = self.nand.read(ppn, out);
+        self.feel(ppn);
+        outcome
     }
 
     /// [`Nand::read_meta`], counted.
@@ -227,7 +275,9 @@ impl<N: Nand> Flash<N> {
     pub fn read_meta(&mut self, purpose: Purpose, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError> {
         self.counts.of_mut(purpose).reads += 1;
         self.note(OpKind::Read, purpose, ppn, Ppn::NONE);
-        self.nand.read_meta(ppn, out)
+        let outcome = self.nand.read_meta(ppn, out);
+        self.feel(ppn);
+        outcome
     }
 
     /// [`Nand::probe`], counted as a read.
@@ -237,7 +287,9 @@ impl<N: Nand> Flash<N> {
     pub fn probe(&mut self, purpose: Purpose, ppn: Ppn) -> Result<Spare, NandError> {
         self.counts.of_mut(purpose).reads += 1;
         self.note(OpKind::Read, purpose, ppn, Ppn::NONE);
-        self.nand.probe(ppn)
+        let outcome = self.nand.probe(ppn);
+        self.feel(ppn);
+        outcome
     }
 
     /// [`Nand::read_spare`], counted.
@@ -304,6 +356,7 @@ impl<N: Nand> Flash<N> {
         self.counts.of_mut(purpose).erases += 1;
         let first = self.nand.geometry().page_at(block, 0);
         self.note(OpKind::Erase, purpose, first, Ppn::NONE);
+        self.rested(block);
         self.nand.erase(block)
     }
 }

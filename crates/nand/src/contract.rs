@@ -145,6 +145,11 @@ pub trait Nand {
     fn corrected_bits(&self) -> u32 {
         0
     }
+
+    /// Wrong bits of a page that the ECC can correct. 0 for devices that cannot tell.
+    fn correctable_bits(&self) -> u32 {
+        0
+    }
 }
 
 /// A device that can be copied as it is now, sharing contents until either copy changes them.

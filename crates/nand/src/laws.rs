@@ -21,8 +21,10 @@ pub(crate) struct BlockState {
 /// Programs in ascending order need no look at the cells: the block is open and not retired.
 const IN_ORDER: u8 = 1;
 const BAD: u8 = 2;
-/// A note of the device's own about the block's contents; an erase clears it.
+/// A note of the device's own about the block's contents; an erase clears it, as the next.
 const NOTED: u8 = 4;
+/// A second one.
+const MARKED: u8 = 8;
 
 impl BlockState {
     /// Whether `offset` is the page right after the last one of an open, healthy block: then
@@ -59,6 +61,17 @@ impl BlockState {
     /// Notes something about the block's contents, until the next erase.
     pub(crate) const fn note(&mut self) {
         self.flags |= NOTED;
+    }
+
+    /// Whether [`Self::mark`] was called since the last erase.
+    #[inline]
+    pub(crate) const fn is_marked(self) -> bool {
+        self.flags & MARKED != 0
+    }
+
+    /// As [`Self::note`], apart from it.
+    pub(crate) const fn mark(&mut self) {
+        self.flags |= MARKED;
     }
 
     /// Whether the page at `offset` may be programmed; `holds` says that its cell is not erased.

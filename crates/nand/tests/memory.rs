@@ -23,15 +23,40 @@ fn device(blocks: u32, pages_per_block: u32) -> SimNand {
 #[test]
 fn a_page_of_host_data_takes_little_more_than_ten_bytes() {
     let mut n = device(4096, 128);
-    assert!(n.memory_bytes() < 4096 * 50, "an empty device takes {} B", n.memory_bytes());
+    assert!(n.memory_bytes() < 4096 * 66, "an empty device takes {} B", n.memory_bytes());
     work::fill(&mut n, 2);
     let pages = f64::from(n.geometry().pages());
     let a_page = n.memory_bytes() as f64 / pages;
-    assert!(a_page < 10.4, "{a_page} B a page");
+    assert!(a_page < 10.5, "{a_page} B a page");
     assert_eq!(n.full_records(), 0, "plain host data needs no full record");
     // An allocator adds up to 16 B a block.
     let two_tib = (a_page + 16.0 / 128.0) * f64::from(1 << 29);
     assert!(two_tib < 6.5e9, "2 TiB would take {two_tib} B");
+}
+
+#[test]
+fn auxiliary_bits_take_four_bytes_more_and_only_where_there_are_some() {
+    let mut n = device(64, 128);
+    let spare = |tag, aux| Spare { kind: PageKind::User, tag, seq: u64::from(tag), erase_count: 0, erased_at: 0, aux };
+    let write = |n: &mut SimNand, tag, aux| {
+        n.program(Ppn(tag), &Stamp { lpn: Lpn(tag), version: 1 }, &spare(tag, aux)).unwrap();
+    };
+    (0..64 * 128).for_each(|tag| write(&mut n, tag, 0));
+    let plain = n.memory_bytes();
+    (0..64).for_each(|block| n.erase(BlockId(block)).unwrap());
+    // The second block gets its first auxiliary bits late, the third none.
+    let aux_of = |tag: u32| if tag < 128 || (200..256).contains(&tag) { tag | 1 << 31 } else { 0 };
+    (0..3 * 128).for_each(|tag| write(&mut n, tag, aux_of(tag)));
+    assert_eq!(n.full_records(), 0);
+    assert_eq!(n.memory_bytes() - plain, 2 * 128 * 4);
+    let mut snapshot = n.snapshot();
+    n.erase(BlockId(0)).unwrap();
+    (0..128).for_each(|tag| write(&mut n, tag, 0));
+    for tag in 0..3 * 128 {
+        assert_eq!(snapshot.read_spare(Ppn(tag)), Ok(Some(spare(tag, aux_of(tag)))));
+        let now = if tag < 128 { 0 } else { aux_of(tag) };
+        assert_eq!(n.read_spare(Ppn(tag)), Ok(Some(spare(tag, now))));
+    }
 }
 
 #[test]

@@ -10,7 +10,18 @@ use nand::geometry::Dimensions;
 use nand::sim::SimNand;
 use nand::{Capabilities, Timing};
 
-/// One thing to measure: uniform random page writes at 70% full.
+/// What a case runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// Blocks of 128 pages of 4 KiB, 70% of them visible; no time passes.
+    Modern,
+    /// The same as 8 channels of 4 dies, with time, 32 requests at once.
+    Timed,
+    /// The device of Janus-FTL's simulations: blocks of 64 pages of 2 KiB, a tenth over-provisioned; no time passes.
+    Janus,
+}
+
+/// One thing to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Case {
     /// Its name.
@@ -19,8 +30,10 @@ pub struct Case {
     pub ftl: &'static str,
     /// Raw capacity.
     pub gibibytes: u64,
-    /// Whether time passes: 8 channels of 4 dies, 32 requests at a time.
-    pub timed: bool,
+    /// The kind of device.
+    pub device: Device,
+    /// The workload, as text.
+    pub workload: &'static str,
     /// Host page writes per second to reach.
     pub goal_writes_per_s: f64,
     /// Page writes measured.
@@ -28,13 +41,32 @@ pub struct Case {
 }
 
 /// Every case, in the order of reports. Some need an FTL that may not be in the table; [`available`] leaves those out.
-pub const CASES: [Case; 5] = [
-    Case { name: "page-8g", ftl: "page", gibibytes: 8, timed: false, goal_writes_per_s: 20e6, writes: 20_000_000 },
-    Case { name: "page-64g", ftl: "page", gibibytes: 64, timed: false, goal_writes_per_s: 8e6, writes: 20_000_000 },
-    Case { name: "dftl-8g", ftl: "dftl", gibibytes: 8, timed: false, goal_writes_per_s: 1.5e6, writes: 3_000_000 },
-    Case { name: "gecko-8g", ftl: "gecko", gibibytes: 8, timed: false, goal_writes_per_s: 1.5e6, writes: 3_000_000 },
-    Case { name: "page-timed-8g", ftl: "page", gibibytes: 8, timed: true, goal_writes_per_s: 1.5e6, writes: 3_000_000 },
+pub const CASES: [Case; 9] = [
+    case("page-8g", "page", 8, Device::Modern, UNIFORM, 20e6, 20_000_000),
+    case("page-64g", "page", 64, Device::Modern, UNIFORM, 8e6, 20_000_000),
+    case("dftl-8g", "dftl", 8, Device::Modern, UNIFORM, 1.5e6, 3_000_000),
+    case("gecko-8g", "gecko", 8, Device::Modern, UNIFORM, 1.5e6, 3_000_000),
+    case("page-timed-8g", "page", 8, Device::Timed, UNIFORM, 1.5e6, 3_000_000),
+    case("fast-1g", "fast", 1, Device::Janus, UNIFORM, 2e6, 5_000_000),
+    case("fast-1g-zipf", "fast", 1, Device::Janus, ZIPF, 2e6, 5_000_000),
+    case("janus-1g", "janus", 1, Device::Janus, UNIFORM, 2e6, 5_000_000),
+    case("janus-1g-zipf", "janus", 1, Device::Janus, ZIPF, 2e6, 5_000_000),
 ];
+
+const UNIFORM: &str = "uniform";
+const ZIPF: &str = "zipf";
+
+const fn case(
+    name: &'static str,
+    ftl: &'static str,
+    gibibytes: u64,
+    device: Device,
+    workload: &'static str,
+    goal_writes_per_s: f64,
+    writes: u64,
+) -> Case {
+    Case { name, ftl, gibibytes, device, workload, goal_writes_per_s, writes }
+}
 
 /// The cases whose FTL is in the table.
 #[must_use]
@@ -70,10 +102,6 @@ pub struct Measured {
     pub result: RunResult,
 }
 
-/// GeckoFTL's blocks of 128 pages of 4 KiB.
-const PAGES_PER_BLOCK: u32 = 128;
-const PAGE_BYTES: u32 = 4096;
-
 /// A modern SLC-cached die: 50 µs reads, 500 µs programs, 800 MB/s buses.
 const TIMING: Timing = Timing {
     read_ns: 50_000,
@@ -88,24 +116,29 @@ const TIMING: Timing = Timing {
 /// # Errors
 /// [`SimError`] if the case cannot be built, which the constants of this module exclude.
 pub fn spec(case: &Case, scale: Scale) -> Result<RunSpec, SimError> {
-    let (channels, dies_per_channel) = if case.timed { (8, 4) } else { (1, 1) };
+    let timed = case.device == Device::Timed;
+    let (channels, dies_per_channel) = if timed { (8, 4) } else { (1, 1) };
+    let (pages_per_block, page_bytes, visible) = match case.device {
+        Device::Modern | Device::Timed => (128, 4096, 0.7),
+        Device::Janus => (64, 2048, 0.9),
+    };
     let (capacity, writes) = match scale {
         Scale::Full => (case.gibibytes << 30, case.writes),
-        Scale::Tiny => (if case.timed { 256 << 20 } else { 64 << 20 }, 20_000),
+        Scale::Tiny => (if timed { 256 << 20 } else { 64 << 20 }, 20_000),
     };
     let dimensions = Dimensions {
         channels,
         dies_per_channel,
         planes_per_die: 1,
         blocks: channels * dies_per_channel,
-        pages_per_block: PAGES_PER_BLOCK,
-        page_bytes: PAGE_BYTES,
+        pages_per_block,
+        page_bytes,
         spare_bytes: 64,
     };
-    let device = DevicePlan::new("bench", dimensions, Capabilities::MODERN, TIMING, Some(capacity), 0.7)?;
-    let mut spec = RunSpec::new(case.ftl, device, WorkloadSpec::synthetic("uniform")?);
+    let device = DevicePlan::new("bench", dimensions, Capabilities::MODERN, TIMING, Some(capacity), visible)?;
+    let mut spec = RunSpec::new(case.ftl, device, WorkloadSpec::synthetic(case.workload)?);
     spec.writes = writes;
-    if case.timed {
+    if timed {
         spec.config.lanes = channels * dies_per_channel;
         let host = HostMode::Closed { queue_depth: 32, think_ns: 0 };
         spec.timing = TimingMode::Queued(QueueOptions { host, ..QueueOptions::default() });

@@ -27,6 +27,8 @@ pub struct ByPurpose<T> {
     pub recovery: T,
     /// [`Purpose::Wear`]
     pub wear: T,
+    /// [`Purpose::Refresh`]
+    pub refresh: T,
 }
 
 impl<T> ByPurpose<T> {
@@ -43,6 +45,7 @@ impl<T> ByPurpose<T> {
             checkpoint: f(Purpose::Checkpoint),
             recovery: f(Purpose::Recovery),
             wear: f(Purpose::Wear),
+            refresh: f(Purpose::Refresh),
         }
     }
 
@@ -60,6 +63,7 @@ impl<T> ByPurpose<T> {
             Purpose::Checkpoint => &self.checkpoint,
             Purpose::Recovery => &self.recovery,
             Purpose::Wear => &self.wear,
+            Purpose::Refresh => &self.refresh,
         }
     }
 

@@ -370,6 +370,6 @@ fn json_has_the_promised_shape() {
         assert!(timed.pointer(&format!("/latency_us/{path}")).is_some(), "{path}");
     }
     assert!(counted.get("latency_us").is_none());
-    assert_eq!(counted["flash"].as_object().unwrap().len(), 10);
+    assert_eq!(counted["flash"].as_object().unwrap().len(), 11);
     assert_eq!(serde_json::from_value::<RunResult>(timed).unwrap(), result);
 }

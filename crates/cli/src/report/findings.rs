@@ -87,6 +87,7 @@ fn plain(purpose: Purpose) -> &'static str {
         Purpose::Checkpoint => "checkpoints",
         Purpose::Recovery => "recovery",
         Purpose::Wear => "wear levelling",
+        Purpose::Refresh => "moving data that could barely be read",
     }
 }
 

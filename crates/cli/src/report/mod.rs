@@ -40,6 +40,7 @@ pub fn meaning(purpose: Purpose) -> &'static str {
         Purpose::Checkpoint => "saving state so that recovery after power loss is short",
         Purpose::Recovery => "rebuilding state after power loss",
         Purpose::Wear => "moving data so that blocks wear evenly",
+        Purpose::Refresh => "moving data in time that can barely be read any more",
     }
 }
 

@@ -32,7 +32,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The table as lines; the last column is wrapped at words if it would pass [`WIDTH`].
+    /// The table as lines. If they would pass [`WIDTH`], a last column of words is wrapped, and columns of numbers move together.
     pub fn render(&self) -> String {
         let columns = self.header.len();
         let mut widths: Vec<usize> = self.header.iter().map(|(name, _)| name.chars().count()).collect();
@@ -41,13 +41,15 @@ impl Table {
                 *width = (*width).max(cell.chars().count());
             }
         }
-        let before: usize = widths.iter().take(columns - 1).map(|width| width + 2).sum();
+        let wide = widths.iter().sum::<usize>() + 2 * (columns - 1) > WIDTH;
+        let gap = if wide && self.header[columns - 1].1 == Align::Right { " " } else { "  " };
+        let before: usize = widths.iter().take(columns - 1).map(|width| width + gap.len()).sum();
         let last = WIDTH.saturating_sub(before).max(20);
         widths[columns - 1] = widths[columns - 1].min(last);
 
         let mut out = String::new();
         let header: Vec<String> = self.header.iter().map(|(name, _)| name.clone()).collect();
-        self.line(&mut out, &header, &widths);
+        self.line(&mut out, &header, &widths, gap);
         for row in &self.rows {
             let mut cells = row.clone();
             let lines = wrap(&cells[columns - 1], last);
@@ -56,17 +58,17 @@ impl Table {
                     cells = vec![String::new(); columns];
                 }
                 cells[columns - 1] = text;
-                self.line(&mut out, &cells, &widths);
+                self.line(&mut out, &cells, &widths, gap);
             }
         }
         out
     }
 
-    fn line(&self, out: &mut String, cells: &[String], widths: &[usize]) {
+    fn line(&self, out: &mut String, cells: &[String], widths: &[usize], gap: &str) {
         let mut line = String::new();
         for (i, ((cell, width), (_, align))) in cells.iter().zip(widths).zip(&self.header).enumerate() {
             if i > 0 {
-                line.push_str("  ");
+                line.push_str(gap);
             }
             // Writing to a String cannot fail.
             let _ = match align {

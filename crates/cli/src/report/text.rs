@@ -63,6 +63,7 @@ const fn short(purpose: Purpose) -> &'static str {
         Purpose::Checkpoint => "ckpt",
         Purpose::Recovery => "recov",
         Purpose::Wear => "wear",
+        Purpose::Refresh => "renew",
     }
 }
 
@@ -106,6 +107,9 @@ fn legend(results: &[RunResult]) -> String {
     }
     if used.contains(&Purpose::Validity) {
         text.push_str(" valid: the record in flash of which pages are dead.");
+    }
+    if used.contains(&Purpose::Refresh) {
+        text.push_str(" renew: data moved before too many of its bits are wrong.");
     }
     text.push_str(&format!(
         " +reads: the total plus flash reads, {} of which weigh as one program (spare areas: 1/32 of a read).",

@@ -62,7 +62,7 @@ fn the_json_has_every_field_of_its_schema() {
 }
 
 fn check_purposes(result: &Value) {
-    const PURPOSES: [&str; 10] = [
+    const PURPOSES: [&str; 11] = [
         "host",
         "gc",
         "translation",
@@ -73,6 +73,7 @@ fn check_purposes(result: &Value) {
         "checkpoint",
         "recovery",
         "wear",
+        "refresh",
     ];
     let wa = &result["write_amplification"];
     let mut sum = 0.0;

@@ -439,8 +439,8 @@ impl Space {
         }
     }
 
-    /// A block failed to program: nothing more is written to it, and it waits to be collected.
-    pub fn abandon(&mut self, block: BlockId) {
+    /// Nothing more is written to a block that is being filled: it waits to be collected.
+    pub fn stop_filling(&mut self, block: BlockId) {
         for stream in &mut self.streams {
             for lane in stream.lanes.iter_mut().filter(|lane| lane.block == block) {
                 *lane = NO_LANE;
@@ -449,6 +449,11 @@ impl Space {
         if self.state(block) == BlockState::Active {
             self.close(block);
         }
+    }
+
+    /// A block failed to program: nothing more is written to it, and it waits to be collected.
+    pub fn abandon(&mut self, block: BlockId) {
+        self.stop_filling(block);
         if !self.failed.contains(&block) {
             self.failed.push(block);
         }

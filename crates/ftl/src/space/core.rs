@@ -261,6 +261,10 @@ impl<N: Nand> MetaStore for Core<N> {
     fn next_seq(&self) -> u64 {
         self.seq
     }
+
+    fn reported_seq(&self) -> u64 {
+        self.newly_erased.iter().map(|(_, seq)| *seq).min().unwrap_or(self.seq)
+    }
 }
 
 /// What a mapping may do besides keeping entries: use flash, and say which pages died.
@@ -282,6 +286,20 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
         self.validity.invalidate(self.core, ppn)
     }
 
+    /// Tells the validity store of blocks that were erased when they were opened, before a page in them can die.
+    ///
+    /// # Errors
+    /// Those of the device, if the validity store wrote.
+    #[inline]
+    pub fn report_erased(&mut self) -> Result<(), FtlError> {
+        // Taken off the list only then: a flush on the way must not claim what it has not heard.
+        while let Some(&(block, seq)) = self.core.newly_erased.last() {
+            self.validity.erased(self.core, block, seq)?;
+            self.core.newly_erased.retain(|(reported, _)| *reported != block);
+        }
+        Ok(())
+    }
+
     /// A translation page was replaced; the old one may still be needed by recovery.
     ///
     /// # Errors
@@ -296,9 +314,7 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
             return Ok(());
         }
         // Its block may have been opened, and erased for that, since anything was reported.
-        while let Some((block, seq)) = self.core.newly_erased.pop() {
-            self.validity.erased(self.core, block, seq)?;
-        }
+        self.report_erased()?;
         self.validity.invalidate(self.core, ppn)
     }
 }

@@ -45,6 +45,11 @@ pub trait MetaStore {
 
     /// The sequence number that the next programmed page will carry.
     fn next_seq(&self) -> u64;
+
+    /// The sequence number before which every block that was opened has been reported as erased if it was.
+    fn reported_seq(&self) -> u64 {
+        self.next_seq()
+    }
 }
 
 /// One bit a page of a block; set means dead.

@@ -25,6 +25,8 @@ pub struct Faulty<N> {
     blemishes: BTreeMap<u32, Blemish>,
     /// Blocks whose erase was cut short.
     half_erased: BTreeSet<u32>,
+    /// Pages read of each block since it was erased, if reading disturbs.
+    disturbed: BTreeMap<u32, u32>,
     ops: u64,
     powered: bool,
     corrected: u32,
@@ -45,6 +47,7 @@ impl<N: Nand> Faulty<N> {
             plan,
             blemishes: BTreeMap::new(),
             half_erased: BTreeSet::new(),
+            disturbed: BTreeMap::new(),
             ops: 0,
             powered: true,
             corrected: 0,
@@ -128,13 +131,16 @@ impl<N: Nand> Faulty<N> {
     /// Wears out the page that was read, or answers why it cannot be; `Ok(false)` if it looks erased.
     fn look(&mut self, ppn: Ppn, part: Part) -> Result<bool, NandError> {
         self.corrected = 0;
+        let flips = if part == Part::Whole { self.disturb(ppn) } else { 0 };
         let defect = if self.plan.unreadable_pages.contains(&ppn) {
             Some(Blemish::Unreadable)
         } else {
-            self.plan.bit_flips.iter().find(|flips| flips.0 == ppn).map(|flips| Blemish::BitFlips(flips.1))
+            let known = self.plan.bit_flips.iter().find(|known| known.0 == ppn).map_or(0, |known| known.1);
+            (known + flips > 0).then_some(Blemish::BitFlips(known + flips))
         };
         let blemish = match self.blemish(ppn) {
             // A torn page in a worn place is torn first.
+            Some(Blemish::BitFlips(bits)) => Some(Blemish::BitFlips(bits + flips)),
             Some(blemish) => Some(blemish),
             None => defect,
         };
@@ -230,7 +236,16 @@ impl<N: Nand> Faulty<N> {
         self.damage(ppn, blemish);
     }
 
+    /// Counts a page read, and answers how many of the page's bits are wrong for having been read so often.
+    fn disturb(&mut self, ppn: Ppn) -> u32 {
+        let Some(reads) = self.plan.reads_per_flip else { return 0 };
+        let seen = self.disturbed.entry(self.inner.geometry().block_of(ppn).0).or_default();
+        *seen += 1;
+        *seen / reads.max(1)
+    }
+
     fn forget_blemishes(&mut self, block: BlockId) {
+        self.disturbed.remove(&block.0);
         self.half_erased.remove(&block.0);
         if !self.blemishes.is_empty() {
             let (start, pages) = (self.geometry().page_at(block, 0).0, self.geometry().pages_per_block());
@@ -274,6 +289,7 @@ impl<N: Nand + Snapshot> Snapshot for Faulty<N> {
             plan: self.plan.clone(),
             blemishes: self.blemishes.clone(),
             half_erased: self.half_erased.clone(),
+            disturbed: self.disturbed.clone(),
             ..*self
         }
     }
@@ -401,5 +417,9 @@ impl<N: Nand> Nand for Faulty<N> {
 
     fn corrected_bits(&self) -> u32 {
         self.corrected
+    }
+
+    fn correctable_bits(&self) -> u32 {
+        self.plan.correctable_bits
     }
 }

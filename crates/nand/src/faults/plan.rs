@@ -123,6 +123,9 @@ pub struct FaultPlan {
     pub unreadable_pages: Vec<Ppn>,
     /// Pages with so many wrong bits whenever they are programmed.
     pub bit_flips: Vec<(Ppn, u32)>,
+    /// After so many pages read of a block, each of its pages has one more wrong bit, until it is erased; `None` if reading
+    /// does no harm.
+    pub reads_per_flip: Option<u32>,
     /// Blocks that the factory marked bad.
     pub factory_bad: Vec<BlockId>,
 }
@@ -142,6 +145,7 @@ impl Default for FaultPlan {
             failing_blocks: Vec::new(),
             unreadable_pages: Vec::new(),
             bit_flips: Vec::new(),
+            reads_per_flip: None,
             factory_bad: Vec::new(),
         }
     }

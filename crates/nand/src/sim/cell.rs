@@ -34,76 +34,76 @@ impl Cell {
     }
 }
 
-/// The cells of a block, copied on the first write after a snapshot.
+/// Something of every page of a block, copied on the first write after a snapshot.
 ///
 /// Not an `Arc` throughout: finding out whether one is shared is an atomic operation, which would
 /// be most of the cost of a program. The box inside the `Arc` lets a snapshot share a block without copying it.
 #[derive(Clone, Debug)]
-pub(super) enum Cells {
-    /// This device's alone. Empty until the block is first programmed.
-    Owned(Box<[Cell]>),
+pub(super) enum PerPage<T> {
+    /// This device's alone. Empty until first written.
+    Owned(Box<[T]>),
     /// Perhaps also a snapshot's.
-    Shared(Arc<Box<[Cell]>>),
+    Shared(Arc<Box<[T]>>),
 }
 
-impl Cells {
-    /// The cells of a block never programmed; takes no memory.
+impl<T: Copy> PerPage<T> {
+    /// Of a block never programmed; takes no memory.
     pub(super) fn none() -> Self {
         Self::Owned(Box::default())
     }
 
-    /// The cell at `offset`, which must have been programmed or skipped.
+    /// What is kept at `offset`, which must have been programmed or skipped.
     #[inline]
-    pub(super) fn get(&self, offset: u32) -> Cell {
+    pub(super) fn get(&self, offset: u32) -> T {
         match self {
-            Self::Owned(cells) => cells[offset as usize],
-            Self::Shared(cells) => cells[offset as usize],
+            Self::Owned(kept) => kept[offset as usize],
+            Self::Shared(kept) => kept[offset as usize],
         }
     }
 
-    /// The first `end` cells.
-    pub(super) fn head(&self, end: u32) -> &[Cell] {
+    /// The first `end`.
+    pub(super) fn head(&self, end: u32) -> &[T] {
         match self {
-            Self::Owned(cells) => &cells[..end as usize],
-            Self::Shared(cells) => &cells[..end as usize],
+            Self::Owned(kept) => &kept[..end as usize],
+            Self::Shared(kept) => &kept[..end as usize],
         }
     }
 
-    /// Cells to write: `pages` of them, of which the first `end` keep their contents.
-    pub(super) fn own(&mut self, pages: u32, end: u32) -> &mut [Cell] {
+    /// To write: `pages` of them, of which the first `end` keep their contents. New ones are `fresh`.
+    pub(super) fn own(&mut self, pages: u32, end: u32, fresh: T) -> &mut [T] {
         let replacement = match self {
-            Self::Owned(cells) if cells.len() == pages as usize => None,
-            Self::Owned(_) => Some(vec![Cell::ERASED; pages as usize].into_boxed_slice()),
-            Self::Shared(cells) => {
-                let mut copy = vec![Cell::ERASED; pages as usize].into_boxed_slice();
-                copy[..end as usize].copy_from_slice(&cells[..end as usize]);
+            Self::Owned(kept) if kept.len() == pages as usize => None,
+            Self::Owned(_) => Some(vec![fresh; pages as usize].into_boxed_slice()),
+            Self::Shared(kept) => {
+                let mut copy = vec![fresh; pages as usize].into_boxed_slice();
+                copy[..end as usize].copy_from_slice(&kept[..end as usize]);
                 Some(copy)
             }
         };
-        if let Some(cells) = replacement {
-            *self = Self::Owned(cells);
+        if let Some(kept) = replacement {
+            *self = Self::Owned(kept);
         }
         match self {
-            Self::Owned(cells) => cells,
+            Self::Owned(kept) => kept,
             // Never taken: replaced above.
             Self::Shared(_) => &mut [],
         }
     }
 
-    /// Makes the cells shared, so that cloning them copies nothing.
+    /// Makes it shared, so that cloning it copies nothing.
     pub(super) fn share(&mut self) {
-        if let Self::Owned(cells) = self
-            && !cells.is_empty()
+        if let Self::Owned(kept) = self
+            && !kept.is_empty()
         {
-            *self = Self::Shared(Arc::new(core::mem::take(cells)));
+            *self = Self::Shared(Arc::new(core::mem::take(kept)));
         }
     }
 
     /// Bytes allocated, shared ones included.
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
-            Self::Owned(cells) => size_of_val::<[Cell]>(cells),
-            Self::Shared(cells) => size_of_val::<[Cell]>(cells) + 4 * size_of::<usize>(),
+            Self::Owned(kept) => size_of_val::<[T]>(kept),
+            Self::Shared(kept) => size_of_val::<[T]>(kept) + 4 * size_of::<usize>(),
         }
     }
 }
@@ -113,8 +113,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_takes_ten_bytes_and_a_block_two_words() {
+    fn a_cell_takes_ten_bytes_and_a_block_of_them_two_words() {
         assert_eq!(size_of::<Cell>(), 10);
-        assert_eq!(size_of::<Cells>(), 2 * size_of::<usize>());
+        assert_eq!(size_of::<PerPage<Cell>>(), 2 * size_of::<usize>());
     }
 }

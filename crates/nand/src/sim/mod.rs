@@ -2,8 +2,8 @@
 //!
 //! # How it is laid out
 //! A page of host data is ten bytes: its tag, its sequence number less that of the block's first page, the version of its
-//! stamp. The rest of its spare area is the same for the whole block and kept there. A page that
-//! does not fit this form (metadata; a tag that is not the stamp's page; auxiliary bits; a spare
+//! stamp. Auxiliary bits are kept beside these for blocks in which any page has some: fourteen bytes. The rest of its spare area is the same
+//! for the whole block and kept there. A page that does not fit this form (metadata; a tag that is not the stamp's page; a spare
 //! area that disagrees with the block's) is kept as a full record on the side. An erase forgets a
 //! block by resetting one counter: cells beyond it are never looked at.
 
@@ -19,13 +19,15 @@ use crate::spare::{PageKind, Spare};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use cell::{Cell, Cells, NOTHING, RECORD};
+use cell::{Cell, NOTHING, PerPage, RECORD};
 use slab::{Body, Record, Slab};
 
 /// One block: its cells, and what its compact pages share.
 #[derive(Clone, Debug)]
 struct Block {
-    cells: Cells,
+    cells: PerPage<Cell>,
+    /// Auxiliary bits of compact pages, if the state is marked; else all of them are 0.
+    aux: PerPage<u32>,
     /// Sequence number of the page programmed first since the last erase.
     base_seq: u64,
     /// From the spare area of that page, as `erased_at`.
@@ -41,7 +43,7 @@ impl Block {
         if offset < self.state.end() { self.cells.get(offset) } else { Cell::ERASED }
     }
 
-    /// The ten-byte form of a page, if it has one.
+    /// The compact form of a page, if it has one, but for the auxiliary bits.
     #[inline]
     fn compact(&self, data: Stamp, spare: &Spare) -> Option<Cell> {
         let delta = spare.seq.wrapping_sub(self.base_seq);
@@ -49,22 +51,44 @@ impl Block {
             && spare.tag == data.lpn.0
             && spare.erase_count == self.erase_count
             && spare.erased_at == self.erased_at
-            && spare.aux == 0
             && delta < NOTHING as u64)
             .then_some(Cell { tag: spare.tag, seq_delta: delta as u32, version: data.version })
     }
 
     /// The spare area of a compact page.
     #[inline]
-    fn spare_of(&self, cell: Cell) -> Spare {
+    fn spare_of(&self, offset: u32, cell: Cell) -> Spare {
         Spare {
             kind: PageKind::User,
             tag: cell.tag,
             seq: self.base_seq + u64::from(cell.seq_delta),
             erase_count: self.erase_count,
             erased_at: self.erased_at,
-            aux: 0,
+            aux: if self.state.is_marked() { self.aux.get(offset) } else { 0 },
         }
+    }
+
+    /// Keeps the auxiliary bits of a compact page.
+    fn keep_aux(&mut self, pages: u32, offset: u32, aux: u32) {
+        if aux == 0 && !self.state.is_marked() {
+            return;
+        }
+        let end = if self.state.is_marked() { self.state.end() } else { 0 };
+        let kept = self.aux.own(pages, end, 0);
+        if !self.state.is_marked() {
+            kept[..self.state.end() as usize].fill(0);
+            self.state.mark();
+        }
+        kept[offset as usize] = aux;
+    }
+}
+
+/// Where the auxiliary bits of a compact page go: nowhere if there are none in its block. `None` if there is no place for them yet.
+#[inline(always)]
+fn aux_slot(kept: &mut PerPage<u32>, state: BlockState, offset: u32, aux: u32) -> Option<Option<&mut u32>> {
+    match kept {
+        PerPage::Owned(kept) if state.is_marked() => kept.get_mut(offset as usize).map(Some),
+        _ => (aux == 0 && !state.is_marked()).then_some(None),
     }
 }
 
@@ -93,8 +117,14 @@ impl SimNand {
     /// An erased device without bad blocks.
     #[must_use]
     pub fn new(geometry: Geometry, capabilities: Capabilities) -> Self {
-        let block =
-            Block { cells: Cells::none(), base_seq: 0, erase_count: 0, erased_at: 0, state: BlockState::default() };
+        let block = Block {
+            cells: PerPage::none(),
+            aux: PerPage::none(),
+            base_seq: 0,
+            erase_count: 0,
+            erased_at: 0,
+            state: BlockState::default(),
+        };
         let blocks = geometry.blocks() as usize;
         Self {
             geometry,
@@ -111,6 +141,7 @@ impl SimNand {
     pub fn snapshot(&mut self) -> Self {
         for block in &mut self.blocks {
             block.cells.share();
+            block.aux.share();
         }
         self.clone()
     }
@@ -135,7 +166,7 @@ impl SimNand {
         self.blocks.get(block.index()).map_or(0, |b| b.state.end())
     }
 
-    /// Pages that are kept as full records because ten bytes do not hold them.
+    /// Pages that are kept as full records because the compact form does not hold them.
     #[must_use]
     pub fn full_records(&self) -> usize {
         self.slab.live()
@@ -146,15 +177,16 @@ impl SimNand {
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let tables = self.blocks.capacity() * size_of::<Block>() + self.erase_counts.capacity() * size_of::<u32>();
-        let cells: usize = self.blocks.iter().map(|block| block.cells.memory_bytes()).sum();
+        let cells: usize = self.blocks.iter().map(|block| block.cells.memory_bytes() + block.aux.memory_bytes()).sum();
         (tables + cells) as u64 + self.slab.memory_bytes()
     }
 
-    /// The block and the cell of a page.
+    /// The block of a page, its offset and its cell.
     #[inline]
-    fn cell(&self, operation: &'static str, ppn: Ppn) -> Result<(&Block, Cell), NandError> {
+    fn cell(&self, operation: &'static str, ppn: Ppn) -> Result<(&Block, u32, Cell), NandError> {
+        let offset = self.geometry.offset_of(ppn);
         match self.blocks.get(self.geometry.block_of(ppn).index()) {
-            Some(block) => Ok((block, block.cell(self.geometry.offset_of(ppn)))),
+            Some(block) => Ok((block, offset, block.cell(offset))),
             None => Err(illegal(operation, ppn, Law::AddressInRange)),
         }
     }
@@ -166,10 +198,14 @@ impl SimNand {
         if let Some(block) = self.blocks.get_mut(self.geometry.block_of(ppn).index())
             && block.state.is_next(offset)
             && let Some(cell) = block.compact(data, spare)
-            && let Cells::Owned(cells) = &mut block.cells
+            && let PerPage::Owned(cells) = &mut block.cells
             && let Some(slot) = cells.get_mut(offset as usize)
+            && let Some(aux) = aux_slot(&mut block.aux, block.state, offset, spare.aux)
         {
             *slot = cell;
+            if let Some(slot) = aux {
+                *slot = spare.aux;
+            }
             block.state.advance();
             return Ok(());
         }
@@ -195,6 +231,9 @@ impl SimNand {
             Content::Stamp(stamp) => block.compact(stamp, spare),
             Content::Bytes(_) | Content::Same(_) => None,
         };
+        if compact.is_some() {
+            block.keep_aux(self.geometry.pages_per_block(), offset, spare.aux);
+        }
         let cell = compact.unwrap_or_else(|| {
             block.state.note();
             let body = match data {
@@ -204,7 +243,7 @@ impl SimNand {
             };
             Cell::record(self.slab.insert(Record { spare: *spare, body, reprograms: 0 }))
         });
-        let cells = block.cells.own(self.geometry.pages_per_block(), end);
+        let cells = block.cells.own(self.geometry.pages_per_block(), end, Cell::ERASED);
         if offset > end {
             cells[end as usize..offset as usize].fill(Cell::ERASED);
         }
@@ -269,20 +308,20 @@ impl Nand for SimNand {
 
     #[inline]
     fn read(&mut self, ppn: Ppn, out: &mut Stamp) -> Result<Spare, NandError> {
-        let (block, cell) = self.cell("read", ppn)?;
+        let (block, offset, cell) = self.cell("read", ppn)?;
         match cell.seq_delta {
             NOTHING => Err(NandError::Erased { ppn }),
             RECORD => self.read_record(ppn, cell.tag, out),
             _ => {
                 *out = Stamp { lpn: Lpn(cell.tag), version: cell.version };
-                Ok(block.spare_of(cell))
+                Ok(block.spare_of(offset, cell))
             }
         }
     }
 
     fn read_meta(&mut self, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError> {
         laws::check_size(&self.geometry, out.len(), false).map_err(|law| illegal("read", ppn, law))?;
-        let (_, cell) = self.cell("read", ppn)?;
+        let (_, _, cell) = self.cell("read", ppn)?;
         match cell.seq_delta {
             NOTHING => Err(NandError::Erased { ppn }),
             RECORD => {
@@ -299,11 +338,11 @@ impl Nand for SimNand {
 
     #[inline(always)]
     fn read_spare(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError> {
-        let (block, cell) = self.cell("read", ppn)?;
+        let (block, offset, cell) = self.cell("read", ppn)?;
         Ok(match cell.seq_delta {
             NOTHING => None,
             RECORD => Some(self.slab.get(cell.tag).spare),
-            _ => Some(block.spare_of(cell)),
+            _ => Some(block.spare_of(offset, cell)),
         })
     }
 
@@ -323,7 +362,7 @@ impl Nand for SimNand {
 
     #[inline(always)]
     fn copy(&mut self, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError> {
-        let (_, cell) = self.cell("copy", from)?;
+        let (_, _, cell) = self.cell("copy", from)?;
         match cell.seq_delta {
             NOTHING => Err(NandError::Erased { ppn: from }),
             RECORD => self.copy_record(cell.tag, to, spare),
@@ -379,12 +418,13 @@ impl Nand for SimNand {
                 record.reprograms += 1;
             }
             _ => {
-                laws::check_reprogram(self.capabilities, 0, &block.spare_of(cell), spare).map_err(refuse)?;
+                laws::check_reprogram(self.capabilities, 0, &block.spare_of(offset, cell), spare).map_err(refuse)?;
                 let body = Body::Stamp(Stamp { lpn: Lpn(cell.tag), version: cell.version });
                 let index = self.slab.insert(Record { spare: *spare, body, reprograms: 1 });
                 block.state.note();
                 let end = block.state.end();
-                block.cells.own(self.geometry.pages_per_block(), end)[offset as usize] = Cell::record(index);
+                block.cells.own(self.geometry.pages_per_block(), end, Cell::ERASED)[offset as usize] =
+                    Cell::record(index);
             }
         }
         Ok(())

@@ -43,7 +43,7 @@ impl Group {
     /// The group of a purpose.
     pub const fn of(purpose: Purpose) -> Self {
         match purpose {
-            Purpose::Host | Purpose::Gc | Purpose::Wear => Self::User,
+            Purpose::Host | Purpose::Gc | Purpose::Wear | Purpose::Refresh => Self::User,
             Purpose::Translation | Purpose::TranslationGc | Purpose::Checkpoint | Purpose::Recovery => {
                 Self::Translation
             }

@@ -247,7 +247,7 @@ impl Time {
     const fn of(purpose: Purpose) -> Self {
         match purpose {
             Purpose::Host => Self::Data,
-            Purpose::Gc | Purpose::Wear => Self::Recycling,
+            Purpose::Gc | Purpose::Wear | Purpose::Refresh => Self::Recycling,
             _ => Self::Map,
         }
     }

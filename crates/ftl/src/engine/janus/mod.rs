@@ -28,7 +28,7 @@ mod paged;
 mod recycle;
 
 use super::log_block::area::{Area, AreaOptions, Room};
-use super::log_block::blocks::RESERVE;
+use super::log_block::blocks::{RESERVE, Role};
 use super::log_block::lru::Lru;
 use super::log_block::recover::{Others, Recovered};
 use crate::config::{Config, JanusOptions};
@@ -135,12 +135,7 @@ impl<N: Nand> JanusFtl<N> {
             if ftl.area.fused.is_fused(lbn) {
                 ftl.paged.move_page(&mut ftl.area, &ftl.fused, ppn)?;
             } else {
-                ftl.area.merge(lbn, None)?;
-                let log = ftl.sequential.log_of(lbn);
-                if log.is_some() {
-                    ftl.area.release(log)?;
-                    ftl.sequential.closed(lbn);
-                }
+                ftl.gather(lbn)?;
             }
         }
         ftl.paged.collect_emptiest(&mut ftl.area, &ftl.fused)?;
@@ -283,6 +278,42 @@ impl<N: Nand> JanusFtl<N> {
         Ok(())
     }
 
+    /// Gathers a logical block of the BMA into a data block, and frees its log block.
+    fn gather(&mut self, lbn: u32) -> Result<(), FtlError> {
+        self.area.merge(lbn, None)?;
+        let log = self.sequential.log_of(lbn);
+        if log.is_some() {
+            self.area.release(log)?;
+            self.sequential.closed(lbn);
+        }
+        Ok(())
+    }
+
+    /// Moves what lives in a tired block, if there is one.
+    #[inline]
+    fn refresh(&mut self) -> Result<(), FtlError> {
+        match self.area.flash.tired() {
+            None => Ok(()),
+            Some(block) => self.refresh_block(block),
+        }
+    }
+
+    #[cold]
+    fn refresh_block(&mut self, block: BlockId) -> Result<(), FtlError> {
+        self.area.checkpoint_if_due()?;
+        self.make_space()?;
+        self.area.flash.rested(block);
+        self.area.moving_for = Purpose::Refresh;
+        let outcome = match self.area.blocks.role(block) {
+            Role::Data | Role::Log => self.gather(self.area.blocks.owner(block)),
+            Role::Paged => self.paged.empty(&mut self.area, &self.fused, block),
+            // Checkpoints are written again before long.
+            Role::Checkpoint | Role::Free | Role::Bad => Ok(()),
+        };
+        self.area.moving_for = Purpose::Gc;
+        outcome
+    }
+
     /// Shrinks a PMA that holds more than it should, a logical block every [`DEFLATE_EVERY`] writes: writes that all hit
     /// fuse nothing, and what left the target behind would stay for ever.
     #[inline]
@@ -319,6 +350,7 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
 
     fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
+        self.refresh()?;
         let ppn = self.area.locate(lpn);
         self.area.read(Purpose::Host, lpn, ppn, out)
     }
@@ -326,6 +358,7 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
     #[inline]
     fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
+        self.refresh()?;
         self.deflate()?;
         let lbn = self.area.target(lpn).lbn;
         loop {
@@ -353,8 +386,11 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
         Ok(())
     }
 
-    /// Defuses a logical block if the PMA holds more than it should.
+    /// Moves what can barely be read any more; else defuses a logical block if the PMA holds more than it should.
     fn idle(&mut self) -> Result<bool, FtlError> {
+        if self.area.flash.tired().is_some() {
+            return self.refresh().map(|()| true);
+        }
         if self.fused.len() <= self.target {
             return Ok(false);
         }

@@ -147,6 +147,14 @@ impl PagedArea {
         area.release(victim)
     }
 
+    /// Empties a block of the area, whichever it is.
+    pub(super) fn empty<N: Nand>(&mut self, area: &mut Area<N>, fused: &Lru, block: BlockId) -> Result<(), FtlError> {
+        if block == self.active {
+            self.close_active(area);
+        }
+        self.collect(area, fused, block)
+    }
+
     /// Moves a live page to the active block.
     pub(super) fn move_page<N: Nand>(&mut self, area: &mut Area<N>, fused: &Lru, from: Ppn) -> Result<(), FtlError> {
         let Some(lpn) = area.owner_of_paged(from)? else { return Self::lose_page(area, fused, from) };

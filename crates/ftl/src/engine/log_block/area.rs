@@ -52,6 +52,8 @@ pub struct Area<N> {
     pub(super) in_flash: bool,
     pub(super) checkpoints: Checkpoints,
     pub(super) seq: u64,
+    /// What pages are moved for: collection, unless something else says so for a while.
+    pub moving_for: Purpose,
 }
 
 /// What became of a page that was to be copied.
@@ -210,7 +212,7 @@ impl<N: Nand> Area<N> {
         };
         let spare = self.spare(block, lpn, writer, last, Some(root));
         let to = self.blocks.geometry().page_at(block, offset);
-        match self.flash.copy(Purpose::Gc, from, to, &spare) {
+        match self.flash.copy(self.moving_for, from, to, &spare) {
             Ok(()) => Ok(Copied::Yes),
             Err(NandError::Uncorrectable { ppn } | NandError::Erased { ppn }) if ppn == from => {
                 self.lose(lpn);
@@ -488,7 +490,7 @@ impl<N: Nand> Area<N> {
         let erased = if self.blocks.has_failed(block) {
             Err(NandError::EraseFailed { block })
         } else {
-            self.flash.erase(Purpose::Gc, block)
+            self.flash.erase(self.moving_for, block)
         };
         match erased {
             Ok(()) => {

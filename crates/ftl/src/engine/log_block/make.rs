@@ -111,6 +111,7 @@ impl<N: Nand> Area<N> {
             in_flash: config.maps == Maps::InFlash,
             checkpoints: Checkpoints::new(extent),
             seq: 1,
+            moving_for: Purpose::Gc,
             blocks,
             flash,
         }

@@ -30,6 +30,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use area::{Area, AreaOptions, Room};
+use blocks::Role;
 use nand::{BlockId, Lpn, Nand};
 use recover::{Others, Recovered};
 use scheme::{Scheme, Size, Step};
@@ -195,6 +196,33 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
         self.free_log(from)
     }
 
+    /// Moves what lives in a block that can barely be read any more.
+    #[cold]
+    fn refresh(&mut self, block: BlockId) -> Result<(), FtlError> {
+        self.area.checkpoint_if_due()?;
+        self.area.flash.rested(block);
+        self.area.moving_for = Purpose::Refresh;
+        let outcome = self.empty(block);
+        self.area.moving_for = Purpose::Gc;
+        outcome
+    }
+
+    fn empty(&mut self, block: BlockId) -> Result<(), FtlError> {
+        match self.area.blocks.role(block) {
+            Role::Data => {
+                let lbn = self.area.blocks.owner(block);
+                self.area.merge(lbn, None)?;
+                match self.scheme.owned_by(lbn) {
+                    Some(owned) if self.area.blocks.valid(owned) == 0 => self.free_log(owned),
+                    _ => Ok(()),
+                }
+            }
+            Role::Log => self.reclaim(block),
+            // Checkpoints are written again before long.
+            Role::Checkpoint | Role::Free | Role::Paged | Role::Bad => Ok(()),
+        }
+    }
+
     /// Gives up log blocks that blocks gone bad have left no room for.
     #[cold]
     fn shrink(&mut self) -> Result<(), FtlError> {
@@ -210,6 +238,9 @@ impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
 
     fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
+        if let Some(block) = self.area.flash.tired() {
+            self.refresh(block)?;
+        }
         let ppn = self.area.locate(lpn);
         self.area.read(Purpose::Host, lpn, ppn, out)
     }
@@ -218,6 +249,9 @@ impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
     fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
         self.area.checkpoint_if_due()?;
+        if let Some(block) = self.area.flash.tired() {
+            self.refresh(block)?;
+        }
         while self.area.blocks.logs() > self.area.blocks.log_limit() {
             self.shrink()?;
         }
@@ -241,6 +275,9 @@ impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
     }
 
     fn idle(&mut self) -> Result<bool, FtlError> {
+        if let Some(block) = self.area.flash.tired() {
+            return self.refresh(block).map(|()| true);
+        }
         match self.scheme.idle(&self.area.blocks) {
             Step::Stuck => Ok(false),
             step => self.rearrange(step).map(|()| true),

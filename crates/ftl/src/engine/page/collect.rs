@@ -92,7 +92,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
 
     /// Makes every report durable, so that no old translation page is needed any more. A host that only fills the disk
     /// reports nothing, so waiting for the store to flush by itself could last for ever.
-    fn unpin(&mut self) -> Result<(), FtlError> {
+    pub(super) fn unpin(&mut self) -> Result<(), FtlError> {
         self.validity.flush(&mut self.core)?;
         self.core.pins.clear();
         Ok(())

@@ -17,6 +17,7 @@ mod heal;
 mod mount;
 mod rebuild;
 mod recover;
+mod refresh;
 mod steps;
 mod wear;
 
@@ -65,6 +66,8 @@ pub struct PageFtl<N: Nand, M, V> {
     logical_pages: u32,
     /// Collect before a write while fewer blocks than this are free.
     reserve_blocks: u32,
+    /// Blocks that one collection without gain may take for good.
+    rest_blocks: u32,
     /// Collect when idle while fewer blocks than this are free.
     idle_blocks: u32,
     /// Metadata blocks beyond which metadata is collected although it is held apart.
@@ -313,6 +316,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             placement: plan.placement,
             logical_pages: config.logical_pages,
             reserve_blocks: reserve,
+            rest_blocks: plan.overhead.rest,
             idle_blocks,
             metadata_limit: limit,
             dead: PageSet::new(geometry.pages_per_block()),
@@ -339,13 +343,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
     }
 
-    /// Tells the validity store of blocks that were erased when they were opened, before a page in them can die.
     #[inline]
     fn report_erased(&mut self) -> Result<(), FtlError> {
-        while let Some((block, seq)) = self.core.newly_erased.pop() {
-            self.validity.erased(&mut self.core, block, seq)?;
-        }
-        Ok(())
+        Context { core: &mut self.core, validity: &mut self.validity }.report_erased()
     }
 
     /// Does what is owed before the mapping may change.
@@ -372,6 +372,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     }
 
     fn read_page(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
+        self.refresh()?;
         self.prepare()?;
         let (mut ctx, mapping) = self.parts();
         let ppn = mapping.lookup(&mut ctx, lpn)?;
@@ -389,6 +390,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
 
     #[inline]
     fn write_page(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
+        self.refresh()?;
         self.prepare()?;
         if self.wear.is_some() && self.level_wear()? {
             self.prepare()?;
@@ -439,6 +441,10 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
     }
 
     fn idle(&mut self) -> Result<bool, FtlError> {
+        if self.core.flash.tired().is_some() {
+            self.healing(Self::refresh)?;
+            return Ok(true);
+        }
         if self.core.space.free_blocks() >= self.idle_blocks {
             return Ok(false);
         }

@@ -94,6 +94,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
             placement,
             logical_pages: self.logical_pages,
             reserve_blocks: self.reserve_blocks,
+            rest_blocks: self.rest_blocks,
             idle_blocks: self.idle_blocks,
             metadata_limit: self.metadata_limit,
             dead: self.dead,

@@ -190,6 +190,21 @@ impl<N: Nand> SuperblockFtl<N> {
         Ok(block)
     }
 
+    /// Moves what lives in a block that can barely be read any more.
+    #[cold]
+    fn refresh(&mut self, block: BlockId) -> Result<(), FtlError> {
+        self.area.checkpoint_if_due()?;
+        self.area.flash.rested(block);
+        while self.area.blocks.free_blocks() <= RESERVE {
+            self.take_extra()?;
+        }
+        let Some(group) = self.groups.owner(block) else { return Ok(()) };
+        self.area.moving_for = Purpose::Refresh;
+        let outcome = self.collect(group, block);
+        self.area.moving_for = Purpose::Gc;
+        outcome
+    }
+
     /// Collects a block of the superblock written least recently that has an extra one.
     fn take_extra(&mut self) -> Result<(), FtlError> {
         let oldest = self.groups.by_last_use().next().ok_or_else(|| self.area.no_space())?;
@@ -284,6 +299,9 @@ impl<N: Nand> Ftl<N> for SuperblockFtl<N> {
 
     fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
+        if let Some(block) = self.area.flash.tired() {
+            self.refresh(block)?;
+        }
         let ppn = self.area.locate(lpn);
         self.area.read(Purpose::Host, lpn, ppn, out)
     }
@@ -292,6 +310,9 @@ impl<N: Nand> Ftl<N> for SuperblockFtl<N> {
     fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
         self.area.checkpoint_if_due()?;
+        if let Some(block) = self.area.flash.tired() {
+            self.refresh(block)?;
+        }
         let group = self.groups.group(self.area.target(lpn).lbn);
         loop {
             let block = self.hot(group)?;
@@ -312,7 +333,10 @@ impl<N: Nand> Ftl<N> for SuperblockFtl<N> {
     }
 
     fn idle(&mut self) -> Result<bool, FtlError> {
-        Ok(false)
+        match self.area.flash.tired() {
+            Some(block) => self.refresh(block).map(|()| true),
+            None => Ok(false),
+        }
     }
 
     fn ram(&self) -> RamReport {

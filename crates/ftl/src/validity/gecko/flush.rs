@@ -34,7 +34,7 @@ impl Gecko {
     /// failed, the buffer is on flash and the next flush merges again.
     #[cold]
     pub(super) fn flush_buffer<S: MetaStore>(&mut self, store: &mut S) -> Result<(), FtlError> {
-        let flush_seq = self.held_seq.unwrap_or(store.next_seq());
+        let flush_seq = self.held_seq.unwrap_or(store.reported_seq());
         self.buffer.sort();
         let participants = self.participants();
         let at_once = if self.shape.multi_way { participants } else { participants.min(1) };

@@ -117,7 +117,8 @@ impl Gecko {
         self.directory.runs().len()
     }
 
-    /// The sequence number that the device's next program would have carried when the last flush began; 0 before the first.
+    /// The sequence number that the device's next program would have carried when the last flush began, or that of the first
+    /// page of the oldest block whose erase had not been reported by then; 0 before the first flush.
     ///
     /// All that was reported before is on flash. What was reported later is only in the buffer: after recovery,
     /// every block erased and every page that died since must be reported again.
