@@ -11,6 +11,7 @@
 
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
+use crate::recovery::check_seq;
 use alloc::vec::Vec;
 use nand::{BlockId, Lpn, Nand, NandError, PageKind, Ppn, Spare};
 
@@ -81,6 +82,7 @@ impl Scan {
             match flash.read_spare(Purpose::Recovery, ppn) {
                 Ok(None) => continue,
                 Ok(Some(spare)) => {
+                    check_seq(ppn, spare.seq)?;
                     let kind = self.kinds[block.index()].get_or_insert(spare.kind);
                     if spare.kind == PageKind::User {
                         // Wherever a page of host data lies, it must be moved as one.

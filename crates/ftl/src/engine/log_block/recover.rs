@@ -18,12 +18,13 @@ use crate::config::{Config, Maps};
 use crate::contract::{FtlError, MountReport, MountStep, Shortage};
 use crate::engine::read_only::Unmounted;
 use crate::flash::{Counts, Flash, Purpose};
+use crate::recovery::check_seq;
 use crate::recovery::checkpoint::Checkpoint;
 use crate::recovery::copies::{Copies, Copy};
 use crate::recovery::mark::{Mark, Writer};
 use alloc::vec;
 use alloc::vec::Vec;
-use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn, Spare};
+use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn};
 
 /// What may become of blocks that are no data blocks.
 #[derive(Clone, Copy, Debug)]
@@ -123,11 +124,7 @@ impl<N: Nand> Area<N> {
             }
             steps.end("erase the block that was being filled by a merge or collection", &flash);
         }
-        if copies.next_seq() > Spare::SEQ_END / 2 {
-            let ppn = copies.last_programmed().map_or(Ppn::NONE, |(ppn, _)| ppn);
-            let reason = "its sequence number is beyond what a device can wear out with";
-            return Err(FtlError::Damaged { structure: "spare area", ppn, reason }.into());
-        }
+        check_seq(copies.last_programmed().map_or(Ppn::NONE, |(ppn, _)| ppn), copies.next_seq())?;
         let mut area = Self::empty(flash, config, options, &size, room);
         area.seq = copies.next_seq();
         let mut plan = Plan::new(*area.blocks.geometry(), area.table.logical_blocks(), &copies);

@@ -23,7 +23,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let table = self.healing(|ftl| ftl.mapping.dump(ftl.core.flash.nand_mut())).map_err(|e| e.to_string())?;
         let mut owner = vec![u32::MAX; geometry.pages() as usize];
         for (lpn, &ppn) in table.iter().enumerate().filter(|(_, ppn)| is_page(**ppn)) {
-            if core::mem::replace(&mut owner[ppn.index()], lpn as u32) != u32::MAX {
+            let Some(owner) = owner.get_mut(ppn.index()) else {
+                return Err(format!("logical page {lpn} is mapped to {ppn}, which the device does not have"));
+            };
+            if core::mem::replace(owner, lpn as u32) != u32::MAX {
                 return Err(format!("{ppn} is mapped twice, once for logical page {lpn}"));
             }
             match self.core.flash.nand_mut().read_spare(ppn) {
