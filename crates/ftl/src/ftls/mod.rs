@@ -1,6 +1,7 @@
 //! The table of flash translation layers. One file and one row each; help, documentation, law tests
 //! and benchmarks follow from the rows.
 
+mod aftl;
 mod bast;
 mod block;
 mod dftl;
@@ -111,7 +112,7 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 13] {
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 14] {
     [
         page::entry(),
         dftl::entry(),
@@ -124,6 +125,7 @@ pub fn table<N: Nand + 'static>() -> [Entry<N>; 13] {
         fast::entry(),
         reconfigurable::entry(),
         superblock::entry(),
+        aftl::entry(),
         janus_fixed::entry(),
         janus::entry(),
     ]
