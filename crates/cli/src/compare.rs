@@ -199,6 +199,7 @@ fn spec(args: &CompareArgs, ftl: &str, chosen: &Chosen, load: &Load) -> Result<R
         }
         spec.config.cache_entries = entries;
     }
+    spec.config.protected_percent = args.segmented_lru.unwrap_or(0);
     let geometry = &chosen.plan.geometry;
     if args.gecko.s > geometry.pages_per_block() {
         let pages = geometry.pages_per_block();

@@ -19,6 +19,7 @@
 mod case;
 mod explorer;
 mod faults;
+mod fuzz;
 mod model;
 mod options;
 mod other;
@@ -34,6 +35,7 @@ mod workload;
 
 pub use case::ReplayError;
 pub use faults::Fault;
+pub use fuzz::{Operations, check_id, make_id};
 pub use options::{Mode, Options, OptionsError};
 pub use report::{Failure, FtlReport, Report, outcome_name};
 pub use run::{Progress, replay, replay_on, run, run_on};

@@ -80,7 +80,7 @@ pub fn replay_on(entries: &[Entry<Device>], id: &str) -> Result<Option<Failure>,
     Ok(shrink::replay(entry, &case).err().map(|finding| failure(&case, &finding)))
 }
 
-fn failure(case: &Case, finding: &Finding) -> Failure {
+pub(crate) fn failure(case: &Case, finding: &Finding) -> Failure {
     let battery = if case.battery { None } else { Some("no battery".to_owned()) };
     let laid = Fault::ALL.into_iter().filter(|fault| case.faults & fault.bit() != 0);
     let mut faults: Vec<String> = battery.into_iter().chain(laid.map(|fault| fault.name().into())).collect();

@@ -15,6 +15,8 @@ pub struct Shape {
     pages_per_block: u32,
     channels: u32,
     cache_entries: u32,
+    /// Percent of them that a segmented LRU order protects.
+    protected_percent: u32,
     /// The most logical pages: a small disk on a large device leaves recovery more to choose from.
     logical_pages: u32,
     /// The page-validity store, if not the FTL's own. Only what an FTL promises over its own store holds when a page is worn.
@@ -38,6 +40,7 @@ const MODERN: Shape = Shape {
     pages_per_block: 4,
     channels: 1,
     cache_entries: 4,
+    protected_percent: 0,
     logical_pages: u32::MAX,
     validity: None,
     groups: None,
@@ -59,7 +62,7 @@ const BEYOND: JanusOptions =
     JanusOptions { defuse_among: 4, learn_utilisation: true, page_map_percent: 50, ..JanusOptions::PAPER };
 
 /// Every shape.
-pub const SHAPES: [Shape; 14] = [
+pub const SHAPES: [Shape; 15] = [
     MODERN,
     Shape { name: "small", blocks: 32, pages_per_block: 8, cache_entries: 9, ..MODERN },
     Shape {
@@ -88,6 +91,7 @@ pub const SHAPES: [Shape; 14] = [
         ..MODERN
     },
     Shape { name: "slc-full", blocks: 28, pages_per_block: 5, capabilities: OLD_SLC, ..MODERN },
+    Shape { name: "segmented", blocks: 40, pages_per_block: 8, cache_entries: 9, protected_percent: 60, ..MODERN },
 ];
 
 /// The shape with this name, and its number.
@@ -117,6 +121,7 @@ impl Shape {
         let wear = self.level_wear.then_some(WearOptions { spread: 1, scans: 4 });
         Config {
             cache_entries: self.cache_entries,
+            protected_percent: self.protected_percent,
             lanes: self.channels,
             validity: self.validity,
             groups: self.groups,
@@ -138,6 +143,9 @@ impl Shape {
         }
         if self.janus != JanusOptions::PAPER && !self.has_paged_area(entry)? {
             return Err("it has no page-mapped area to be tuned".into());
+        }
+        if self.protected_percent > 0 && !entry.info.cached {
+            return Err("it caches no mapping entries".into());
         }
         let (Some(store), Some(mount)) = (self.validity, entry.mount) else { return Ok(()) };
         if entry.info.validity == self.validity {

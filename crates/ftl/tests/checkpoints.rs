@@ -77,6 +77,8 @@ fn a_checkpoint_spares_a_mount_most_of_the_device_and_without_one_nothing_is_los
         ("nftl", 60),
         ("bast", 60),
         ("fast", 60),
+        ("vftl", 60),
+        ("blockset", 60),
         ("reconfigurable", 60),
         ("superblock", 60),
         ("aftl", 60),
@@ -104,7 +106,19 @@ fn a_checkpoint_spares_a_mount_most_of_the_device_and_without_one_nothing_is_los
 
 #[test]
 fn maps_in_non_volatile_memory_leave_nothing_to_mount_and_cost_no_checkpoints() {
-    for name in ["block", "nftl", "bast", "fast", "reconfigurable", "superblock", "aftl", "janus-fixed", "janus"] {
+    for name in [
+        "block",
+        "nftl",
+        "bast",
+        "fast",
+        "vftl",
+        "blockset",
+        "reconfigurable",
+        "superblock",
+        "aftl",
+        "janus-fixed",
+        "janus",
+    ] {
         let entry = ftls::find::<Device>(name).unwrap();
         let config = Config { maps: Maps::NonVolatile, ..Config::new(LOGICAL) };
         let mut ftl = (entry.format)(Flash::new(device(&entry, BLOCKS, PAGES)), &config).unwrap();

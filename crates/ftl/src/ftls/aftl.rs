@@ -21,10 +21,10 @@
 use super::{Durability, Entry, Info};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
-use crate::engine::log_block::blocks::{Blocks, SHARED};
+use crate::engine::log_block::blocks::SHARED;
 use crate::engine::log_block::lru::Lru;
 use crate::engine::log_block::often::Often;
-use crate::engine::log_block::scheme::{Scheme, Size, Step};
+use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -46,10 +46,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, Aftl::new)?)),
-        mount: Some(|flash, config| {
-            let (ftl, report) = LogFtl::mount(flash, config, INFO.name, Aftl::new)?;
-            Ok((Box::new(ftl), report))
-        }),
+        mount: Some(|flash, config| LogFtl::mount(flash, config, INFO.name, Aftl::new)),
     }
 }
 
@@ -93,7 +90,7 @@ impl Aftl {
     }
 
     /// Writes to the replacement block of a logical block.
-    fn by_block(&mut self, blocks: &Blocks, lbn: u32) -> Step {
+    fn by_block(&mut self, blocks: &View, lbn: u32) -> Step {
         let replacement = self.replacement_of[lbn as usize];
         if replacement.is_some() {
             if blocks.has_room(replacement) {
@@ -106,7 +103,7 @@ impl Aftl {
     }
 
     /// Writes to the page-mapped level, which may have `most` blocks.
-    fn by_page(&mut self, blocks: &Blocks, most: u32) -> Step {
+    fn by_page(&mut self, blocks: &View, most: u32) -> Step {
         if self.paged.len() as u32 >= most {
             return self.collect(blocks);
         }
@@ -118,13 +115,13 @@ impl Aftl {
     }
 
     /// The block of the page-mapped level in which nothing lives; not the one that is being filled.
-    fn dead(&self, blocks: &Blocks) -> Option<BlockId> {
+    fn dead(&self, blocks: &View) -> Option<BlockId> {
         let filled = self.paged.len().saturating_sub(1);
         self.paged.iter().take(filled).copied().find(|&block| blocks.valid(block) == 0)
     }
 
     /// Gives up a block of the page-mapped level.
-    fn collect(&self, blocks: &Blocks) -> Step {
+    fn collect(&self, blocks: &View) -> Step {
         let (Some(&oldest), Some(&filling)) = (self.paged.front(), self.paged.back()) else { return Step::Stuck };
         let filled = || self.paged.iter().take(self.paged.len() - 1).copied();
         let Some(emptiest) = filled().min_by_key(|&block| blocks.valid(block)) else { return Step::Reclaim(oldest) };
@@ -145,7 +142,7 @@ impl Scheme for Aftl {
     const LEAST_LOGS: u32 = 3;
 
     #[inline]
-    fn step(&mut self, blocks: &Blocks, target: Target) -> Step {
+    fn step(&mut self, blocks: &View, target: Target) -> Step {
         let lpn = Lpn(target.lbn * self.pages_per_block + target.offset);
         let most = most_paged(blocks.log_limit());
         let step = if most > 0 && self.often.has(lpn) {
@@ -159,7 +156,7 @@ impl Scheme for Aftl {
         step
     }
 
-    fn shrink(&mut self, blocks: &Blocks) -> Step {
+    fn shrink(&mut self, blocks: &View) -> Step {
         if let Some(dead) = self.dead(blocks) {
             return Step::Reclaim(dead);
         }
@@ -187,7 +184,7 @@ impl Scheme for Aftl {
     }
 
     /// As a replacement block if it can be one, else as a block of the page-mapped level if that may have another.
-    fn adopt(&mut self, blocks: &Blocks, block: BlockId, _: impl Iterator<Item = u32>) -> bool {
+    fn adopt(&mut self, blocks: &View, block: BlockId) -> bool {
         let owner = blocks.owner(block);
         let replaces = owner != SHARED && !self.replacement_of[owner as usize].is_some();
         let fits = replaces || (self.paged.len() as u32) + 1 < most_paged(blocks.log_limit());

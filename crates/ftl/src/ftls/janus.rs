@@ -25,9 +25,6 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| Ok(Box::new(JanusFtl::format(flash, config, INFO.name, Goal::Adaptive)?)),
-        mount: Some(|flash, config| {
-            let (ftl, report) = JanusFtl::mount(flash, config, INFO.name, Goal::Adaptive)?;
-            Ok((Box::new(ftl), report))
-        }),
+        mount: Some(|flash, config| JanusFtl::mount(flash, config, INFO.name, Goal::Adaptive)),
     }
 }

@@ -28,10 +28,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| Ok(Box::new(JanusFtl::format(flash, config, INFO.name, goal(config)?)?)),
-        mount: Some(|flash, config| {
-            let (ftl, report) = JanusFtl::mount(flash, config, INFO.name, goal(config)?)?;
-            Ok((Box::new(ftl), report))
-        }),
+        mount: Some(|flash, config| JanusFtl::mount(flash, config, INFO.name, goal(config)?)),
     }
 }
 

@@ -4,6 +4,7 @@
 mod aftl;
 mod bast;
 mod block;
+mod blockset;
 mod dftl;
 mod fast;
 mod gecko;
@@ -15,6 +16,7 @@ mod page;
 mod reconfigurable;
 mod superblock;
 mod uftl;
+mod vftl;
 
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, MountReport};
@@ -32,6 +34,8 @@ pub enum Durability {
     OnFlush,
     /// From its completion on with a battery ([`crate::Config::battery`]) that lasts for [`Ftl::power_failing`], which the published
     /// design assumes. Without one a cut can undo any write; the page then reads as it did at some time before, or as an error.
+    /// If there is one and it could not save, for want of a good block, everything is found by reading all of the device; a
+    /// write that was under way at an earlier cut may come to light then, unless the page was written since.
     Battery,
     /// Never: the published design assumes a battery, but what it would save is not saved here. It can only be simulated.
     NotSaved,
@@ -112,7 +116,7 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 14] {
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 16] {
     [
         page::entry(),
         dftl::entry(),
@@ -122,7 +126,9 @@ pub fn table<N: Nand + 'static>() -> [Entry<N>; 14] {
         block::entry(),
         nftl::entry(),
         bast::entry(),
+        blockset::entry(),
         fast::entry(),
+        vftl::entry(),
         reconfigurable::entry(),
         superblock::entry(),
         aftl::entry(),

@@ -22,9 +22,9 @@
 use super::{Durability, Entry, Info};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
-use crate::engine::log_block::blocks::{Blocks, SHARED};
+use crate::engine::log_block::blocks::SHARED;
 use crate::engine::log_block::groups::{Groups, Owed};
-use crate::engine::log_block::scheme::{Scheme, Size, Step};
+use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
 use alloc::boxed::Box;
 use core::cmp::Reverse;
 use nand::{BlockId, Nand, ProgramOrder};
@@ -45,10 +45,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, Nftl::new)?)),
-        mount: Some(|flash, config| {
-            let (ftl, report) = LogFtl::mount(flash, config, INFO.name, Nftl::new)?;
-            Ok((Box::new(ftl), report))
-        }),
+        mount: Some(|flash, config| LogFtl::mount(flash, config, INFO.name, Nftl::new)),
     }
 }
 
@@ -63,7 +60,7 @@ impl Nftl {
     }
 
     /// The first replacement block that takes a page. If the last does not, none does but after a failed program.
-    fn place(&self, blocks: &Blocks, Target { lbn, offset }: Target) -> Option<BlockId> {
+    fn place(&self, blocks: &View, Target { lbn, offset }: Target) -> Option<BlockId> {
         self.chains.newest(lbn).filter(|&last| blocks.takes(last, offset))?;
         self.chains.blocks(lbn).find(|&block| blocks.takes(block, offset))
     }
@@ -79,7 +76,7 @@ impl Scheme for Nftl {
     const ORDER: ProgramOrder = INFO.program_order;
 
     #[inline]
-    fn step(&mut self, blocks: &Blocks, target: Target) -> Step {
+    fn step(&mut self, blocks: &View, target: Target) -> Step {
         if let Some(block) = self.place(blocks, target) {
             self.chains.touch(target.lbn);
             Step::Place(block)
@@ -90,7 +87,7 @@ impl Scheme for Nftl {
         }
     }
 
-    fn shrink(&mut self, _: &Blocks) -> Step {
+    fn shrink(&mut self, _: &View) -> Step {
         self.fold_longest()
     }
 
@@ -102,7 +99,7 @@ impl Scheme for Nftl {
         self.chains.remove(block);
     }
 
-    fn adopt(&mut self, blocks: &Blocks, block: BlockId, _: impl Iterator<Item = u32>) -> bool {
+    fn adopt(&mut self, blocks: &View, block: BlockId) -> bool {
         let owner = blocks.owner(block);
         if owner != SHARED {
             self.chains.push(owner, block);

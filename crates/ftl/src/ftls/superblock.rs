@@ -47,8 +47,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
         },
         mount: Some(|flash, config| {
             let groups = config.groups.unwrap_or(DEFAULT).checked(INFO.name)?;
-            let (ftl, report) = SuperblockFtl::mount(flash, config, INFO.name, groups)?;
-            Ok((Box::new(ftl), report))
+            SuperblockFtl::mount(flash, config, INFO.name, groups)
         }),
     }
 }

@@ -10,6 +10,7 @@
 
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
+use crate::recovery::check_seq;
 use alloc::vec::Vec;
 use nand::{BlockId, Nand, NandError, PageKind, Ppn, Spare};
 
@@ -137,6 +138,7 @@ impl Survey {
         match flash.read_spare(Purpose::Recovery, ppn) {
             Ok(spare) => {
                 if let Some(spare) = &spare {
+                    check_seq(ppn, spare.seq)?;
                     self.burned_seq = self.burned_seq.max(spare.seq);
                     self.erased_at = self.erased_at.max(spare.erased_at);
                 }

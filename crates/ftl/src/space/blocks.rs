@@ -245,6 +245,11 @@ impl Space {
         self.bad_blocks
     }
 
+    /// Blocks that failed, and are retired once they are empty.
+    pub fn failed_blocks(&self) -> u32 {
+        self.failed.len() as u32
+    }
+
     /// Blocks that hold metadata, whether full or not.
     pub const fn metadata_blocks(&self) -> u32 {
         self.metadata_blocks

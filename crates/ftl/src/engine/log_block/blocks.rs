@@ -192,6 +192,12 @@ impl Blocks {
         self.geometry.blocks() - self.usable
     }
 
+    /// Blocks that failed, and are retired once they are empty.
+    #[must_use]
+    pub(super) fn failed_blocks(&self) -> u32 {
+        self.records.iter().filter(|record| record.failed).count() as u32
+    }
+
     /// Erased blocks.
     #[inline]
     #[must_use]

@@ -8,8 +8,8 @@
 //!    page, which reports dead pages, also of this very victim; the list is not affected (GeckoFTL's paper is silent on
 //!    this).
 //! 4. Each live page is copied to the next page of a stream and its new place recorded. A store that outlives power
-//!    loss is told that the old copy is dead: if power goes before the block is erased, nothing else would say so once
-//!    the new place is on flash.
+//!    loss is told that the old copy is dead, as it was of superseded pages found in 3: if power goes before the block is
+//!    erased, nothing else would say so once the new place is on flash and the store was flushed.
 //! 5. The block is erased, then the validity store is told.
 //!
 //! Power loss before step 5 leaves two copies of a page, of which the one with the larger sequence
@@ -272,7 +272,14 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             erase_count = spare.erase_count;
             let lives = match spare.kind {
                 // A tag beyond the disk is of an image that contradicts itself.
-                PageKind::User => spare.tag < self.logical_pages && !self.mapping.superseded(Lpn(spare.tag), ppn),
+                PageKind::User if spare.tag >= self.logical_pages => false,
+                PageKind::User => {
+                    let superseded = self.mapping.superseded(Lpn(spare.tag), ppn);
+                    if superseded && V::BUFFERED {
+                        self.parts().0.page_died(ppn)?;
+                    }
+                    !superseded
+                }
                 PageKind::Translation => self.mapping.owns(ppn, &spare),
                 PageKind::Validity | PageKind::Checkpoint => self.validity.owns(ppn, &spare),
             };
@@ -336,11 +343,13 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             Err(error) => return Err(error),
         };
         self.report_erased()?;
+        if V::BUFFERED {
+            // Before the mapping can program its new place: a report that makes the store flush is not in that flush, and
+            // what was programmed before a flush is not compared after power loss.
+            self.validity.invalidate(&mut self.core, origin.ppn)?;
+        }
         let (mut ctx, mapping) = self.parts();
         mapping.moved(&mut ctx, lpn, origin.ppn, to)?;
-        if V::BUFFERED {
-            return ctx.page_died(origin.ppn);
-        }
         self.core.space.page_died(origin.ppn);
         Ok(())
     }

@@ -2,12 +2,14 @@
 
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, site};
 use crate::config::Config;
-use crate::contract::{Ftl, FtlError, MountReport, MountStep};
+use crate::contract::{FtlError, MountReport, MountStep};
+use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only};
 use crate::flash::Purpose;
 use crate::mapping::ram::RamMap;
 use crate::mapping::{LOST, Mapping, is_page};
 use crate::placement::{Single, Stream};
 use crate::recovery::scan::Scan;
+use crate::recovery::survey::FoundPage;
 use crate::space::blocks::{BlockState, Found};
 use crate::space::core::Origin;
 use crate::validity::ram_bitmap::RamBitmap;
@@ -25,11 +27,10 @@ struct MountByScan<'a, N: Nand> {
 }
 
 impl<N: Nand + 'static> Receiver for MountByScan<'_, N> {
-    type Output = Result<(Box<dyn Ftl<N>>, MountReport), FtlError>;
+    type Output = Mounted<N>;
 
     fn receive<V: Store>(self) -> Self::Output {
-        let (ftl, report) = PageFtl::<N, RamMap, V>::mount_by_scan(self.flash, self.config, self.options)?;
-        Ok((Box::new(ftl), report))
+        PageFtl::<N, RamMap, V>::mount_by_scan(self.flash, self.config, self.options)
     }
 }
 
@@ -41,28 +42,47 @@ pub fn mount_by_scan_over_store<N: Nand + 'static>(
     flash: Flash<N>,
     config: &Config,
     options: PageOptions,
-) -> Result<(Box<dyn Ftl<N>>, MountReport), FtlError> {
+) -> Mounted<N> {
     let name = options.store(config);
     validity::with(name, MountByScan { flash, config, options }).unwrap_or_else(|| Err(options.no_store(name)))
 }
 
-impl<N: Nand, V: Store> PageFtl<N, RamMap, V> {
+impl<N: Nand + 'static, V: Store> PageFtl<N, RamMap, V> {
     /// Opens a disk by reading every spare area, whatever page-validity store it had: which pages are dead is then known
     /// better than any store on flash can know it. So pages of a store count as dead, and when all else is
     /// done as if the bitmap were in RAM, the store is written anew.
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
-    pub fn mount_by_scan(
+    pub fn mount_by_scan(flash: Flash<N>, config: &Config, options: PageOptions) -> Mounted<N> {
+        or_read_only(Self::open_by_scan(flash, config, options), config, Evidence::Sequence)
+    }
+
+    fn open_by_scan(
         flash: Flash<N>,
         config: &Config,
         options: PageOptions,
-    ) -> Result<(Self, MountReport), FtlError> {
+    ) -> Result<(Self, MountReport), Unmounted<N>> {
         let mapping = RamMap::new(config.logical_pages);
         let mut validity = V::make(&site(flash.nand(), config, &mapping))?;
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
+        let (plan, flash) = plan.for_mount(flash)?;
         let (mut known, mut report) = PageFtl::<N, RamMap, RamBitmap>::scan_and_settle(flash, config, plan)?;
         let before = *known.core.flash.counts();
+        if let Err(error) = Self::write_store(&mut known, &mut validity) {
+            return Err(Unmounted::with(known.core.flash, error));
+        }
+        let mut ftl = known.over(validity);
+        if let Err(error) = ftl.make_space() {
+            return Err(Unmounted::with(ftl.core.flash, error));
+        }
+        let ops = ftl.core.flash.counts().since(&before).total();
+        report.steps.push(MountStep { name: "write the page-validity store, free blocks", ops });
+        Ok((ftl, report))
+    }
+
+    /// Tells a store everything that is known.
+    fn write_store(known: &mut PageFtl<N, RamMap, RamBitmap>, validity: &mut V) -> Result<(), FtlError> {
         for block in (0..known.core.space.geometry().blocks()).map(BlockId) {
             let state = known.core.space.state(block);
             let used = matches!(state, BlockState::Closed | BlockState::Active);
@@ -74,12 +94,7 @@ impl<N: Nand, V: Store> PageFtl<N, RamMap, V> {
                 known.free_dead(|_, kind| kind != PageKind::User)?;
             }
         }
-        validity.flush(&mut known.core)?;
-        let mut ftl = known.over(validity);
-        ftl.make_space()?;
-        let ops = ftl.core.flash.counts().since(&before).total();
-        report.steps.push(MountStep { name: "write the page-validity store, free blocks", ops });
-        Ok((ftl, report))
+        validity.flush(&mut known.core)
     }
 }
 
@@ -104,6 +119,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
             saving: self.saving,
             wear: self.wear,
             heal: None,
+            half_rebuilt: false,
         }
     }
 
@@ -120,7 +136,11 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
     ///
     /// # Errors
     /// [`FtlError::Damaged`] if the device was formatted for something else.
-    fn scan_and_settle(mut flash: Flash<N>, config: &Config, mut plan: Plan) -> Result<(Self, MountReport), FtlError> {
+    fn scan_and_settle(
+        mut flash: Flash<N>,
+        config: &Config,
+        mut plan: Plan,
+    ) -> Result<(Self, MountReport), Unmounted<N>> {
         let geometry = *flash.nand().geometry();
         let validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
         let start = *flash.counts();
@@ -153,11 +173,9 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
                 ftl.validity.mark(ppn);
             }
         }
-        ftl.free_dead_blocks()?;
-        if let Some((ppn, spare)) = last {
-            ftl.settle_last(Origin { ppn, spare })?;
+        if let Err(error) = ftl.settle_scan(last) {
+            return Err(Unmounted::with(ftl.core.flash, error));
         }
-        ftl.collect_emptiest()?;
         ftl.placement = ready;
         ftl.begin_levelling(config.wear);
         let end = *ftl.core.flash.counts();
@@ -165,7 +183,16 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
             MountStep { name: "scan every spare area", ops: scanned.since(&start).total() },
             MountStep { name: "rewrite the page programmed last, free blocks", ops: end.since(&scanned).total() },
         ];
-        Ok((ftl, MountReport { steps, unreadable_pages, rebuilt_entries }))
+        Ok((ftl, MountReport { steps, unreadable_pages, rebuilt_entries, read_only: None }))
+    }
+
+    /// Steps 3 and 4.
+    fn settle_scan(&mut self, last: Option<FoundPage>) -> Result<(), FtlError> {
+        self.free_dead_blocks()?;
+        if let Some((ppn, spare)) = last {
+            self.settle_last(Origin { ppn, spare })?;
+        }
+        self.collect_emptiest()
     }
 
     /// Collects the blocks in which least lives until enough are free.

@@ -27,6 +27,7 @@ mod recent;
 mod restore;
 
 use super::{Mapping, is_page};
+use crate::config::Config;
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
 use crate::saved::Sink;
@@ -51,6 +52,8 @@ const CHECKPOINT_STEP: u32 = 16;
 pub struct CachedOptions {
     /// C: entries that the cache holds, at least 2.
     pub cache_entries: u32,
+    /// Percent of them in the protected segment of a segmented LRU order; 0 for plain LRU order.
+    pub protected_percent: u32,
     /// Take runtime checkpoints.
     pub checkpoints: bool,
     /// How many of the pages written last may have dirty entries; 0 for any.
@@ -60,10 +63,11 @@ pub struct CachedOptions {
 }
 
 impl CachedOptions {
-    /// A cache of so many entries, and nothing that makes recovery easy.
+    /// A cache as asked for, and nothing that makes recovery easy.
     #[must_use]
-    pub const fn new(cache_entries: u32) -> Self {
-        Self { cache_entries, checkpoints: false, recent_updates: 0, battery: false }
+    pub const fn new(config: &Config) -> Self {
+        let Config { cache_entries, protected_percent, .. } = *config;
+        Self { cache_entries, protected_percent, checkpoints: false, recent_updates: 0, battery: false }
     }
 }
 
@@ -117,7 +121,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         let pages = logical_pages.div_ceil(entries_per_page);
         Self {
             gmd: alloc::vec![Ppn::NONE; pages as usize],
-            cmt: Cmt::new(options.cache_entries.max(2), pages, entries_per_page),
+            cmt: Cmt::new(options.cache_entries.max(2), pages, entries_per_page).segmented(options.protected_percent),
             recent: Recent::new(options.recent_updates),
             battery: options.battery,
             checkpoints: Checkpoints {
@@ -342,6 +346,13 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         Ok(ppn)
     }
 
+    fn peek<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError> {
+        match self.cmt.find(lpn) {
+            Some(slot) => Ok(self.cmt.ppn(slot)),
+            None => self.fetch(ctx, lpn),
+        }
+    }
+
     fn record<N: Nand, V: Validity>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
@@ -563,6 +574,16 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             }
         }
         Ok(table)
+    }
+
+    fn will_report<N: Nand>(&self, nand: &mut N, lpn: Lpn, before: Ppn) -> Result<bool, FtlError> {
+        let at = self.gmd[self.cmt.translation_page(lpn) as usize];
+        if !at.is_some() || !self.cmt.find(lpn).is_some_and(|slot| self.cmt.is_uip(slot)) {
+            return Ok(false);
+        }
+        let mut page = alloc::vec![0; self.buffer.len()];
+        nand.read_meta(at, &mut page)?;
+        Ok(entry_at(&page, (lpn.0 % self.entries_per_page) as usize) == before)
     }
 
     fn ram(&self, report: &mut RamReport) {
