@@ -14,6 +14,7 @@
 use crate::case::Case;
 use crate::model::{Model, Seen};
 use crate::quiet;
+use crate::rng::Rng;
 use crate::shape::LIMIT;
 use crate::tap::{Image, Tap, Tapped};
 use crate::workload::Step;
@@ -168,7 +169,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// A fresh disk.
+    /// A fresh disk, as old as the shape wants it.
     pub(crate) fn format(&self) -> Result<Line, String> {
         let geometry = self.case.shape().geometry().map_err(|e| e.to_string())?;
         let plan = faults::plan(self.case.faults, self.case.seed, &geometry, self.case.shape().pairing);
@@ -177,7 +178,21 @@ impl<'a> Bench<'a> {
         let ftl = formatted.map_err(|error| format!("formatting: {error}"))?;
         device.get_mut().flash().plan_mut().failing_blocks =
             faults::worn_blocks(self.case.faults, self.case.seed, &geometry);
-        Ok(Line::new(device, ftl, self.case.model(self.durable())))
+        let mut line = Line::new(device, ftl, self.case.model(self.durable()));
+        self.age(&mut line).map_err(|error| format!("ageing: {error}"))?;
+        Ok(line)
+    }
+
+    /// Writes what the shape wants to have been written before anything is watched.
+    fn age(&self, line: &mut Line) -> Result<(), FtlError> {
+        let mut rng = Rng::new(self.case.seed, 0x4147);
+        for _ in 0..self.case.shape().age {
+            let lpn = rng.below(self.case.logical_pages);
+            let stamp = line.model.begin_write(lpn);
+            line.ftl.write(Lpn(lpn), &stamp)?;
+            line.model.complete_write(lpn);
+        }
+        Ok(())
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Shape {
     gecko: GeckoOptions,
     /// How Janus-FTL is tuned.
     janus: JanusOptions,
+    /// Pages written at random before the workload: with small sequence numbers recovery looks at everything.
+    pub(crate) age: u32,
     /// Level wear as often as can be.
     level_wear: bool,
     /// Pages that share a word line, in exploration of that fault.
@@ -46,6 +48,7 @@ const MODERN: Shape = Shape {
     groups: None,
     gecko: GeckoOptions::PAPER,
     janus: JanusOptions::PAPER,
+    age: 0,
     level_wear: false,
     pairing: Pairing { bits_per_cell: 2, distance: 1 },
     capabilities: Capabilities::MODERN,
@@ -61,8 +64,17 @@ const PACKED: GeckoOptions = GeckoOptions { buffer_pages: 2, packed: true, filte
 const BEYOND: JanusOptions =
     JanusOptions { defuse_among: 4, learn_utilisation: true, page_map_percent: 50, ..JanusOptions::PAPER };
 
+/// With an entry a page Logarithmic Gecko's buffer holds some eighty reports: it is flushed because it is full, also in a mount.
+const AGED: Shape = Shape {
+    blocks: 64,
+    pages_per_block: 8,
+    gecko: GeckoOptions { partitions: 8, ..GeckoOptions::PAPER },
+    age: 1200,
+    ..MODERN
+};
+
 /// Every shape.
-pub const SHAPES: [Shape; 15] = [
+pub const SHAPES: [Shape; 17] = [
     MODERN,
     Shape { name: "small", blocks: 32, pages_per_block: 8, cache_entries: 9, ..MODERN },
     Shape {
@@ -90,6 +102,8 @@ pub const SHAPES: [Shape; 15] = [
         groups: Some(GroupOptions { blocks: 3, extra: 2 }),
         ..MODERN
     },
+    Shape { name: "aged", cache_entries: 32, logical_pages: 130, ..AGED },
+    Shape { name: "aged-short-cache", cache_entries: 3, logical_pages: 260, ..AGED },
     Shape { name: "slc-full", blocks: 28, pages_per_block: 5, capabilities: OLD_SLC, ..MODERN },
     Shape { name: "segmented", blocks: 40, pages_per_block: 8, cache_entries: 9, protected_percent: 60, ..MODERN },
 ];

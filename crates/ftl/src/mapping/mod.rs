@@ -154,7 +154,8 @@ pub trait Mapping {
     /// Those of the device.
     fn dump<N: Nand>(&self, nand: &mut N) -> Result<Vec<Ppn>, FtlError>;
 
-    /// Whether a page that held a logical page before will be reported dead without further ado. For checks.
+    /// Whether a page that held a logical page before will be reported dead when its entry is synchronised. Reads around the
+    /// accounting: for checks, and for pages whose spare area cannot be read.
     ///
     /// # Errors
     /// Those of the device.

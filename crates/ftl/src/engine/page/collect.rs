@@ -313,6 +313,21 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 self.live.push(Origin { ppn, spare });
             }
         }
+        for offset in 0..geometry.pages_per_block() {
+            if self.dead.contains(offset) {
+                continue;
+            }
+            // One that is a before-image goes with the block too: reported later, it would be what is written there next.
+            let before = geometry.page_at(victim, offset);
+            for lpn in (0..self.logical_pages).map(Lpn) {
+                if self.mapping.will_report(self.core.flash.nand_mut(), lpn, before)?
+                    && self.mapping.superseded(lpn, before)
+                    && V::BUFFERED
+                {
+                    self.parts().0.page_died(before)?;
+                }
+            }
+        }
         Ok(())
     }
 
