@@ -397,7 +397,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             let (mut ctx, mapping) = self.parts();
             mapping.maintain(&mut ctx)?;
         }
-        if self.core.space.dead_metadata() > DEAD_METADATA {
+        if self.core.space.dead_metadata() > DEAD_METADATA && self.core.space.may_free() {
             self.reap()?;
         }
         if self.core.space.free_blocks() < self.reserve_blocks {
@@ -451,7 +451,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     fn write_page(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
         self.refresh()?;
         self.prepare()?;
-        if self.wear.is_some() && self.level_wear()? {
+        if self.wear.is_some() && self.core.space.may_free() && self.level_wear()? {
             self.prepare()?;
         }
         let stream = self.placement.host(lpn);
