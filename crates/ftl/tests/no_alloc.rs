@@ -130,7 +130,9 @@ const BLOCKS: u32 = 240;
 const PAGES_PER_BLOCK: u32 = 16;
 const PAGES: u32 = BLOCKS * PAGES_PER_BLOCK / 2;
 
-fn device() -> Device {
+/// What every NAND made today can do, and the order of programs that an FTL needs.
+fn device(entry: &ftls::Entry<Device>) -> Device {
+    let capabilities = Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN };
     let geometry = Geometry::new(Dimensions {
         channels: 2,
         dies_per_channel: 1,
@@ -140,7 +142,7 @@ fn device() -> Device {
         page_bytes: 512,
         spare_bytes: 32,
     });
-    Device(Faulty::new(SimNand::new(geometry.unwrap(), Capabilities::MODERN), FaultPlan::default()))
+    Device(Faulty::new(SimNand::new(geometry.unwrap(), capabilities), FaultPlan::default()))
 }
 
 /// A way to make an FTL.
@@ -167,7 +169,7 @@ fn compositions() -> Vec<Composition> {
     all.filter_map(|(row, config)| {
         let entry = ftls::table::<Device>().into_iter().nth(row)?;
         let what = format!("{} with {config:?}", entry.info.name);
-        match (entry.format)(Flash::new(device()), &config) {
+        match (entry.format)(Flash::new(device(&entry)), &config) {
             Ok(_) => Some(Composition { entry, config, what }),
             // Levelling, or a store, that means nothing to it.
             Err(FtlError::Unsupported { reason, .. }) if reason.contains("wear") || reason.contains("store") => None,
@@ -286,7 +288,7 @@ fn reached(composition: &Composition, counts: &Counts) {
 fn run(composition: &Composition) -> Result<(), String> {
     let Composition { entry, config, what } = composition;
     let mut rng = Rng(7);
-    let mut ftl = (entry.format)(Flash::new(device()), config).map_err(|error| format!("{what}: {error}"))?;
+    let mut ftl = (entry.format)(Flash::new(device(entry)), config).map_err(|error| format!("{what}: {error}"))?;
     use_it(&mut *ftl, what, &mut rng, Failing::Nothing)?;
     reached(composition, ftl.flash().counts());
     // The collector of an FTL that is mapped by page may allocate when it meets a page that cannot be read.

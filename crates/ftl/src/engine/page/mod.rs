@@ -338,7 +338,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let reserve = plan.overhead.reserve;
         let usable = geometry.blocks() - space.bad_blocks();
         let idle_blocks = reserve + (geometry.blocks() / 64).max(2);
-        space.reserve_free(idle_blocks as usize + 2);
+        space.reserve_free(idle_blocks.max(reserve + plan.overhead.rest) as usize + 2);
         let limit = plan.overhead.metadata_limit(&geometry, config.logical_pages, usable);
         let pins = if V::BUFFERED { limit + reserve } else { 0 };
         Self {
