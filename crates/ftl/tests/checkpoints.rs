@@ -81,6 +81,7 @@ fn a_checkpoint_spares_a_mount_most_of_the_device_and_without_one_nothing_is_los
         ("blockset", 60),
         ("reconfigurable", 60),
         ("superblock", 60),
+        ("aftl", 60),
         ("janus-fixed", 60),
         ("janus", 60),
     ] {
@@ -105,9 +106,19 @@ fn a_checkpoint_spares_a_mount_most_of_the_device_and_without_one_nothing_is_los
 
 #[test]
 fn maps_in_non_volatile_memory_leave_nothing_to_mount_and_cost_no_checkpoints() {
-    for name in
-        ["block", "nftl", "bast", "fast", "vftl", "blockset", "reconfigurable", "superblock", "janus-fixed", "janus"]
-    {
+    for name in [
+        "block",
+        "nftl",
+        "bast",
+        "fast",
+        "vftl",
+        "blockset",
+        "reconfigurable",
+        "superblock",
+        "aftl",
+        "janus-fixed",
+        "janus",
+    ] {
         let entry = ftls::find::<Device>(name).unwrap();
         let config = Config { maps: Maps::NonVolatile, ..Config::new(LOGICAL) };
         let mut ftl = (entry.format)(Flash::new(device(&entry, BLOCKS, PAGES)), &config).unwrap();

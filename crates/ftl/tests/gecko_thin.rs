@@ -457,12 +457,13 @@ fn place_9_the_page_programmed_last_is_written_again() {
 #[test]
 fn place_10_recovery_that_is_interrupted_begins_again() {
     // So many reports wait in RAM, and so many more are made again, that the store is flushed within the mount.
-    let shape = Shape { blocks: 40, pages_per_block: 32, logical_pages: 130, cache_entries: 32, partitions: 32 };
-    cuts(shape, 40, |off| {
-        for again in off.mount_watched() {
-            again.mount().check();
-        }
-    });
+    let shape = Shape { logical_pages: 130, ..SMALL };
+    for shape in [
+        Shape { cache_entries: 32, ..shape },
+        Shape { blocks: 48, pages_per_block: 16, cache_entries: 8, partitions: 16, ..shape },
+    ] {
+        cuts(shape, 60, |off| off.mount_watched().into_iter().for_each(|again| again.mount().check()));
+    }
     cuts(SMALL, 4, |off| {
         for again in off.mount_watched().into_iter().flat_map(Off::mount_watched) {
             again.mount().check_all();

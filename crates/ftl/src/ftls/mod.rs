@@ -1,6 +1,7 @@
 //! The table of flash translation layers. One file and one row each; help, documentation, law tests
 //! and benchmarks follow from the rows.
 
+mod aftl;
 mod bast;
 mod block;
 mod blockset;
@@ -115,7 +116,7 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 15] {
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 16] {
     [
         page::entry(),
         dftl::entry(),
@@ -130,6 +131,7 @@ pub fn table<N: Nand + 'static>() -> [Entry<N>; 15] {
         vftl::entry(),
         reconfigurable::entry(),
         superblock::entry(),
+        aftl::entry(),
         janus_fixed::entry(),
         janus::entry(),
     ]

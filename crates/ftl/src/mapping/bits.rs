@@ -39,6 +39,10 @@ impl Bits {
         }
     }
 
+    pub(crate) fn clear_all(&mut self) {
+        self.words.fill(0);
+    }
+
     /// Bits 32 * at and on, the first in the lowest place.
     pub(crate) fn word(&self, at: u32) -> u32 {
         (self.words[at as usize / 2] >> (32 * (at % 2))) as u32

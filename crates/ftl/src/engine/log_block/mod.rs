@@ -21,6 +21,7 @@ pub mod groups;
 pub mod lru;
 mod make;
 mod merge;
+pub mod often;
 pub mod recover;
 pub mod scheme;
 

@@ -23,11 +23,11 @@
 //!    page it forgets may be erased and hold other data by then.
 
 pub(super) mod cmt;
+mod options;
 mod recent;
 mod restore;
 
 use super::{Mapping, is_page};
-use crate::config::Config;
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
 use crate::saved::Sink;
@@ -36,6 +36,7 @@ use crate::validity::{PageSet, Validity};
 use alloc::vec::Vec;
 use cmt::{Cmt, Slot};
 use nand::{Lpn, Nand, NandError, PageKind, Ppn, Spare};
+pub use options::CachedOptions;
 use recent::Recent;
 
 /// Bytes of a mapping entry in flash.
@@ -46,30 +47,6 @@ const SAVED_ENTRY_BYTES: u64 = 8;
 
 /// Translation pages that one step of a checkpoint synchronises at most before space is looked after again.
 const CHECKPOINT_STEP: u32 = 16;
-
-/// How a cached table behaves.
-#[derive(Clone, Copy, Debug)]
-pub struct CachedOptions {
-    /// C: entries that the cache holds, at least 2.
-    pub cache_entries: u32,
-    /// Percent of them in the protected segment of a segmented LRU order; 0 for plain LRU order.
-    pub protected_percent: u32,
-    /// Take runtime checkpoints.
-    pub checkpoints: bool,
-    /// How many of the pages written last may have dirty entries; 0 for any.
-    pub recent_updates: u32,
-    /// A battery saves dirty entries.
-    pub battery: bool,
-}
-
-impl CachedOptions {
-    /// A cache as asked for, and nothing that makes recovery easy.
-    #[must_use]
-    pub const fn new(config: &Config) -> Self {
-        let Config { cache_entries, protected_percent, .. } = *config;
-        Self { cache_entries, protected_percent, checkpoints: false, recent_updates: 0, battery: false }
-    }
-}
 
 /// Logical pages that one step of a trim forgets at most, because each can be reported to the validity store.
 const TRIM_STEP: u32 = 256;
