@@ -224,7 +224,7 @@ fn a_disk_that_cannot_be_written_any_more_can_be_read() {
                         panic!("{}: {error}", disk.what)
                     };
                     // A block is found to be bad when it is erased, several at once if need be.
-                    let enough = bad_blocks + needed + 8 <= BLOCKS;
+                    let enough = bad_blocks + needed + 12 <= BLOCKS;
                     assert!(gap < 12 || !enough, "{}: {error}", disk.what);
                     disk.is_read_only(false);
                 }
