@@ -370,6 +370,9 @@ pub struct CrashArgs {
     #[arg(long, value_name = "ID",
           conflicts_with_all = ["ftl", "mode", "cuts", "depth", "faults", "shape", "steps", "no_battery", "seed", "sample"])]
     pub replay: Option<String>,
+    /// Tell what a replay does: each request, cut and mount, and how it came out
+    #[arg(long, requires = "replay")]
+    pub trace: bool,
     /// Print one JSON object instead of tables
     #[arg(long)]
     pub json: bool,

@@ -30,6 +30,7 @@ mod run;
 mod shape;
 mod shared;
 mod shrink;
+mod story;
 mod tap;
 mod workload;
 
@@ -37,10 +38,11 @@ pub use case::ReplayError;
 pub use faults::Fault;
 pub use fuzz::{Operations, check_id, make_id};
 pub use options::{Mode, Options, OptionsError};
-pub use report::{Failure, FtlReport, Report, outcome_name};
-pub use run::{Progress, replay, replay_on, run, run_on};
+pub use report::{Failure, FtlReport, Report, Trace, outcome_name};
+pub use run::{Progress, replay, replay_on, run, run_on, trace};
 pub use shape::{SHAPES, Shape, find as find_shape};
 pub use shared::Shared;
+pub use story::{Effort, Event, Mounted, MountedStep};
 pub use tap::Tapped;
 pub use workload::{Step, generate};
 

@@ -297,7 +297,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     }
 
     /// Lists the pages of a block whose spare area does not say any more whose they are: the mapping does. Left out, they
-    /// would stay mapped to a page that soon holds something else. Rare, slow, and the only step that allocates.
+    /// would stay mapped to a page that soon holds something else. Rare, slow, and the only step of a collection that allocates.
     #[cold]
     fn find_lost(&mut self, victim: BlockId) -> Result<(), FtlError> {
         let geometry = *self.core.space.geometry();

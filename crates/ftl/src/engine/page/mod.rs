@@ -338,7 +338,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let reserve = plan.overhead.reserve;
         let usable = geometry.blocks() - space.bad_blocks();
         let idle_blocks = reserve + (geometry.blocks() / 64).max(2);
-        space.reserve_free(idle_blocks as usize + 2);
+        space.reserve_free(idle_blocks.max(reserve + plan.overhead.rest) as usize + 2);
         let limit = plan.overhead.metadata_limit(&geometry, config.logical_pages, usable);
         let pins = if V::BUFFERED { limit + reserve } else { 0 };
         Self {
@@ -397,7 +397,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             let (mut ctx, mapping) = self.parts();
             mapping.maintain(&mut ctx)?;
         }
-        if self.core.space.dead_metadata() > DEAD_METADATA {
+        if self.core.space.dead_metadata() > DEAD_METADATA && self.core.space.may_free() {
             self.reap()?;
         }
         if self.core.space.free_blocks() < self.reserve_blocks {
@@ -451,7 +451,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     fn write_page(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
         self.refresh()?;
         self.prepare()?;
-        if self.wear.is_some() && self.level_wear()? {
+        if self.wear.is_some() && self.core.space.may_free() && self.level_wear()? {
             self.prepare()?;
         }
         let stream = self.placement.host(lpn);

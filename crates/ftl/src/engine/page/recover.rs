@@ -196,7 +196,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
             }
             None => Found::Empty,
         });
-        space.reserve_free(self.idle_blocks as usize + 2);
+        space.reserve_free(self.idle_blocks.max(self.reserve_blocks + self.rest_blocks) as usize + 2);
         (self.mapping, self.validity, self.core.space, self.wear) = (mapping, gecko, space, None);
         self.core.pins.clear();
         self.core.newly_erased.clear();

@@ -324,10 +324,8 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
     }
 
     fn peek<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError> {
-        match self.cmt.find(lpn) {
-            Some(slot) => Ok(self.cmt.ppn(slot)),
-            None => self.fetch(ctx, lpn),
-        }
+        let cached = self.cmt.find(lpn).map(|slot| self.cmt.ppn(slot));
+        cached.map_or_else(|| self.fetch(ctx, lpn), Ok)
     }
 
     fn record<N: Nand, V: Validity>(
@@ -565,9 +563,8 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
 
     fn ram(&self, report: &mut RamReport) {
         let (entries, index) = self.cmt.ram_bytes();
-        let gmd = (self.gmd.capacity() * size_of::<Ppn>()) as u64;
         let item = |name, bytes| RamItem { name, bytes };
-        report.push(item("gmd", gmd));
+        report.push(item("gmd", (self.gmd.capacity() * size_of::<Ppn>()) as u64));
         report.push(item("cmt", entries));
         report.push(item("cmt_index", index));
         report.push(item("translation_buffer", self.buffer.capacity() as u64));
