@@ -2,7 +2,7 @@
 
 use crate::tree::{Finding, Tree};
 use anyhow::{Context, Result, bail};
-use nand::SimNand;
+use nand::{ProgramOrder, SimNand};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -74,17 +74,21 @@ fn ftls() -> String {
     let mut out = String::from(
         "# Flash translation layers\n\n\
          Written by `cargo xtask docs` from the table in `crates/ftl/src/ftls/mod.rs`; `openftl list ftls` prints the same.\n\n\
-         | name | what it is | published in | cached map | page validity | after power loss |\n\
-         |---|---|---|---|---|---|\n",
+         | name | what it is | published in | cached map | page validity | program order | after power loss |\n\
+         |---|---|---|---|---|---|---|\n",
     );
     for entry in ftl::ftls::table::<SimNand>() {
         let info = entry.info;
         let cached = if info.cached { "yes, `--cache`" } else { "no" };
         let validity = info.validity.map_or_else(|| "none".to_owned(), |name| format!("`{name}`{}", mountable(&entry)));
+        let order = match info.program_order {
+            ProgramOrder::Sequential => "any device",
+            ProgramOrder::Free => "needs free program order",
+        };
         // Writing to a String cannot fail.
         let _ = writeln!(
             out,
-            "| `{}` | {} | {} | {cached} | {validity} | {} |",
+            "| `{}` | {} | {} | {cached} | {validity} | {order} | {} |",
             info.name,
             info.summary,
             info.source,

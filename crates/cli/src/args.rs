@@ -82,6 +82,11 @@ pub struct CompareArgs {
     /// RAM for cached mapping entries of 8 bytes, for FTLs that have such a cache [default: 1 entry per 716 pages]
     #[arg(long, value_name = "SIZE")]
     pub cache: Option<Size>,
+    /// Cached mapping entries in a segmented LRU order, so many percent of them protected, as in DFTL's own paper [default: LRU; 80 if no
+    /// number is given]
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "80",
+        value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub segmented_lru: Option<u32>,
     /// End after so many pages written, as in 500k or 2M [default: twice the visible pages; for a trace, its end]
     #[arg(long, value_name = "N")]
     pub writes: Option<Count>,
@@ -365,6 +370,9 @@ pub struct CrashArgs {
     #[arg(long, value_name = "ID",
           conflicts_with_all = ["ftl", "mode", "cuts", "depth", "faults", "shape", "steps", "no_battery", "seed", "sample"])]
     pub replay: Option<String>,
+    /// Tell what a replay does: each request, cut and mount, and how it came out
+    #[arg(long, requires = "replay")]
+    pub trace: bool,
     /// Print one JSON object instead of tables
     #[arg(long)]
     pub json: bool,

@@ -12,6 +12,7 @@ use ftl::config::Maps;
 use ftl::{GroupOptions, JanusOptions, WearOptions};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use nand::sim::SimNand;
+use nand::{ProgramOrder, profiles};
 use sim::{
     GcMode, HostMode, Phase, PreconditionMode, Progress, QueueOptions, RunResult, RunSpec, SteadyOptions, TimingMode,
 };
@@ -26,6 +27,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     let trace = args.trace.as_deref().map(|path| load::open(path, &args.read)).transpose()?;
     let mut notes: Vec<String> = trace.as_ref().map(|trace| trace.notes().to_vec()).unwrap_or_default();
     let chosen = device::choose(args, trace.as_ref())?;
+    check_order(args, &chosen)?;
     notes.extend(chosen.notes.iter().cloned());
     let load = load::choose(args, trace, &chosen.plan)?;
     for note in &notes {
@@ -117,6 +119,26 @@ fn check_store(args: &CompareArgs, table: &[ftl::ftls::Entry<SimNand>]) -> Resul
     )))
 }
 
+/// An FTL that cannot work with the device's program order is refused before anything is simulated.
+fn check_order(args: &CompareArgs, chosen: &Chosen) -> Result<()> {
+    let (plan, table) = (&chosen.plan, ftl::ftls::table::<SimNand>());
+    let asked = |info: &ftl::ftls::Info| args.ftl.iter().any(|asked| asked == info.name);
+    let cannot = table.iter().map(|entry| entry.info).filter(|info| asked(info) && !info.runs_on(plan.capabilities));
+    let names: Vec<&str> = cannot.map(|info| info.name).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let free = profiles::profiles().iter().filter(|p| p.capabilities.program_order == ProgramOrder::Free);
+    Err(usage(format!(
+        "{} programs the pages of a block in any order, but device {} has sequential program order; choose a device with free \
+         program order ({}), or leave {} out",
+        names.join(", "),
+        plan.name,
+        free.map(|profile| &*profile.name).collect::<Vec<_>>().join(", "),
+        names.join(", ")
+    )))
+}
+
 fn check_time(args: &CompareArgs) -> Result<()> {
     let time = &args.time;
     let needs_time = [
@@ -177,6 +199,7 @@ fn spec(args: &CompareArgs, ftl: &str, chosen: &Chosen, load: &Load) -> Result<R
         }
         spec.config.cache_entries = entries;
     }
+    spec.config.protected_percent = args.segmented_lru.unwrap_or(0);
     let geometry = &chosen.plan.geometry;
     if args.gecko.s > geometry.pages_per_block() {
         let pages = geometry.pages_per_block();

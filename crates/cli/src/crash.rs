@@ -6,7 +6,7 @@ use crate::output;
 use crate::report::table::{Align, Table, WIDTH, wrap};
 use crate::units::{count, scaled};
 use anyhow::{Context, Result, bail};
-use crash::{Failure, Fault, FtlReport, Mode, Options, Progress, Report};
+use crash::{Effort, Event, Failure, Fault, FtlReport, Mode, Options, Progress, Report};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use nand::sim::SimNand;
 use serde_json::json;
@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 /// Explores, or replays.
 pub fn run(args: &CrashArgs) -> Result<()> {
     if let Some(id) = &args.replay {
-        return replay(id, args.json);
+        return if args.trace { trace(id, args.json) } else { replay(id, args.json) };
     }
     let options = options(args)?;
     let report = crash::run(&options, &mut progress()).map_err(|error| usage(error.to_string()))?;
@@ -44,6 +44,66 @@ fn replay(id: &str, as_json: bool) -> Result<()> {
         Some(failure) => bail!("{}", failure.what),
         None => Ok(()),
     }
+}
+
+fn trace(id: &str, as_json: bool) -> Result<()> {
+    let trace = crash::trace(id).map_err(|error| usage(error.to_string()))?;
+    if as_json {
+        output::print(&document(&json!({"openftl": env!("CARGO_PKG_VERSION"), "id": id, "trace": trace}))?)?;
+    } else {
+        let mut text: String = trace.events.iter().map(event).collect();
+        match &trace.failure {
+            Some(failure) => text += &told(failure),
+            None => text += "Everything goes well: what this id stands for breaks no promise (any more).\n",
+        }
+        output::print(&text)?;
+    }
+    match trace.failure {
+        Some(failure) => bail!("{}", failure.what),
+        None => Ok(()),
+    }
+}
+
+/// An event in a line, further in the more cuts there were; a mount has a line for each of its steps.
+fn event(event: &Event) -> String {
+    let line = |cuts: &usize, text: String| format!("{}{text}\n", "    ".repeat(*cuts));
+    match event {
+        Event::Format { logical_pages } => format!("format: {logical_pages} logical pages\n"),
+        Event::Call { cuts, call, outcome, next_operation } => {
+            line(cuts, format!("{call}: {outcome} (operations up to {next_operation})"))
+        }
+        Event::Cut { cuts, operation, outcome } => {
+            line(cuts, format!("power is cut at operation {operation}, which leaves: {outcome}"))
+        }
+        Event::Mount { cuts, report: Some(report), .. } => {
+            let mut out = line(cuts, format!("mount: {}", effort(&report.effort)));
+            for step in &report.steps {
+                out += &line(cuts, format!("  {}: {}", step.name, effort(&step.effort)));
+            }
+            let (unreadable, rebuilt) = (report.unreadable_pages, report.rebuilt_entries);
+            out += &line(cuts, format!("  {unreadable} unreadable page(s), {rebuilt} entries rebuilt"));
+            if let Some(why) = &report.read_only {
+                out += &line(cuts, format!("  {why}"));
+            }
+            out
+        }
+        Event::Mount { cuts, error, .. } => {
+            line(cuts, format!("mount: failed: {}", error.as_deref().unwrap_or_default()))
+        }
+        Event::Inspection { cuts, expected, other, errors } => line(
+            cuts,
+            format!(
+                "every page read: {expected} as last written, {other} as another version allowed, {errors} allowed error(s)"
+            ),
+        ),
+        Event::Scenario { scenario } => format!("{scenario} (told as a whole: only cuts are told step by step)\n"),
+    }
+}
+
+fn effort(effort: &Effort) -> String {
+    let Effort { reads, spare_reads, programs, erases, microseconds } = effort;
+    let ms = microseconds / 1e3;
+    format!("{reads} reads, {spare_reads} spare reads, {programs} programs, {erases} erases, {ms:.2} ms")
 }
 
 fn document(value: &serde_json::Value) -> Result<String> {
@@ -131,6 +191,7 @@ fn as_text(report: &Report) -> String {
     let explored: Vec<&FtlReport> = report.ftls.iter().filter(|ftl| ftl.not_mountable.is_none()).collect();
     if !explored.is_empty() {
         out.push_str(&summary(&explored));
+        out.push_str("\nSlowest mount: flash operations, and ms with the times of device profile `small`, one after the other.\n");
         if explored.iter().any(|ftl| ftl.lost_writes > 0) {
             out.push_str(
                 "\nLost writes: acknowledged, and gone after a cut without the battery that the design assumes.\n",
@@ -156,6 +217,8 @@ fn summary(explored: &[&FtlReport]) -> String {
         ("a second", Align::Right),
         ("other runs", Align::Right),
         ("lost writes", Align::Right),
+        ("slowest mount", Align::Right),
+        ("ms", Align::Right),
         ("failures", Align::Right),
         ("promised after power loss", Align::Left),
     ]);
@@ -166,6 +229,8 @@ fn summary(explored: &[&FtlReport]) -> String {
             scaled(ftl.cuts_per_s),
             count(ftl.other_runs.values().sum()),
             count(ftl.lost_writes),
+            count(ftl.slowest_mount.operations()),
+            format!("{:.1}", ftl.slowest_mount.microseconds / 1e3),
             count(ftl.failures.len() as u64),
             ftl.promise.to_owned(),
         ]);

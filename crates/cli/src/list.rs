@@ -7,8 +7,8 @@ use crate::output;
 use crate::report::table::{Align, Table};
 use crate::units::bytes;
 use anyhow::{Context, Result};
-use nand::profiles;
 use nand::sim::SimNand;
+use nand::{ProgramOrder, profiles};
 use serde_json::{Value, json};
 use workload::Parameter;
 
@@ -53,6 +53,9 @@ fn promised() -> String {
         let info = entry.info;
         table.row(vec![info.name.to_owned(), info.summary.to_owned()]);
         table.row(vec![String::new(), info.promise().to_owned()]);
+        if info.program_order == ProgramOrder::Free {
+            table.row(vec![String::new(), "needs a device with free program order".to_owned()]);
+        }
         table.row(vec![String::new(), format!("[{}]", info.source)]);
     }
     table.render()
@@ -79,6 +82,14 @@ fn sourced(rows: Vec<Row>) -> String {
     table.render()
 }
 
+/// A program order as device profiles name it.
+const fn order(order: ProgramOrder) -> &'static str {
+    match order {
+        ProgramOrder::Sequential => "sequential",
+        ProgramOrder::Free => "free",
+    }
+}
+
 fn devices() -> String {
     let mut table = Table::new(&[
         ("name", Align::Left),
@@ -87,6 +98,7 @@ fn devices() -> String {
         ("dies", Align::Right),
         ("read", Align::Right),
         ("program", Align::Right),
+        ("program order", Align::Left),
         ("what it is", Align::Left),
     ]);
     for profile in profiles::profiles() {
@@ -99,6 +111,7 @@ fn devices() -> String {
             (d.channels * d.dies_per_channel).to_string(),
             format!("{} µs", profile.timing.read_ns / 1000),
             format!("{} µs", profile.timing.program_ns / 1000),
+            order(profile.capabilities.program_order).to_owned(),
             profile.summary.to_string(),
         ]);
     }
@@ -170,6 +183,7 @@ fn as_json(what: Listing) -> Value {
                     "source": info.source,
                     "validity": info.validity,
                     "after_power_loss": info.promise(),
+                    "program_order": order(info.program_order),
                     "mountable": entry.mount.is_some(),
                 })
             })

@@ -203,7 +203,7 @@ impl Case {
     }
 }
 
-fn checksum(bytes: &[u8]) -> u8 {
+pub(crate) fn checksum(bytes: &[u8]) -> u8 {
     let sum = bytes.iter().fold(0x811C_9DC5_u32, |sum, byte| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
     (sum ^ sum >> 8 ^ sum >> 16 ^ sum >> 24) as u8
 }

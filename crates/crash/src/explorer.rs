@@ -12,9 +12,11 @@
 //! 5. The first broken promise, unexpected error, panic or endless loop ends it, with the path of cuts that led there.
 
 use crate::case::Case;
-use crate::model::{Model, Seen};
+use crate::model::Model;
 use crate::quiet;
+use crate::rng::Rng;
 use crate::shape::LIMIT;
+use crate::story::{Effort, Event, ops_of, outcome_of};
 use crate::tap::{Image, Tap, Tapped};
 use crate::workload::Step;
 use crate::{Device, Fault, Shared, faults};
@@ -62,6 +64,8 @@ pub(crate) struct Stats {
     pub(crate) depths: [u64; MAX_DEPTH],
     /// Acknowledged writes that were not there after a cut without the battery that the FTL assumes.
     pub(crate) lost_writes: u64,
+    /// The mount that took longest.
+    pub(crate) slowest_mount: Effort,
 }
 
 /// Cuts that one path may have.
@@ -96,6 +100,18 @@ enum Call {
 }
 
 impl Call {
+    /// Itself, as the host would say it.
+    fn told(self) -> String {
+        match self {
+            Self::Read(lpn) => format!("read {}", lpn.0),
+            Self::Write(lpn, stamp) => format!("write version {} of page {}", stamp.version, lpn.0),
+            Self::Trim(lpn, count) => format!("trim {count} page(s) from {}", lpn.0),
+            Self::Flush => "flush".into(),
+            Self::Idle => "idle".into(),
+            Self::Check => "check".into(),
+        }
+    }
+
     fn doing(self) -> &'static str {
         match self {
             Self::Read(_) => "reading",
@@ -168,7 +184,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// A fresh disk.
+    /// A fresh disk, as old as the shape wants it.
     pub(crate) fn format(&self) -> Result<Line, String> {
         let geometry = self.case.shape().geometry().map_err(|e| e.to_string())?;
         let plan = faults::plan(self.case.faults, self.case.seed, &geometry, self.case.shape().pairing);
@@ -177,7 +193,21 @@ impl<'a> Bench<'a> {
         let ftl = formatted.map_err(|error| format!("formatting: {error}"))?;
         device.get_mut().flash().plan_mut().failing_blocks =
             faults::worn_blocks(self.case.faults, self.case.seed, &geometry);
-        Ok(Line::new(device, ftl, self.case.model(self.durable())))
+        let mut line = Line::new(device, ftl, self.case.model(self.durable()));
+        self.age(&mut line).map_err(|error| format!("ageing: {error}"))?;
+        Ok(line)
+    }
+
+    /// Writes what the shape wants to have been written before anything is watched.
+    fn age(&self, line: &mut Line) -> Result<(), FtlError> {
+        let mut rng = Rng::new(self.case.seed, 0x4147);
+        for _ in 0..self.case.shape().age {
+            let lpn = rng.below(self.case.logical_pages);
+            let stamp = line.model.begin_write(lpn);
+            line.ftl.write(Lpn(lpn), &stamp)?;
+            line.model.complete_write(lpn);
+        }
+        Ok(())
     }
 }
 
@@ -193,6 +223,10 @@ pub(crate) struct Explorer<'a> {
     /// RAM of the freshly formatted disk, bytes.
     ram_bytes: u64,
     on_cut: &'a mut dyn FnMut(),
+    /// What happened so far, if that is wanted.
+    pub(crate) story: Option<Vec<Event>>,
+    /// How the pages of an inspection under way read: as expected, otherwise, as an error.
+    inspected: Option<[u32; 3]>,
 }
 
 pub(crate) fn ram_bytes(ftl: &dyn Ftl<Device>) -> u64 {
@@ -201,7 +235,17 @@ pub(crate) fn ram_bytes(ftl: &dyn Ftl<Device>) -> u64 {
 
 impl<'a> Explorer<'a> {
     pub(crate) fn new(bench: &'a Bench<'a>, levels: Vec<Level>, quota: u64, on_cut: &'a mut dyn FnMut()) -> Self {
-        Self { bench, levels, stats: Stats::default(), quota, path: Vec::new(), ram_bytes: 0, on_cut }
+        Self {
+            bench,
+            levels,
+            stats: Stats::default(),
+            quota,
+            path: Vec::new(),
+            ram_bytes: 0,
+            on_cut,
+            story: None,
+            inspected: None,
+        }
     }
 
     /// Explores the case.
@@ -209,6 +253,12 @@ impl<'a> Explorer<'a> {
         match quiet::catch(|| self.main_line()) {
             Ok(ending) => ending,
             Err(panic) => self.found(panic),
+        }
+    }
+
+    fn tell(&mut self, event: impl FnOnce(usize) -> Event) {
+        if let Some(story) = &mut self.story {
+            story.push(event(self.path.len()));
         }
     }
 
@@ -223,6 +273,7 @@ impl<'a> Explorer<'a> {
             Err(what) => return self.found(what),
         };
         self.ram_bytes = ram_bytes(&*line.ftl);
+        self.tell(|_| Event::Format { logical_pages: bench.case.logical_pages });
         let tap = self.levels.first().map_or(Tap::OFF, |level| level.after);
         line.device.get_mut().begin(tap, bench.case.seed, LIMIT);
         self.work(&mut line, 0, bench.steps.len())?;
@@ -248,9 +299,14 @@ impl<'a> Explorer<'a> {
 
     fn mount(&mut self, device: Device, model: Model, next: usize) -> Result<Line, Ending> {
         let mounted = (self.bench.mount)(Flash::new(device.clone()), &self.bench.config);
+        self.tell(|cuts| Event::mount(cuts, &mounted));
         self.branch(&device, &model, next, None)?;
         match mounted {
-            Ok((ftl, _)) => {
+            Ok((ftl, report)) => {
+                let effort = Effort::of(&ops_of(&report));
+                if effort.microseconds > self.stats.slowest_mount.microseconds {
+                    self.stats.slowest_mount = effort;
+                }
                 let now = ram_bytes(&*ftl);
                 if now > 2 * self.ram_bytes + 4096 {
                     return self.found(format!("{now} B of RAM after a mount, {} B when formatted", self.ram_bytes));
@@ -277,8 +333,12 @@ impl<'a> Explorer<'a> {
 
     /// Reads every page and checks every invariant.
     fn inspect(&mut self, line: &mut Line, next: usize) -> Result<(), Ending> {
+        self.inspected = Some([0; 3]);
         for lpn in 0..line.model.logical_pages() {
             self.step(line, Step::Read { lpn }, next)?;
+        }
+        if let Some([expected, other, errors]) = self.inspected.take() {
+            self.tell(|cuts| Event::Inspection { cuts, expected, other, errors });
         }
         if self.bench.has_battery() {
             line.again.calls.push(Call::Check);
@@ -321,7 +381,11 @@ impl<'a> Explorer<'a> {
             Step::Read { lpn } => {
                 let got = self.act(line, next, Call::Read(Lpn(lpn % pages)))?;
                 match line.model.read(lpn % pages, got) {
-                    Ok(Seen::Expected | Seen::Other | Seen::Error) => {}
+                    Ok(seen) => {
+                        if let Some(inspected) = &mut self.inspected {
+                            inspected[seen as usize] += 1;
+                        }
+                    }
                     Err(what) => return self.found(what),
                 }
             }
@@ -341,6 +405,16 @@ impl<'a> Explorer<'a> {
         }
         let outcome = call.to(&mut *line.ftl);
         let Line { device, model, again, .. } = line;
+        if self.inspected.is_none() || outcome.is_err() {
+            let reads = matches!(call, Call::Read(_));
+            let next_operation = device.get().ops();
+            self.tell(|cuts| Event::Call {
+                cuts,
+                call: call.told(),
+                outcome: outcome_of(&outcome, reads),
+                next_operation,
+            });
+        }
         self.branch(device, model, next, Some(again))?;
         Ok(outcome)
     }
@@ -414,11 +488,14 @@ impl<'a> Explorer<'a> {
                 self.stats.outcomes[at] += 1;
             }
             (self.on_cut)();
+            let inspected = self.inspected.take();
+            self.tell(|cuts| Event::cut(cuts, cut));
             if let Some(again) = again.as_deref_mut().filter(|_| self.bench.has_battery()) {
                 flash = self.saved(again, Cut { at: op, ..cut }).or_else(|what| self.found(what))?;
             }
             self.recover(flash, model, next)?;
             self.path.truncate(depth);
+            self.inspected = inspected;
         }
         Ok(())
     }

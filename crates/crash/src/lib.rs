@@ -19,6 +19,7 @@
 mod case;
 mod explorer;
 mod faults;
+mod fuzz;
 mod model;
 mod options;
 mod other;
@@ -29,16 +30,19 @@ mod run;
 mod shape;
 mod shared;
 mod shrink;
+mod story;
 mod tap;
 mod workload;
 
 pub use case::ReplayError;
 pub use faults::Fault;
+pub use fuzz::{Operations, check_id, make_id};
 pub use options::{Mode, Options, OptionsError};
-pub use report::{Failure, FtlReport, Report, outcome_name};
-pub use run::{Progress, replay, replay_on, run, run_on};
+pub use report::{Failure, FtlReport, Report, Trace, outcome_name};
+pub use run::{Progress, replay, replay_on, run, run_on, trace};
 pub use shape::{SHAPES, Shape, find as find_shape};
 pub use shared::Shared;
+pub use story::{Effort, Event, Mounted, MountedStep};
 pub use tap::Tapped;
 pub use workload::{Step, generate};
 

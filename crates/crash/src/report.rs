@@ -1,6 +1,7 @@
 //! What was explored and what was found.
 
 use crate::explorer::Stats;
+use crate::story::{Effort, Event};
 use nand::CutOutcome;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -47,6 +48,8 @@ pub struct FtlReport {
     pub other_runs: BTreeMap<&'static str, u64>,
     /// Acknowledged writes that were gone or undone after a cut without the battery that the FTL assumes, over all cut points.
     pub lost_writes: u64,
+    /// The mount that took longest, of all that followed a cut or a clean end.
+    pub slowest_mount: Effort,
     /// What went wrong.
     pub failures: Vec<Failure>,
     /// Time spent on cut points.
@@ -74,6 +77,15 @@ pub struct Failure {
     pub tail: u32,
 }
 
+/// A replay, told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trace {
+    /// What happened, in order. What follows a cut comes before the rest of what was interrupted.
+    pub events: Vec<Event>,
+    /// The broken promise that ended it; none if everything went well.
+    pub failure: Option<Failure>,
+}
+
 /// The name of an outcome in reports.
 #[must_use]
 pub const fn outcome_name(outcome: CutOutcome) -> &'static str {
@@ -94,6 +106,9 @@ impl FtlReport {
     pub(crate) fn add(&mut self, stats: &Stats) {
         self.cut_points += stats.cut_points;
         self.lost_writes += stats.lost_writes;
+        if stats.slowest_mount.microseconds > self.slowest_mount.microseconds {
+            self.slowest_mount = stats.slowest_mount;
+        }
         self.by_depth.resize(stats.depths.len(), 0);
         self.by_depth.iter_mut().zip(stats.depths).for_each(|(sum, n)| *sum += n);
         for (outcome, n) in CutOutcome::ALL.iter().zip(stats.outcomes).filter(|(_, n)| *n > 0) {

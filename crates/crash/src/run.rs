@@ -12,7 +12,7 @@ use crate::explorer::{Bench, Ending, Explorer, Finding, Level};
 use crate::faults::Fault;
 use crate::options::{Mode, Options, OptionsError};
 use crate::other;
-use crate::report::{Failure, FtlReport, Report, outcome_name};
+use crate::report::{Failure, FtlReport, Report, Trace, outcome_name};
 use crate::rng::mix;
 use crate::shape::SHAPES;
 use crate::shrink;
@@ -74,13 +74,30 @@ pub fn replay(id: &str) -> Result<Option<Failure>, ReplayError> {
 /// # Errors
 /// As [`replay`].
 pub fn replay_on(entries: &[Entry<Device>], id: &str) -> Result<Option<Failure>, ReplayError> {
-    let case = Case::parse(id)?;
-    let entry = entries.iter().find(|entry| entry.info.name == case.ftl && entry.mount.is_some());
-    let Some(entry) = entry else { return Err(ReplayError::Ftl { ftl: case.ftl }) };
+    let (case, entry) = find(entries, id)?;
     Ok(shrink::replay(entry, &case).err().map(|finding| failure(&case, &finding)))
 }
 
-fn failure(case: &Case, finding: &Finding) -> Failure {
+/// Runs again what an id stands for, and tells everything that happens.
+///
+/// # Errors
+/// As [`replay`].
+pub fn trace(id: &str) -> Result<Trace, ReplayError> {
+    let entries = ftls::table();
+    let (case, entry) = find(&entries, id)?;
+    let (events, outcome) = shrink::trace(entry, &case);
+    Ok(Trace { events, failure: outcome.err().map(|finding| failure(&case, &finding)) })
+}
+
+fn find<'a>(entries: &'a [Entry<Device>], id: &str) -> Result<(Case, &'a Entry<Device>), ReplayError> {
+    let case = Case::parse(id)?;
+    match entries.iter().find(|entry| entry.info.name == case.ftl && entry.mount.is_some()) {
+        Some(entry) => Ok((case, entry)),
+        None => Err(ReplayError::Ftl { ftl: case.ftl }),
+    }
+}
+
+pub(crate) fn failure(case: &Case, finding: &Finding) -> Failure {
     let battery = if case.battery { None } else { Some("no battery".to_owned()) };
     let laid = Fault::ALL.into_iter().filter(|fault| case.faults & fault.bit() != 0);
     let mut faults: Vec<String> = battery.into_iter().chain(laid.map(|fault| fault.name().into())).collect();

@@ -15,6 +15,8 @@ pub struct Shape {
     pages_per_block: u32,
     channels: u32,
     cache_entries: u32,
+    /// Percent of them that a segmented LRU order protects.
+    protected_percent: u32,
     /// The most logical pages: a small disk on a large device leaves recovery more to choose from.
     logical_pages: u32,
     /// The page-validity store, if not the FTL's own. Only what an FTL promises over its own store holds when a page is worn.
@@ -25,6 +27,8 @@ pub struct Shape {
     gecko: GeckoOptions,
     /// How Janus-FTL is tuned.
     janus: JanusOptions,
+    /// Pages written at random before the workload: with small sequence numbers recovery looks at everything.
+    pub(crate) age: u32,
     /// Level wear as often as can be.
     level_wear: bool,
     /// Pages that share a word line, in exploration of that fault.
@@ -38,11 +42,13 @@ const MODERN: Shape = Shape {
     pages_per_block: 4,
     channels: 1,
     cache_entries: 4,
+    protected_percent: 0,
     logical_pages: u32::MAX,
     validity: None,
     groups: None,
     gecko: GeckoOptions::PAPER,
     janus: JanusOptions::PAPER,
+    age: 0,
     level_wear: false,
     pairing: Pairing { bits_per_cell: 2, distance: 1 },
     capabilities: Capabilities::MODERN,
@@ -58,8 +64,17 @@ const PACKED: GeckoOptions = GeckoOptions { buffer_pages: 2, packed: true, filte
 const BEYOND: JanusOptions =
     JanusOptions { defuse_among: 4, learn_utilisation: true, page_map_percent: 50, ..JanusOptions::PAPER };
 
+/// With an entry a page Logarithmic Gecko's buffer holds some eighty reports: it is flushed because it is full, also in a mount.
+const AGED: Shape = Shape {
+    blocks: 64,
+    pages_per_block: 8,
+    gecko: GeckoOptions { partitions: 8, ..GeckoOptions::PAPER },
+    age: 1200,
+    ..MODERN
+};
+
 /// Every shape.
-pub const SHAPES: [Shape; 14] = [
+pub const SHAPES: [Shape; 18] = [
     MODERN,
     Shape { name: "small", blocks: 32, pages_per_block: 8, cache_entries: 9, ..MODERN },
     Shape {
@@ -87,6 +102,10 @@ pub const SHAPES: [Shape; 14] = [
         groups: Some(GroupOptions { blocks: 3, extra: 2 }),
         ..MODERN
     },
+    Shape { name: "aged", cache_entries: 32, logical_pages: 130, ..AGED },
+    Shape { name: "aged-short-cache", cache_entries: 3, logical_pages: 260, ..AGED },
+    Shape { name: "slc-full", blocks: 28, pages_per_block: 5, capabilities: OLD_SLC, ..MODERN },
+    Shape { name: "segmented", blocks: 40, pages_per_block: 8, cache_entries: 9, protected_percent: 60, ..MODERN },
     Shape { name: "leafy", blocks: 72, pages_per_block: 16, cache_entries: 12, logical_pages: 400, ..MODERN },
 ];
 
@@ -117,6 +136,7 @@ impl Shape {
         let wear = self.level_wear.then_some(WearOptions { spread: 1, scans: 4 });
         Config {
             cache_entries: self.cache_entries,
+            protected_percent: self.protected_percent,
             lanes: self.channels,
             validity: self.validity,
             groups: self.groups,
@@ -138,6 +158,9 @@ impl Shape {
         }
         if self.janus != JanusOptions::PAPER && !self.has_paged_area(entry)? {
             return Err("it has no page-mapped area to be tuned".into());
+        }
+        if self.protected_percent > 0 && !entry.info.cached {
+            return Err("it caches no mapping entries".into());
         }
         let (Some(store), Some(mount)) = (self.validity, entry.mount) else { return Ok(()) };
         if entry.info.validity == self.validity {

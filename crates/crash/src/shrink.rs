@@ -10,6 +10,7 @@
 
 use crate::case::{Case, Work};
 use crate::explorer::{Bench, Ending, Explorer, Finding, Level};
+use crate::story::Event;
 use crate::tap::{At, Outcomes, Tap};
 use crate::workload::Step;
 use crate::{Device, other};
@@ -22,6 +23,24 @@ const BUDGET: u64 = 400_000;
 pub(crate) fn replay(entry: &Entry<Device>, case: &Case) -> Result<(), Finding> {
     let levels = case.path.iter().map(|cut| Level::both(Tap::at(*cut))).collect();
     explore(entry, case, levels, u64::MAX).1
+}
+
+/// As [`replay`], and tells what happened.
+pub(crate) fn trace(entry: &Entry<Device>, case: &Case) -> (Vec<Event>, Result<(), Finding>) {
+    if !matches!(case.scenario, crate::case::Scenario::Cuts) {
+        let scenario = format!("{:?}", case.scenario);
+        return (vec![Event::Scenario { scenario }], replay(entry, case));
+    }
+    let Some(bench) = Bench::new(entry, case) else { return (Vec::new(), Ok(())) };
+    let levels = case.path.iter().map(|cut| Level::both(Tap::at(*cut))).collect();
+    let mut quiet = || {};
+    let mut explorer = Explorer::new(&bench, levels, u64::MAX, &mut quiet);
+    explorer.story = Some(Vec::new());
+    let outcome = match explorer.run() {
+        Err(Ending::Found(finding)) => Err(finding),
+        Ok(()) | Err(Ending::Enough) => Ok(()),
+    };
+    (explorer.story.unwrap_or_default(), outcome)
 }
 
 /// Explores a case at these levels; how many cut points that took, and what was found.

@@ -113,6 +113,9 @@ pub struct Config {
     pub logical_pages: u32,
     /// C: mapping entries that a cached translation table holds.
     pub cache_entries: u32,
+    /// Percent of them that a segmented LRU order protects (DFTL; 80 is usual), up to 100; 0 for plain LRU order, which GeckoFTL's paper
+    /// gives all that it compares.
+    pub protected_percent: u32,
     /// Victim policy, by its name in [`crate::victim::table`].
     pub victim: &'static str,
     /// Placement policy, by its name in [`crate::placement::table`].
@@ -146,6 +149,7 @@ impl Config {
         Self {
             logical_pages,
             cache_entries: if entries < 64 { 64 } else { entries },
+            protected_percent: 0,
             victim: "greedy",
             placement: "split",
             lanes: 1,

@@ -45,6 +45,23 @@ pub struct MountReport {
     pub unreadable_pages: u64,
     /// Mapping entries made from spare areas of pages of host data.
     pub rebuilt_entries: u64,
+    /// Why the disk can only be read, if it cannot be written.
+    pub read_only: Option<Shortage>,
+}
+
+/// Too few blocks of a device are good to write to it. Blocks only ever go bad, so it stays so; data stays readable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "read-only: no block can be freed to write to, {bad_blocks} of {blocks} blocks are bad and {needed} good ones are \
+     needed, more while many fail at once; data stays readable, copy it to another device"
+)]
+pub struct Shortage {
+    /// Blocks retired, or failed and waiting for that, those that were bad from the factory among them.
+    pub bad_blocks: u32,
+    /// Blocks in the device.
+    pub blocks: u32,
+    /// Good blocks that the FTL needs for a disk of this size, as long as no more than two fail while one request is served.
+    pub needed: u32,
 }
 
 /// Why an FTL could not do as asked.
@@ -69,17 +86,9 @@ pub enum FtlError {
         /// What it lacks and what to change.
         reason: String,
     },
-    /// No block can be freed although one is needed: too many blocks have gone bad.
-    #[error(
-        "no free block left and no block to collect: {bad_blocks} of {blocks} blocks are bad; data stays readable, \
-         replace the device"
-    )]
-    NoSpace {
-        /// Blocks retired.
-        bad_blocks: u32,
-        /// Blocks in the device.
-        blocks: u32,
-    },
+    /// No block can be freed although one is needed: too many blocks have gone bad. From then on the disk can only be read.
+    #[error(transparent)]
+    NoSpace(#[from] Shortage),
     /// The page's only copy became uncorrectable while it was being moved.
     #[error("{lpn} is lost: its only copy became uncorrectable; writing it again makes it readable")]
     Lost {
@@ -111,8 +120,15 @@ pub enum FtlError {
 /// What a completed write, trim or flush means after power loss differs between FTLs and stands in
 /// each one's row of the table.
 ///
+/// # Wearing out
+/// When so many blocks have gone bad that a write finds no block, that write and every write and trim after it fail with
+/// [`FtlError::NoSpace`], also after a mount ([`MountReport::read_only`]). Every read goes on as before.
+///
 /// # Allocation
-/// All memory is allocated when the FTL is made; none by the methods here.
+/// All memory is allocated when the FTL is made; none by the methods here, but for those that report ([`Ftl::ram`],
+/// [`Ftl::gauges`]) or check. After a fault an FTL that is mapped by page may allocate: when its collector meets a page
+/// of host data of which the spare area cannot be read, and looks for its logical page in the whole table; when it makes
+/// metadata again of which a page cannot be read; and when more than 64 blocks have failed and wait to be collected.
 pub trait Ftl<N: Nand> {
     /// Pages that the host sees.
     fn logical_pages(&self) -> u32;
@@ -126,13 +142,14 @@ pub trait Ftl<N: Nand> {
     /// Writes one logical page.
     ///
     /// # Errors
-    /// [`FtlError::OutOfRange`]; [`FtlError::NoSpace`] if the device is worn out. The old contents stay.
+    /// [`FtlError::OutOfRange`]; [`FtlError::NoSpace`] if the device is worn out. The page then reads as before or as written.
     fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError>;
 
     /// Forgets `count` logical pages from `lpn` on; they read as zeros.
     ///
     /// # Errors
-    /// [`FtlError::OutOfRange`] before anything was forgotten.
+    /// [`FtlError::OutOfRange`] before anything was forgotten; [`FtlError::NoSpace`] if the device is worn out, when some of the
+    /// pages may be forgotten.
     fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError>;
 
     /// Makes everything completed before it survive power loss.
@@ -177,6 +194,9 @@ pub trait Ftl<N: Nand> {
     fn battery_pages(&self) -> u32 {
         0
     }
+
+    /// Why the disk can only be read, if it cannot be written any more.
+    fn read_only(&self) -> Option<Shortage>;
 
     /// The device behind its accounting layer.
     fn flash(&self) -> &Flash<N>;

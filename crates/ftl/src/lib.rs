@@ -24,5 +24,5 @@ pub mod validity;
 pub mod victim;
 
 pub use config::{Config, GeckoOptions, GroupOptions, JanusOptions, Maps, WearOptions};
-pub use contract::{Ftl, FtlError, Gauge, MountReport, MountStep, RamItem, RamReport};
+pub use contract::{Ftl, FtlError, Gauge, MountReport, MountStep, RamItem, RamReport, Shortage};
 pub use flash::{Counts, Flash, Op, OpCounts, OpKind, Purpose};

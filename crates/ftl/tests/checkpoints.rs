@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use ftl::config::Maps;
+use ftl::ftls::Entry;
 use ftl::{Config, Flash, MountReport, ftls};
 use nand::faults::{Blemish, FaultPlan, Faulty};
 use nand::geometry::Dimensions;
@@ -15,7 +16,8 @@ const BLOCKS: u32 = 1024;
 const PAGES: u32 = 64;
 const LOGICAL: u32 = 900 * PAGES;
 
-fn device(blocks: u32, pages_per_block: u32) -> Device {
+fn device(entry: &Entry<Device>, blocks: u32, pages_per_block: u32) -> Device {
+    let capabilities = Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN };
     let geometry = Geometry::new(Dimensions {
         channels: 1,
         dies_per_channel: 1,
@@ -25,7 +27,7 @@ fn device(blocks: u32, pages_per_block: u32) -> Device {
         page_bytes: 2048,
         spare_bytes: 64,
     });
-    Faulty::new(SimNand::new(geometry.unwrap(), Capabilities::MODERN), FaultPlan::default())
+    Faulty::new(SimNand::new(geometry.unwrap(), capabilities), FaultPlan::default())
 }
 
 fn lose_checkpoints(nand: &mut Device) {
@@ -41,7 +43,7 @@ fn lose_checkpoints(nand: &mut Device) {
 fn mounts(name: &str) -> [MountReport; 2] {
     let entry = ftls::find::<Device>(name).unwrap();
     let config = Config::new(LOGICAL);
-    let mut ftl = (entry.format)(Flash::new(device(BLOCKS, PAGES)), &config).unwrap();
+    let mut ftl = (entry.format)(Flash::new(device(&entry, BLOCKS, PAGES)), &config).unwrap();
     let mut versions = vec![0_u16; LOGICAL as usize];
     let mut state = 5_u32;
     let random = (0..60_000).map(|_| {
@@ -72,10 +74,14 @@ fn mounts(name: &str) -> [MountReport; 2] {
 fn a_checkpoint_spares_a_mount_most_of_the_device_and_without_one_nothing_is_lost() {
     for (name, most) in [
         ("block", 60),
+        ("nftl", 60),
         ("bast", 60),
         ("fast", 60),
+        ("vftl", 60),
+        ("blockset", 60),
         ("reconfigurable", 60),
         ("superblock", 60),
+        ("aftl", 60),
         ("janus-fixed", 60),
         ("janus", 60),
     ] {
@@ -100,10 +106,22 @@ fn a_checkpoint_spares_a_mount_most_of_the_device_and_without_one_nothing_is_los
 
 #[test]
 fn maps_in_non_volatile_memory_leave_nothing_to_mount_and_cost_no_checkpoints() {
-    for name in ["block", "bast", "fast", "reconfigurable", "superblock", "janus-fixed", "janus"] {
+    for name in [
+        "block",
+        "nftl",
+        "bast",
+        "fast",
+        "vftl",
+        "blockset",
+        "reconfigurable",
+        "superblock",
+        "aftl",
+        "janus-fixed",
+        "janus",
+    ] {
         let entry = ftls::find::<Device>(name).unwrap();
         let config = Config { maps: Maps::NonVolatile, ..Config::new(LOGICAL) };
-        let mut ftl = (entry.format)(Flash::new(device(BLOCKS, PAGES)), &config).unwrap();
+        let mut ftl = (entry.format)(Flash::new(device(&entry, BLOCKS, PAGES)), &config).unwrap();
         for lpn in (0..40_000).map(Lpn) {
             ftl.write(lpn, &Stamp { lpn, version: 1 }).unwrap();
         }
@@ -122,7 +140,7 @@ fn trimmed_pages_that_come_back_do_not_make_the_page_mapped_area_too_large() {
     for (row, seed) in (0..ftls::table::<Device>().len()).flat_map(|row| (0..20_u32).map(move |seed| (row, seed))) {
         let [.., ref entry] = ftls::table::<Device>()[..=row] else { continue };
         let (Some(mount), None) = (entry.mount, entry.info.validity) else { continue };
-        let mut ftl = (entry.format)(Flash::new(device(80, 8)), &config).unwrap();
+        let mut ftl = (entry.format)(Flash::new(device(entry, 80, 8)), &config).unwrap();
         let (mut written, mut state) = (vec![0_u16; LOGICAL as usize], seed);
         for version in 1..3000_u16 {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

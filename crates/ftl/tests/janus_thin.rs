@@ -152,7 +152,7 @@ fn no_logical_block_fused_runs_for_ever() {
     assert_eq!((ftl.fused_blocks(), gauge(&ftl, "paged_area_collections")), (0, 0));
 }
 
-const LOG_BLOCK_FTLS: [&str; 5] = ["block", "bast", "fast", "janus-fixed", "janus"];
+const LOG_BLOCK_FTLS: [&str; 8] = ["block", "bast", "fast", "vftl", "blockset", "aftl", "janus-fixed", "janus"];
 
 /// Every FTL with data blocks on a device of this order, and its model.
 fn log_block_ftls(order: ProgramOrder, mut run: impl FnMut(&mut dyn Ftl<SimNand>, &mut Model)) {

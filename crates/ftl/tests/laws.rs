@@ -5,7 +5,7 @@
 
 use ftl::{Config, Flash, Ftl, FtlError, JanusOptions, WearOptions, ftls, validity};
 use nand::geometry::Dimensions;
-use nand::{Capabilities, Geometry, Lpn, Payload, SimNand, Stamp};
+use nand::{Capabilities, Geometry, Lpn, Payload, ProgramOrder, SimNand, Stamp};
 use openftl_ftl as ftl;
 use proptest::prelude::*;
 
@@ -44,10 +44,14 @@ fn geometry(shape: Shape) -> Geometry {
     .unwrap()
 }
 
+/// What every NAND made today can do, and the order of programs that an FTL needs.
+fn device(entry: &ftls::Entry<SimNand>, geometry: Geometry) -> SimNand {
+    SimNand::new(geometry, Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN })
+}
+
 /// Whether an FTL does as the configuration asks; it says so if not.
 fn accepts(entry: &ftls::Entry<SimNand>, config: Config) -> bool {
-    let device = SimNand::new(geometry(SHAPES[7]), Capabilities::MODERN);
-    match (entry.format)(Flash::new(device), &config) {
+    match (entry.format)(Flash::new(device(entry, geometry(SHAPES[7]))), &config) {
         Ok(_) => true,
         Err(FtlError::Unsupported { reason, .. }) if reason.contains("wear") => false,
         Err(error) => panic!("{}: {error}", entry.info.name),
@@ -58,7 +62,7 @@ fn accepts(entry: &ftls::Entry<SimNand>, config: Config) -> bool {
 /// FTL gets more blocks, just enough.
 fn largest(entry: &ftls::Entry<SimNand>, shape: Shape, config: Config) -> (Box<dyn Ftl<SimNand>>, Config) {
     let make = |blocks, logical_pages| {
-        let device = SimNand::new(geometry(Shape { blocks, ..shape }), Capabilities::MODERN);
+        let device = device(entry, geometry(Shape { blocks, ..shape }));
         (entry.format)(Flash::new(device), &Config { logical_pages, ..config })
     };
     let mut blocks = shape.blocks;
@@ -266,7 +270,7 @@ fn requests_outside_the_device_are_refused_and_harmless() {
 #[test]
 fn a_refused_device_is_told_what_would_fit() {
     for entry in ftls::table::<SimNand>() {
-        let device = SimNand::new(geometry(SHAPES[0]), Capabilities::MODERN);
+        let device = device(&entry, geometry(SHAPES[0]));
         let config = Config { cache_entries: 4, ..Config::new(16 * 8) };
         let Err(error) = (entry.format)(Flash::new(device), &config) else { panic!("{} accepted", entry.info.name) };
         let text = error.to_string();
@@ -282,13 +286,34 @@ fn a_store_that_is_not_there_or_means_nothing_is_refused() {
             if entry.info.validity.is_some() && name == "log" {
                 continue;
             }
-            let device = SimNand::new(geometry(SHAPES[7]), Capabilities::MODERN);
+            let device = device(&entry, geometry(SHAPES[7]));
             let config = Config { validity: Some(name), ..Config::new(100) };
             let Err(error) = (entry.format)(Flash::new(device), &config) else {
                 panic!("{} accepted", entry.info.name)
             };
             let wanted = if entry.info.validity.is_none() { "keeps no page-validity store" } else { wanted };
             assert!(error.to_string().contains(wanted), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_device_with_another_program_order_than_an_ftl_needs_is_refused() {
+    for entry in ftls::table::<SimNand>() {
+        for program_order in [ProgramOrder::Sequential, ProgramOrder::Free] {
+            let capabilities = Capabilities { program_order, ..Capabilities::MODERN };
+            let device = || Flash::new(SimNand::new(geometry(SHAPES[7]), capabilities));
+            let config = config(SHAPES[7], "greedy", "split");
+            let made = (entry.format)(device(), &config).map(drop);
+            let mounted = entry.mount.map(|mount| mount(device(), &config).map(drop));
+            for answer in [Some(made), mounted].into_iter().flatten() {
+                match answer {
+                    Err(FtlError::Unsupported { reason, .. }) if reason.contains("program order") => {
+                        assert!(!entry.info.runs_on(capabilities), "{}: {reason}", entry.info.name);
+                    }
+                    _ => assert!(entry.info.runs_on(capabilities), "{}", entry.info.name),
+                }
+            }
         }
     }
 }

@@ -5,14 +5,14 @@
 use ftl::{Config, Flash, ftls};
 use nand::faults::{CutOutcome, FaultPlan, Faulty};
 use nand::geometry::Dimensions;
-use nand::{Capabilities, Geometry, Lpn, NandError, SimNand, Stamp};
+use nand::{Capabilities, Geometry, Lpn, NandError, ProgramOrder, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 type Device = Faulty<SimNand>;
 
 const PAGES: u32 = 64;
 
-fn device(blocks: u32) -> Device {
+fn device(blocks: u32, program_order: ProgramOrder) -> Device {
     let geometry = Geometry::new(Dimensions {
         channels: 1,
         dies_per_channel: 1,
@@ -22,7 +22,10 @@ fn device(blocks: u32) -> Device {
         page_bytes: 512,
         spare_bytes: 32,
     });
-    Faulty::new(SimNand::new(geometry.unwrap(), Capabilities::MODERN), FaultPlan::default())
+    Faulty::new(
+        SimNand::new(geometry.unwrap(), Capabilities { program_order, ..Capabilities::MODERN }),
+        FaultPlan::default(),
+    )
 }
 
 fn config() -> Config {
@@ -64,14 +67,15 @@ fn nothing_acknowledged_is_lost_whenever_power_is_cut() {
     for entry in ftls::table::<Device>() {
         let Some(mount) = entry.mount else { continue };
         // What a battery saves takes blocks that have to be kept free.
-        let blocks = if (entry.format)(Flash::new(device(40)), &config()).is_ok() { 40 } else { 48 };
+        let order = entry.info.program_order;
+        let blocks = if (entry.format)(Flash::new(device(40, order)), &config()).is_ok() { 40 } else { 48 };
         for outcome in CutOutcome::ALL {
             if outcome == CutOutcome::PartnerLost {
                 continue;
             }
             for k in (0..500).step_by(3) {
                 let what = format!("{} cut at {k} ({outcome:?})", entry.info.name);
-                let mut ftl = (entry.format)(Flash::new(device(blocks)), &config()).unwrap();
+                let mut ftl = (entry.format)(Flash::new(device(blocks, order)), &config()).unwrap();
                 let mut expected = vec![vec![0_u16]; PAGES as usize];
                 let base = ftl.flash().nand().ops();
                 *ftl.flash_mut().nand_mut().plan_mut() = FaultPlan::cut(base + k, outcome);

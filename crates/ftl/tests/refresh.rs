@@ -5,7 +5,7 @@
 use ftl::{Config, Flash, Ftl, Purpose, ftls};
 use nand::faults::{FaultPlan, Faulty};
 use nand::geometry::Dimensions;
-use nand::{Capabilities, Geometry, Lpn, SimNand, Stamp};
+use nand::{Capabilities, Geometry, Lpn, ProgramOrder, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 type Device = Faulty<SimNand>;
@@ -13,7 +13,7 @@ type Device = Faulty<SimNand>;
 const LOGICAL: u32 = 200;
 
 /// A device on which reading does harm: after 900 pages read of a block, all that is in it is lost.
-fn device() -> Device {
+fn device(program_order: ProgramOrder) -> Device {
     let geometry = Geometry::new(Dimensions {
         channels: 1,
         dies_per_channel: 1,
@@ -24,7 +24,7 @@ fn device() -> Device {
         spare_bytes: 32,
     });
     let plan = FaultPlan { correctable_bits: 8, reads_per_flip: Some(100), ..FaultPlan::default() };
-    Faulty::new(SimNand::new(geometry.unwrap(), Capabilities::MODERN), plan)
+    Faulty::new(SimNand::new(geometry.unwrap(), Capabilities { program_order, ..Capabilities::MODERN }), plan)
 }
 
 fn expect(ftl: &mut dyn Ftl<Device>, lpn: u32, version: u16, what: &str) {
@@ -37,7 +37,7 @@ fn expect(ftl: &mut dyn Ftl<Device>, lpn: u32, version: u16, what: &str) {
 /// that is not full.
 fn read_for_ever(name: &'static str, config: &Config, writes: bool) {
     let entry = ftls::find::<Device>(name).unwrap();
-    let mut ftl = (entry.format)(Flash::new(device()), config).unwrap();
+    let mut ftl = (entry.format)(Flash::new(device(entry.info.program_order)), config).unwrap();
     let mut versions = vec![1_u16; LOGICAL as usize];
     for lpn in 0..LOGICAL {
         ftl.write(Lpn(lpn), &Stamp { lpn: Lpn(lpn), version: 1 }).unwrap();
@@ -75,7 +75,7 @@ fn nothing_is_lost_by_reading_for_ever() {
 
 #[test]
 fn a_device_that_cannot_tell_loses_data_and_says_so() {
-    let mut nand = device();
+    let mut nand = device(ProgramOrder::Sequential);
     nand.plan_mut().correctable_bits = 0;
     let entry = ftls::find::<Device>("page").unwrap();
     let mut ftl = (entry.format)(Flash::new(nand), &Config::new(LOGICAL)).unwrap();

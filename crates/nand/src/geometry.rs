@@ -155,7 +155,8 @@ impl Geometry {
         if pages >= u64::from(u32::MAX) {
             return Err(GeometryError::TooManyPages { blocks: d.blocks, pages_per_block: d.pages_per_block, pages });
         }
-        let units = u64::from(d.channels) * u64::from(d.dies_per_channel) * u64::from(d.planes_per_die);
+        // Of more than 2^64 planes no number of blocks is a multiple, as of 2^64 - 1.
+        let units = (u64::from(d.channels) * u64::from(d.dies_per_channel)).saturating_mul(d.planes_per_die.into());
         if !u64::from(d.blocks).is_multiple_of(units) {
             return Err(GeometryError::Uneven { blocks: d.blocks, units });
         }
@@ -340,6 +341,7 @@ mod tests {
             Dimensions { channels: 0, ..SMALL },
             Dimensions { pages_per_block: 0, ..SMALL },
             Dimensions { blocks: 17, ..SMALL },
+            Dimensions { channels: u32::MAX, dies_per_channel: u32::MAX, planes_per_die: u32::MAX, ..SMALL },
             Dimensions { page_bytes: 500, ..SMALL },
             Dimensions { page_bytes: 0, ..SMALL },
             Dimensions { spare_bytes: crate::Spare::BYTES as u32 - 1, ..SMALL },

@@ -174,7 +174,8 @@ impl Nand for MemNand {
             return Err(illegal_block(&self.geometry, "erase", block, law));
         }
         record.state.erased();
-        record.erase_count += 1;
+        // An image may say anything.
+        record.erase_count = record.erase_count.saturating_add(1);
         match Arc::get_mut(&mut record.pages) {
             Some(pages) => pages.clear(),
             None => record.pages = Arc::default(),

@@ -268,6 +268,9 @@ pub struct MountResult {
     pub steps: Vec<MountStepResult>,
     /// Seconds of all steps.
     pub seconds: f64,
+    /// Why the disk can only be read from then on; none if it can be written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<String>,
 }
 
 /// The device and what the host saw of it.

@@ -308,7 +308,8 @@ fn come_back<N: Device>(
         })
         .collect();
     let seconds = steps.iter().map(|step| step.seconds).sum();
-    Ok((host, MountResult { saved_before, steps, seconds }))
+    let read_only = report.read_only.map(|shortage| shortage.to_string());
+    Ok((host, MountResult { saved_before, steps, seconds, read_only }))
 }
 
 /// Bars of an erase histogram, at most.

@@ -24,6 +24,8 @@ fn go(spec: &RunSpec) -> RunResult {
 /// A small aged run.
 fn small(ftl: &str, workload: WorkloadSpec) -> RunSpec {
     let mut spec = RunSpec::new(ftl, device(2, 2, 128, 0.6), workload);
+    let entry = table::<SimNand>().into_iter().find(|entry| entry.info.name == ftl).unwrap();
+    spec.device.capabilities.program_order = entry.info.program_order;
     spec.writes = 20_000;
     spec.precondition = PreconditionMode::Steady(SteadyOptions { max_windows: 4, ..SteadyOptions::default() });
     spec

@@ -5,7 +5,7 @@ mod common;
 
 use common::{device, fixed, uniform};
 use ftl::ftls::find;
-use ftl::{Config, Flash, Ftl, FtlError, RamReport};
+use ftl::{Config, Flash, Ftl, FtlError, RamReport, Shortage};
 use nand::sim::SimNand;
 use nand::{Lpn, Stamp};
 use openftl_sim::source::{Op, Request};
@@ -68,6 +68,10 @@ impl<const FAULT: u8> Ftl<SimNand> for Liar<FAULT> {
 
     fn ram(&self) -> RamReport {
         self.inner.ram()
+    }
+
+    fn read_only(&self) -> Option<Shortage> {
+        self.inner.read_only()
     }
 
     fn flash(&self) -> &Flash<SimNand> {

@@ -266,3 +266,16 @@ fn compressed_by_content() {
     }
     assert_eq!(open(&twice).unwrap().records().len(), 4);
 }
+
+#[test]
+fn a_small_file_does_not_ask_for_much_memory() {
+    // Made by `xz --lzma2=preset=6,dict=1GiB`.
+    let packed = include_bytes!("../../../fuzz/regressions/trace/xz-dictionary-of-1-GiB");
+    let error = open(&packed[2..]).unwrap_err().to_string();
+    assert!(error.contains("needed") && error.contains("too big"), "{error}");
+    let trim = |bytes: u64| format!("time_ns,device,op,offset,bytes\n1,a,trim,0,{bytes}\n");
+    let trace = open(trim(1 << 41).as_bytes()).unwrap();
+    assert_eq!((trace.records().len(), trace.records()[0].bytes()), (1 << 10, 1 << 31));
+    let error = open(trim((1 << 41) + 512).as_bytes()).unwrap_err().to_string();
+    assert!(error.starts_with("sample:2: ") && error.contains("more than 2 TiB"), "{error}");
+}

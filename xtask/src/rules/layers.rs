@@ -4,13 +4,15 @@ use crate::tree::{Finding, Tree};
 use anyhow::{Context, Result};
 
 /// Each crate of the workspace (its folder) and the crates it may depend on.
-const CRATES: [(&str, &[&str]); 7] = [
+const CRATES: [(&str, &[&str]); 9] = [
     ("crates/nand", &[]),
     ("crates/ftl", &["nand"]),
     ("crates/workload", &[]),
     ("crates/sim", &["nand", "ftl", "workload"]),
     ("crates/crash", &["nand", "ftl", "workload"]),
     ("crates/cli", &["nand", "ftl", "workload", "sim", "crash"]),
+    ("crates/fuzz", &["nand", "ftl", "workload", "crash"]),
+    ("fuzz", &["nand", "ftl"]),
     ("xtask", &["nand", "ftl"]),
 ];
 

@@ -157,6 +157,12 @@ fn options_of_ftls_and_policies_reach_them() {
         json_of(&[&quick(&["--ftl", "dftl", "--json"]), more].concat())["results"][0]["ram_bytes"]["total"].as_u64()
     };
     assert!(ram(&["--cache", "256KiB"]) > ram(&["--cache", "4KiB"]));
+    let map = |order: &[&str]| {
+        let document = json_of(&[&quick(&["--ftl", "dftl", "--json"]), order].concat());
+        document["results"][0]["write_amplification"]["by_purpose"]["translation"]["programs"].as_f64().unwrap()
+    };
+    // Fewer entries on probation are fewer dirty ones that gather.
+    assert!(map(&[]) < map(&["--segmented-lru=50"]) && map(&["--segmented-lru=50"]) < map(&["--segmented-lru"]));
     let gc = |victim| {
         let document = json_of(&quick(&["--ftl", "page", "--victim", victim, "--json"]));
         document["results"][0]["write_amplification"]["by_purpose"]["gc"]["programs"].as_f64().unwrap()

@@ -5,7 +5,7 @@ use super::common::{folder, openftl, openftl_in, output_of};
 /// Arguments, exit code, and what the message has to say.
 type Case = (&'static [&'static str], i32, &'static [&'static str]);
 
-const CASES: [Case; 35] = [
+const CASES: [Case; 36] = [
     (&["compare", "--ftl", "gekco"], 2, &["no FTL `gekco`", "did you mean `gecko`", "page, dftl"]),
     (&["compare", "--ftl", "page,page"], 2, &["page twice"]),
     (&["compare", "--ftl", ""], 2, &["no FTL ``"]),
@@ -22,6 +22,7 @@ const CASES: [Case; 35] = [
     (&["compare", "--logical-ratio", "1.5"], 2, &["--logical-ratio 1.5", "between 0 and 1"]),
     (&["compare", "--logical-ratio", "0.999"], 2, &["cannot be built on this device"]),
     (&["compare", "--cache", "4"], 2, &["--cache", "8 B"]),
+    (&["compare", "--segmented-lru=0"], 2, &["--segmented-lru", "1..=100"]),
     (&["compare", "--writes", "-5"], 2, &["-5"]),
     (&["compare", "--writes", "many"], 2, &["--writes", "500k"]),
     (&["compare", "--queue-depth", "8"], 2, &["--queue-depth", "--timing queued"]),

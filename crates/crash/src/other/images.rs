@@ -53,9 +53,14 @@ pub(super) fn run(bench: &Bench<'_>, n: u32) -> Result<(), String> {
         }
         _ => bench.config,
     };
-    let Ok((ftl, _)) = (bench.mount)(Flash::new(device.clone()), &config) else {
+    let Ok((mut ftl, report)) = (bench.mount)(Flash::new(device.clone()), &config) else {
         return if device.get().is_exhausted() { Err("mounting does not end".into()) } else { Ok(()) };
     };
+    if report.read_only.is_some() {
+        // As good as an error: whatever is there, or an error.
+        (0..config.logical_pages).for_each(|lpn| drop(ftl.read(Lpn(lpn), &mut Stamp::UNWRITTEN.clone())));
+        return Ok(());
+    }
     judge(bench, config, Line::new(device, ftl, Model::new(bench.durable(), config.logical_pages)))
 }
 

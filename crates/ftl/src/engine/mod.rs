@@ -3,4 +3,5 @@
 pub mod janus;
 pub mod log_block;
 pub mod page;
+pub mod read_only;
 pub mod superblock;

@@ -10,12 +10,12 @@
 use super::{Durability, Entry, Info};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
-use crate::engine::log_block::blocks::{Blocks, SHARED};
+use crate::engine::log_block::blocks::SHARED;
 use crate::engine::log_block::lru::Lru;
-use crate::engine::log_block::scheme::{Scheme, Size, Step};
+use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use nand::{BlockId, Nand};
+use nand::{BlockId, Nand, ProgramOrder};
 
 pub(super) const INFO: Info = Info {
     name: "bast",
@@ -24,6 +24,7 @@ pub(super) const INFO: Info = Info {
     cached: false,
     validity: None,
     durable: Durability::OnCompletion,
+    program_order: ProgramOrder::Sequential,
     // A mount from a checkpoint does not look at every page.
     outlives_worn_pages: false,
 };
@@ -32,10 +33,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, Bast::new)?)),
-        mount: Some(|flash, config| {
-            let (ftl, report) = LogFtl::mount(flash, config, INFO.name, Bast::new)?;
-            Ok((Box::new(ftl), report))
-        }),
+        mount: Some(|flash, config| LogFtl::mount(flash, config, INFO.name, Bast::new)),
     }
 }
 
@@ -64,7 +62,7 @@ impl Scheme for Bast {
     const LEAST_LOGS: u32 = 1;
 
     #[inline]
-    fn step(&mut self, blocks: &Blocks, target: Target) -> Step {
+    fn step(&mut self, blocks: &View, target: Target) -> Step {
         let log = self.log_of[target.lbn as usize];
         if log.is_some() && blocks.has_room(log) {
             self.recent.touch(target.lbn);
@@ -78,7 +76,7 @@ impl Scheme for Bast {
         }
     }
 
-    fn shrink(&mut self, _: &Blocks) -> Step {
+    fn shrink(&mut self, _: &View) -> Step {
         self.merge(self.recent.oldest())
     }
 
@@ -94,7 +92,7 @@ impl Scheme for Bast {
         self.recent.remove(owner);
     }
 
-    fn adopt(&mut self, blocks: &Blocks, block: BlockId, _: impl Iterator<Item = u32>) -> bool {
+    fn adopt(&mut self, blocks: &View, block: BlockId) -> bool {
         let owner = blocks.owner(block);
         let fits = owner != SHARED && !self.log_of[owner as usize].is_some();
         if fits {

@@ -7,10 +7,9 @@
 use super::{Durability, Entry, Info};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
-use crate::engine::log_block::blocks::Blocks;
-use crate::engine::log_block::scheme::{Scheme, Step};
+use crate::engine::log_block::scheme::{Scheme, Step, View};
 use alloc::boxed::Box;
-use nand::{BlockId, Nand};
+use nand::{BlockId, Nand, ProgramOrder};
 
 pub(super) const INFO: Info = Info {
     name: "block",
@@ -19,6 +18,7 @@ pub(super) const INFO: Info = Info {
     cached: false,
     validity: None,
     durable: Durability::OnCompletion,
+    program_order: ProgramOrder::Sequential,
     // A mount from a checkpoint does not look at every page.
     outlives_worn_pages: false,
 };
@@ -27,10 +27,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, |_| NoLogs)?)),
-        mount: Some(|flash, config| {
-            let (ftl, report) = LogFtl::mount(flash, config, INFO.name, |_| NoLogs)?;
-            Ok((Box::new(ftl), report))
-        }),
+        mount: Some(|flash, config| LogFtl::mount(flash, config, INFO.name, |_| NoLogs)),
     }
 }
 
@@ -39,11 +36,11 @@ struct NoLogs;
 impl Scheme for NoLogs {
     const LEAST_LOGS: u32 = 0;
 
-    fn step(&mut self, _: &Blocks, _: Target) -> Step {
+    fn step(&mut self, _: &View, _: Target) -> Step {
         Step::Rewrite
     }
 
-    fn shrink(&mut self, _: &Blocks) -> Step {
+    fn shrink(&mut self, _: &View) -> Step {
         Step::Stuck
     }
 

@@ -9,8 +9,7 @@ use super::{Durability, Entry, Info};
 use crate::config::Config;
 use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
-use alloc::boxed::Box;
-use nand::Nand;
+use nand::{Nand, ProgramOrder};
 
 const VALIDITY: &str = "ram-bitmap";
 
@@ -21,13 +20,14 @@ pub(super) const INFO: Info = Info {
     cached: true,
     validity: Some(VALIDITY),
     durable: Durability::Battery,
+    program_order: ProgramOrder::Sequential,
     outlives_worn_pages: false,
 };
 
 const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false, battery: true };
 
 fn cached(config: &Config) -> CachedOptions {
-    CachedOptions { battery: true, ..CachedOptions::new(config.cache_entries) }
+    CachedOptions { battery: true, ..CachedOptions::new(config) }
 }
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
@@ -39,8 +39,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
             format_over_store(flash, config, OPTIONS, mapping)
         },
         mount: Some(|flash, config| {
-            let (ftl, report) = PageFtl::<N, CachedMap<false>, _>::mount_flat(flash, config, OPTIONS, cached(config))?;
-            Ok((Box::new(ftl), report))
+            PageFtl::<N, CachedMap<false>, _>::mount_flat(flash, config, OPTIONS, cached(config))
         }),
     }
 }

@@ -15,10 +15,10 @@ use super::{Durability, Entry, Info};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::{Blocks, SHARED};
-use crate::engine::log_block::scheme::{Scheme, Size, Step};
+use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use nand::{BlockId, Nand};
+use nand::{BlockId, Nand, ProgramOrder};
 
 pub(super) const INFO: Info = Info {
     name: "fast",
@@ -27,6 +27,7 @@ pub(super) const INFO: Info = Info {
     cached: false,
     validity: None,
     durable: Durability::OnCompletion,
+    program_order: ProgramOrder::Sequential,
     // A mount from a checkpoint does not look at every page.
     outlives_worn_pages: false,
 };
@@ -35,10 +36,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, Fast::new)?)),
-        mount: Some(|flash, config| {
-            let (ftl, report) = LogFtl::mount(flash, config, INFO.name, Fast::new)?;
-            Ok((Box::new(ftl), report))
-        }),
+        mount: Some(|flash, config| LogFtl::mount(flash, config, INFO.name, Fast::new)),
     }
 }
 
@@ -77,7 +75,7 @@ impl Scheme for Fast {
     const LEAST_LOGS: u32 = 2;
 
     #[inline]
-    fn step(&mut self, blocks: &Blocks, target: Target) -> Step {
+    fn step(&mut self, blocks: &View, target: Target) -> Step {
         match self.sequential {
             Some((log, lbn)) if lbn == target.lbn => {
                 if blocks.next(log) == target.offset {
@@ -98,7 +96,7 @@ impl Scheme for Fast {
         }
     }
 
-    fn shrink(&mut self, _: &Blocks) -> Step {
+    fn shrink(&mut self, _: &View) -> Step {
         self.reclaim()
     }
 
@@ -118,7 +116,7 @@ impl Scheme for Fast {
     }
 
     /// As a random log block, whatever it was: nothing more can be appended to a sequential one.
-    fn adopt(&mut self, _: &Blocks, block: BlockId, _: impl Iterator<Item = u32>) -> bool {
+    fn adopt(&mut self, _: &View, block: BlockId) -> bool {
         self.random.push_back(block);
         true
     }

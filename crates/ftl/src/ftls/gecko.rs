@@ -9,7 +9,7 @@ use super::{Durability, Entry, Info};
 use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use alloc::boxed::Box;
-use nand::Nand;
+use nand::{Nand, ProgramOrder};
 
 const VALIDITY: &str = "gecko";
 
@@ -20,6 +20,7 @@ pub(super) const INFO: Info = Info {
     cached: true,
     validity: Some(VALIDITY),
     durable: Durability::OnCompletion,
+    program_order: ProgramOrder::Sequential,
     outlives_worn_pages: true,
 };
 
@@ -32,14 +33,11 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
             if OPTIONS.store(config) == VALIDITY {
                 return Ok(Box::new(PageFtl::format_to_heal(flash, config, OPTIONS)?));
             }
-            let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config.cache_entries) };
+            let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config) };
             let (page_bytes, pages) = (flash.nand().geometry().page_bytes(), flash.nand().geometry().pages_per_block());
             let mapping = CachedMap::<true>::new(config.logical_pages, page_bytes, pages, cached);
             format_over_store(flash, config, OPTIONS, mapping)
         },
-        mount: Some(|flash, config| {
-            let (ftl, report) = PageFtl::mount_by_steps(flash, config, OPTIONS)?;
-            Ok((Box::new(ftl), report))
-        }),
+        mount: Some(|flash, config| PageFtl::mount_by_steps(flash, config, OPTIONS)),
     }
 }

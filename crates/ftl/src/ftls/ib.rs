@@ -12,8 +12,7 @@ use crate::config::Config;
 use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::btree::{BtreeMap, BtreeOptions};
 use crate::validity::log::ValidityLog;
-use alloc::boxed::Box;
-use nand::Nand;
+use nand::{Nand, ProgramOrder};
 
 const VALIDITY: &str = "log";
 
@@ -24,6 +23,7 @@ pub(super) const INFO: Info = Info {
     cached: true,
     validity: Some(VALIDITY),
     durable: Durability::OnCompletion,
+    program_order: ProgramOrder::Sequential,
     outlives_worn_pages: false,
 };
 
@@ -51,9 +51,6 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
             let mapping = BtreeMap::new(config.logical_pages, page_bytes, pages, tree(config));
             format_over_store(flash, config, OPTIONS, mapping)
         },
-        mount: Some(|flash, config| {
-            let (ftl, report) = PageFtl::<N, _, ValidityLog>::mount_tree(flash, config, OPTIONS, tree(config))?;
-            Ok((Box::new(ftl), report))
-        }),
+        mount: Some(|flash, config| PageFtl::<N, _, ValidityLog>::mount_tree(flash, config, OPTIONS, tree(config))),
     }
 }

@@ -7,7 +7,7 @@
 use super::{Durability, Entry, Info};
 use crate::engine::janus::{Goal, JanusFtl};
 use alloc::boxed::Box;
-use nand::Nand;
+use nand::{Nand, ProgramOrder};
 
 pub(super) const INFO: Info = Info {
     name: "janus",
@@ -16,6 +16,7 @@ pub(super) const INFO: Info = Info {
     cached: false,
     validity: None,
     durable: Durability::OnCompletion,
+    program_order: ProgramOrder::Sequential,
     // A mount from a checkpoint does not look at every page.
     outlives_worn_pages: false,
 };
@@ -24,9 +25,6 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| Ok(Box::new(JanusFtl::format(flash, config, INFO.name, Goal::Adaptive)?)),
-        mount: Some(|flash, config| {
-            let (ftl, report) = JanusFtl::mount(flash, config, INFO.name, Goal::Adaptive)?;
-            Ok((Box::new(ftl), report))
-        }),
+        mount: Some(|flash, config| JanusFtl::mount(flash, config, INFO.name, Goal::Adaptive)),
     }
 }

@@ -10,7 +10,7 @@ use crate::contract::FtlError;
 use crate::engine::janus::{Goal, JanusFtl};
 use alloc::boxed::Box;
 use alloc::format;
-use nand::Nand;
+use nand::{Nand, ProgramOrder};
 
 pub(super) const INFO: Info = Info {
     name: "janus-fixed",
@@ -19,6 +19,7 @@ pub(super) const INFO: Info = Info {
     cached: false,
     validity: None,
     durable: Durability::OnCompletion,
+    program_order: ProgramOrder::Sequential,
     // A mount from a checkpoint does not look at every page.
     outlives_worn_pages: false,
 };
@@ -27,10 +28,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| Ok(Box::new(JanusFtl::format(flash, config, INFO.name, goal(config)?)?)),
-        mount: Some(|flash, config| {
-            let (ftl, report) = JanusFtl::mount(flash, config, INFO.name, goal(config)?)?;
-            Ok((Box::new(ftl), report))
-        }),
+        mount: Some(|flash, config| JanusFtl::mount(flash, config, INFO.name, goal(config)?)),
     }
 }
 

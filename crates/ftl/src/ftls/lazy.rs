@@ -14,8 +14,7 @@ use super::{Durability, Entry, Info};
 use crate::config::Config;
 use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
-use alloc::boxed::Box;
-use nand::Nand;
+use nand::{Nand, ProgramOrder};
 
 const VALIDITY: &str = "ram-bitmap";
 
@@ -26,6 +25,7 @@ pub(super) const INFO: Info = Info {
     cached: true,
     validity: Some(VALIDITY),
     durable: Durability::OnCompletion,
+    program_order: ProgramOrder::Sequential,
     outlives_worn_pages: false,
 };
 
@@ -39,7 +39,7 @@ fn cached(config: &Config) -> CachedOptions {
     // What was dirty has to fit the cache again after power loss, and the write that was cut short with it.
     let cache_entries = config.cache_entries.max(4);
     let recent_updates = (cache_entries / 10).max(LEAST_RECENT.min(cache_entries / 2));
-    CachedOptions { recent_updates, ..CachedOptions::new(cache_entries) }
+    CachedOptions { cache_entries, recent_updates, ..CachedOptions::new(config) }
 }
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
@@ -51,8 +51,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
             format_over_store(flash, config, OPTIONS, mapping)
         },
         mount: Some(|flash, config| {
-            let (ftl, report) = PageFtl::<N, CachedMap<true>, _>::mount_flat(flash, config, OPTIONS, cached(config))?;
-            Ok((Box::new(ftl), report))
+            PageFtl::<N, CachedMap<true>, _>::mount_flat(flash, config, OPTIONS, cached(config))
         }),
     }
 }

@@ -1,8 +1,10 @@
 //! The table of flash translation layers. One file and one row each; help, documentation, law tests
 //! and benchmarks follow from the rows.
 
+mod aftl;
 mod bast;
 mod block;
+mod blockset;
 mod dftl;
 mod fast;
 mod gecko;
@@ -10,16 +12,18 @@ mod ib;
 mod janus;
 mod janus_fixed;
 mod lazy;
+mod nftl;
 mod page;
 mod reconfigurable;
 mod superblock;
 mod uftl;
+mod vftl;
 
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, MountReport};
 use crate::flash::Flash;
 use alloc::boxed::Box;
-use nand::Nand;
+use nand::{Capabilities, Nand, ProgramOrder};
 
 /// When a completed write survives power loss. A write that was under way when power was cut is there or not; a trim may
 /// be undone, so that the page reads as it did at some time before, as an error if that copy was being erased, or as never written.
@@ -31,6 +35,8 @@ pub enum Durability {
     OnFlush,
     /// From its completion on with a battery ([`crate::Config::battery`]) that lasts for [`Ftl::power_failing`], which the published
     /// design assumes. Without one a cut can undo any write; the page then reads as it did at some time before, or as an error.
+    /// If there is one and it could not save, for want of a good block, everything is found by reading all of the device; a
+    /// write that was under way at an earlier cut may come to light then, unless the page was written since.
     Battery,
     /// Never by itself: the published simulation assumes maps in non-volatile memory.
     NonVolatileMaps,
@@ -52,6 +58,8 @@ pub struct Info {
     pub validity: Option<&'static str>,
     /// When a completed write survives power loss.
     pub durable: Durability,
+    /// The order in which it programs the pages of a block. It refuses a device that does not allow it.
+    pub program_order: ProgramOrder,
     /// Whether any one page that wears out, so that it can no longer be read, costs at most its own contents, also across a
     /// mount, and whether a mount sees that an image contradicts itself: it has to read all of the device for that. If not,
     /// operations or the mount can fail with an error that names a page; no read returns data of another page.
@@ -59,6 +67,12 @@ pub struct Info {
 }
 
 impl Info {
+    /// Whether a device programs the pages of a block in an order that will do.
+    #[must_use]
+    pub fn runs_on(&self, capabilities: Capabilities) -> bool {
+        self.program_order == ProgramOrder::Sequential || capabilities.program_order == ProgramOrder::Free
+    }
+
     /// What is there after power loss, in a line.
     #[must_use]
     pub const fn promise(&self) -> &'static str {
@@ -98,7 +112,7 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 13] {
+pub fn table<N: Nand + 'static>() -> [Entry<N>; 17] {
     [
         page::entry(),
         dftl::entry(),
@@ -107,10 +121,14 @@ pub fn table<N: Nand + 'static>() -> [Entry<N>; 13] {
         ib::entry(),
         gecko::entry(),
         block::entry(),
+        nftl::entry(),
         bast::entry(),
+        blockset::entry(),
         fast::entry(),
+        vftl::entry(),
         reconfigurable::entry(),
         superblock::entry(),
+        aftl::entry(),
         janus_fixed::entry(),
         janus::entry(),
     ]

@@ -6,7 +6,7 @@
 use super::{Durability, Entry, Info};
 use crate::engine::page::{PageOptions, format_over_store, mount_by_scan_over_store};
 use crate::mapping::ram::RamMap;
-use nand::Nand;
+use nand::{Nand, ProgramOrder};
 
 const VALIDITY: &str = "ram-bitmap";
 
@@ -17,6 +17,7 @@ pub(super) const INFO: Info = Info {
     cached: false,
     validity: Some(VALIDITY),
     durable: Durability::OnCompletion,
+    program_order: ProgramOrder::Sequential,
     outlives_worn_pages: true,
 };
 

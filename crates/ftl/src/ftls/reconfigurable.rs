@@ -20,9 +20,9 @@ use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::Blocks;
 use crate::engine::log_block::groups::{Groups, Owed};
-use crate::engine::log_block::scheme::{Scheme, Size, Step};
+use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
 use alloc::boxed::Box;
-use nand::{BlockId, Nand};
+use nand::{BlockId, Nand, ProgramOrder};
 
 const DEFAULT: GroupOptions = GroupOptions { blocks: 8, extra: 4 };
 
@@ -33,6 +33,7 @@ pub(super) const INFO: Info = Info {
     cached: false,
     validity: None,
     durable: Durability::OnCompletion,
+    program_order: ProgramOrder::Sequential,
     // A mount from a checkpoint does not look at every page.
     outlives_worn_pages: false,
 };
@@ -41,10 +42,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, scheme(config)?)?)),
-        mount: Some(|flash, config| {
-            let (ftl, report) = LogFtl::mount(flash, config, INFO.name, scheme(config)?)?;
-            Ok((Box::new(ftl), report))
-        }),
+        mount: Some(|flash, config| LogFtl::mount(flash, config, INFO.name, scheme(config)?)),
     }
 }
 
@@ -81,7 +79,7 @@ impl Scheme for Reconfigurable {
     const LEAST_LOGS: u32 = 1;
 
     #[inline]
-    fn step(&mut self, blocks: &Blocks, target: Target) -> Step {
+    fn step(&mut self, blocks: &View, target: Target) -> Step {
         let group = self.groups.group(target.lbn);
         if let Some(log) = self.groups.newest(group).filter(|&log| blocks.has_room(log)) {
             self.groups.touch(group);
@@ -97,7 +95,7 @@ impl Scheme for Reconfigurable {
         }
     }
 
-    fn shrink(&mut self, blocks: &Blocks) -> Step {
+    fn shrink(&mut self, blocks: &View) -> Step {
         self.groups.by_last_use().next().map_or(Step::Stuck, |group| self.free_one(blocks, group))
     }
 
@@ -110,7 +108,8 @@ impl Scheme for Reconfigurable {
     }
 
     /// If its live pages are of one group that may have another.
-    fn adopt(&mut self, _: &Blocks, block: BlockId, mut lbns: impl Iterator<Item = u32>) -> bool {
+    fn adopt(&mut self, blocks: &View, block: BlockId) -> bool {
+        let mut lbns = blocks.lbns(block);
         let Some(group) = lbns.next().map(|lbn| self.groups.group(lbn)) else { return false };
         let fits = lbns.all(|lbn| self.groups.group(lbn) == group) && self.groups.excess(group) < self.most;
         if fits {

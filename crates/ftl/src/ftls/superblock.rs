@@ -22,7 +22,7 @@ use super::{Durability, Entry, Info};
 use crate::config::GroupOptions;
 use crate::engine::superblock::SuperblockFtl;
 use alloc::boxed::Box;
-use nand::Nand;
+use nand::{Nand, ProgramOrder};
 
 const DEFAULT: GroupOptions = GroupOptions { blocks: 16, extra: 4 };
 
@@ -33,6 +33,7 @@ pub(super) const INFO: Info = Info {
     cached: false,
     validity: None,
     durable: Durability::OnCompletion,
+    program_order: ProgramOrder::Sequential,
     // A mount from a checkpoint does not look at every page.
     outlives_worn_pages: false,
 };
@@ -46,8 +47,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
         },
         mount: Some(|flash, config| {
             let groups = config.groups.unwrap_or(DEFAULT).checked(INFO.name)?;
-            let (ftl, report) = SuperblockFtl::mount(flash, config, INFO.name, groups)?;
-            Ok((Box::new(ftl), report))
+            SuperblockFtl::mount(flash, config, INFO.name, groups)
         }),
     }
 }

@@ -1,6 +1,6 @@
 //! Mapping tables: where each logical page is.
 
-mod bits;
+pub(crate) mod bits;
 pub mod block;
 pub mod btree;
 pub mod cached;
@@ -37,6 +37,12 @@ pub trait Mapping {
     /// # Errors
     /// Those of the device, if the table is in flash.
     fn lookup<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError>;
+
+    /// As [`Mapping::lookup`], without programming anything: for a disk that can only be read.
+    ///
+    /// # Errors
+    /// Those of the device, if the table is in flash.
+    fn peek<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError>;
 
     /// A logical page was written to `ppn`, or trimmed ([`Ppn::NONE`]). The copy it had dies.
     ///
@@ -76,7 +82,7 @@ pub trait Mapping {
     ) -> Result<(), FtlError>;
 
     /// Whether a page in a block being collected, which the validity store believes to live, is known here to be
-    /// superseded. The page goes with its block: it must not be reported dead afterwards.
+    /// superseded. The page goes with its block: the mapping must not report it dead afterwards.
     fn superseded(&mut self, lpn: Lpn, ppn: Ppn) -> bool;
 
     /// Whether a page that the table wrote, with this spare area, is part of it now. `true` in doubt:
@@ -147,6 +153,16 @@ pub trait Mapping {
     /// # Errors
     /// Those of the device.
     fn dump<N: Nand>(&self, nand: &mut N) -> Result<Vec<Ppn>, FtlError>;
+
+    /// Whether a page that held a logical page before will be reported dead when its entry is synchronised. Reads around the
+    /// accounting: for checks, and for pages whose spare area cannot be read.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn will_report<N: Nand>(&self, nand: &mut N, lpn: Lpn, before: Ppn) -> Result<bool, FtlError> {
+        let _ = (nand, lpn, before);
+        Ok(false)
+    }
 
     /// The RAM that its structures hold.
     fn ram(&self, report: &mut RamReport);

@@ -38,6 +38,10 @@ impl Mapping for RamMap {
         Ok(self.table[lpn.index()])
     }
 
+    fn peek<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError> {
+        self.lookup(ctx, lpn)
+    }
+
     #[inline]
     fn record<N: Nand, V: Validity>(
         &mut self,

@@ -11,14 +11,17 @@
 
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
+use crate::recovery::check_seq;
 use alloc::vec::Vec;
 use nand::{BlockId, Lpn, Nand, NandError, PageKind, Ppn, Spare};
 
 /// The newest copy of a logical page.
 #[derive(Clone, Copy, Debug)]
-struct Copy {
-    ppn: Ppn,
-    seq: u64,
+pub struct Copy {
+    /// Where it is, or [`Ppn::NONE`].
+    pub ppn: Ppn,
+    /// Its sequence number.
+    pub seq: u64,
 }
 
 const NO_COPY: Copy = Copy { ppn: Ppn::NONE, seq: 0 };
@@ -26,7 +29,10 @@ const NO_COPY: Copy = Copy { ppn: Ppn::NONE, seq: 0 };
 /// What a full scan found.
 #[derive(Debug)]
 pub struct Scan {
-    copies: Vec<Copy>,
+    /// The newest copy of every logical page.
+    pub copies: Vec<Copy>,
+    /// Every version of every translation page.
+    pub translation_pages: Vec<(Ppn, Spare)>,
     /// The page with the largest sequence number, and its spare area.
     newest: Option<(Ppn, Spare)>,
     /// What the blocks hold that are not erased; [`PageKind::User`] if no page of one can be read.
@@ -51,6 +57,7 @@ impl Scan {
         let geometry = *flash.nand().geometry();
         let mut scan = Self {
             copies: alloc::vec![NO_COPY; logical_pages as usize],
+            translation_pages: Vec::new(),
             newest: None,
             kinds: alloc::vec![None; geometry.blocks() as usize],
             erases: (0, 0),
@@ -75,6 +82,7 @@ impl Scan {
             match flash.read_spare(Purpose::Recovery, ppn) {
                 Ok(None) => continue,
                 Ok(Some(spare)) => {
+                    check_seq(ppn, spare.seq)?;
                     let kind = self.kinds[block.index()].get_or_insert(spare.kind);
                     if spare.kind == PageKind::User {
                         // Wherever a page of host data lies, it must be moved as one.
@@ -113,6 +121,9 @@ impl Scan {
             if spare.seq > copy.seq {
                 *copy = Copy { ppn, seq: spare.seq };
             }
+        }
+        if spare.kind == PageKind::Translation {
+            self.translation_pages.push((ppn, *spare));
         }
         if self.newest.as_ref().is_none_or(|(_, newest)| spare.seq > newest.seq) {
             self.newest = Some((ppn, *spare));

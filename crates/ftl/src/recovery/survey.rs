@@ -10,6 +10,7 @@
 
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
+use crate::recovery::check_seq;
 use alloc::vec::Vec;
 use nand::{BlockId, Nand, NandError, PageKind, Ppn, Spare};
 
@@ -137,6 +138,7 @@ impl Survey {
         match flash.read_spare(Purpose::Recovery, ppn) {
             Ok(spare) => {
                 if let Some(spare) = &spare {
+                    check_seq(ppn, spare.seq)?;
                     self.burned_seq = self.burned_seq.max(spare.seq);
                     self.erased_at = self.erased_at.max(spare.erased_at);
                 }
@@ -260,15 +262,16 @@ impl Survey {
     pub fn programmed_last<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
-        count: u32,
+        count: Option<u32>,
         bound: u64,
     ) -> Result<(Vec<FoundPage>, u64), FtlError> {
         // Blocks that were filled to the end hold as many pages as they have; others are looked into anyway.
         let whole = self.blocks().filter(|(_, info)| info.kind == PageKind::User && info.whole);
         let mut firsts: Vec<u64> = whole.map(|(_, info)| info.first_seq).collect();
         firsts.sort_unstable_by(|a, b| b.cmp(a));
-        let blocks = count.div_ceil(flash.nand().geometry().pages_per_block()).max(1) as usize;
-        let bound = bound.max(firsts.get(blocks - 1).copied().unwrap_or(0));
+        let pages = flash.nand().geometry().pages_per_block();
+        let blocks = count.map(|count| count.div_ceil(pages).max(1) as usize);
+        let bound = bound.max(blocks.and_then(|blocks| firsts.get(blocks - 1)).copied().unwrap_or(0));
         let mut found = self.read_kind(flash, PageKind::User, |info| info.last_seq >= bound || !info.whole)?;
         found.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
         Ok((found, bound))

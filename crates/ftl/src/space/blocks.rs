@@ -127,6 +127,8 @@ pub struct Space {
     virgin_untrusted: bool,
     virgin_left: u32,
     free: VecDeque<FreeBlock>,
+    /// Erased blocks that may wait without memory for more.
+    free_limit: usize,
     streams: Vec<StreamState>,
     host_streams: u8,
     level_wear: bool,
@@ -175,6 +177,7 @@ impl Space {
             virgin_untrusted: false,
             virgin_left: count - bad_blocks,
             free: VecDeque::new(),
+            free_limit: 0,
             streams,
             host_streams: options.host_streams,
             level_wear: options.level_wear,
@@ -216,6 +219,13 @@ impl Space {
     /// Reserves memory for as many erased blocks as may ever wait, so that nothing is allocated later.
     pub fn reserve_free(&mut self, blocks: usize) {
         self.free.reserve_exact(blocks);
+        self.free_limit = blocks;
+    }
+
+    /// Whether another erased block may wait: what would only gain one for later has to be put off if not.
+    #[inline]
+    pub fn may_free(&self) -> bool {
+        self.free.len() < self.free_limit
     }
 
     /// The device's shape.
@@ -243,6 +253,11 @@ impl Space {
     /// Retired blocks.
     pub const fn bad_blocks(&self) -> u32 {
         self.bad_blocks
+    }
+
+    /// Blocks that failed, and are retired once they are empty.
+    pub fn failed_blocks(&self) -> u32 {
+        self.failed.len() as u32
     }
 
     /// Blocks that hold metadata, whether full or not.
@@ -342,8 +357,10 @@ impl Space {
 
     /// A block ready to be filled, of the wanted die if one is there.
     fn take_free(&mut self, die: u32, choosy: bool, worn: bool) -> Option<FreeBlock> {
+        // Virgin blocks can wait without memory, erased ones cannot.
+        let crowded = !self.free.is_empty() && !self.may_free();
         if choosy {
-            if let Some(block) = self.take_virgin(die) {
+            if let Some(block) = if crowded { None } else { self.take_virgin(die) } {
                 return Some(block);
             }
             let of_die = |f: &FreeBlock| self.geometry.die_of(f.block) == die;
@@ -351,7 +368,7 @@ impl Space {
                 return self.free.remove(at);
             }
         }
-        for _ in 0..self.geometry.dies() {
+        for _ in 0..if crowded { 0 } else { self.geometry.dies() } {
             let turn = self.virgin_turn;
             self.virgin_turn = (turn + 1) % self.geometry.dies();
             if let Some(block) = self.take_virgin(turn) {

@@ -1,7 +1,7 @@
 //! Flash and space together: programming the next page of a stream, whatever fails.
 
 use super::blocks::{Slot, Space};
-use crate::contract::FtlError;
+use crate::contract::{FtlError, Shortage};
 use crate::flash::{Flash, Purpose};
 use crate::placement::Stream;
 use crate::validity::{MetaStore, Validity};
@@ -26,6 +26,10 @@ pub struct Core<N> {
     /// Blocks that were erased only when they were opened, of which the validity store has to be told, with the sequence
     /// number that the next program was to carry then.
     pub newly_erased: Vec<(BlockId, u64)>,
+    /// Good blocks that a disk of this size needs.
+    needed: u32,
+    /// A page could not be programmed for want of a block: nothing is written any more.
+    starved: bool,
 }
 
 /// Blocks that may be opened between two reports to the validity store without growing the list of them.
@@ -90,22 +94,30 @@ pub struct Origin {
 
 impl<N: Nand> Core<N> {
     /// A device of which nothing has been written since it was formatted or mounted.
-    pub fn new(flash: Flash<N>, space: Space, pins: Pins) -> Self {
-        Self {
-            flash,
-            space,
-            seq: 1,
-            pins,
-            interrupted: None,
-            given_up: None,
-            newly_erased: Vec::with_capacity(NEWLY_ERASED),
-        }
+    /// It needs so many good blocks.
+    pub fn new(flash: Flash<N>, space: Space, pins: Pins, needed: u32) -> Self {
+        let newly_erased = Vec::with_capacity(NEWLY_ERASED);
+        Self { flash, space, seq: 1, pins, interrupted: None, given_up: None, newly_erased, needed, starved: false }
     }
 
-    /// The error for a device on which nothing is left to collect.
+    /// Nothing is left to collect: the disk can only be read from now on.
     #[cold]
-    pub fn no_space(&self) -> FtlError {
-        FtlError::NoSpace { bad_blocks: self.space.bad_blocks(), blocks: self.space.geometry().blocks() }
+    pub fn no_space(&mut self) -> FtlError {
+        self.starved = true;
+        self.shortage().into()
+    }
+
+    /// Whether the disk can only be read.
+    #[inline]
+    pub const fn is_starved(&self) -> bool {
+        self.starved
+    }
+
+    /// How many blocks there are, and how many there would have to be.
+    pub fn shortage(&self) -> Shortage {
+        let Self { space, needed, .. } = self;
+        let bad_blocks = space.bad_blocks() + space.failed_blocks();
+        Shortage { bad_blocks, blocks: space.geometry().blocks(), needed: *needed }
     }
 
     #[inline]
@@ -134,6 +146,21 @@ impl<N: Nand> Core<N> {
                 Err(error.into())
             }
         }
+    }
+
+    /// Tells the validity store of blocks that were erased when they were opened, before a page in them can die.
+    ///
+    /// A report can flush the store, which opens blocks; the one reported counts as told only when the store took it.
+    ///
+    /// # Errors
+    /// Those of the device, if the validity store wrote; the report is made again then.
+    #[inline]
+    pub fn report_erased<V: Validity>(&mut self, validity: &mut V) -> Result<(), FtlError> {
+        while let Some(&(block, seq)) = self.newly_erased.first() {
+            validity.erased(self, block, seq)?;
+            self.newly_erased.remove(0);
+        }
+        Ok(())
     }
 
     /// The next page of a stream of host data, ready to be programmed.
@@ -316,20 +343,6 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
         Err(error)
     }
 
-    /// Tells the validity store of blocks that were erased when they were opened, before a page in them can die.
-    ///
-    /// # Errors
-    /// Those of the device, if the validity store wrote.
-    #[inline]
-    pub fn report_erased(&mut self) -> Result<(), FtlError> {
-        // Taken off the list only then: a flush on the way must not claim what it has not heard.
-        while let Some(&(block, seq)) = self.core.newly_erased.last() {
-            self.validity.erased(self.core, block, seq)?;
-            self.core.newly_erased.retain(|(reported, _)| *reported != block);
-        }
-        Ok(())
-    }
-
     /// A translation page was replaced; the old one may still be needed by recovery.
     ///
     /// # Errors
@@ -344,7 +357,7 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
             return Ok(());
         }
         // Its block may have been opened, and erased for that, since anything was reported.
-        self.report_erased()?;
+        self.core.report_erased(self.validity)?;
         self.validity.invalidate(self.core, ppn)
     }
 }

@@ -10,6 +10,10 @@ use std::borrow::Cow;
 /// Larger trims are split; larger reads and writes are taken for a wrong unit.
 const BYTES_MAX: u64 = 1 << 31;
 
+/// The largest trim: what Linux can ask of a device at once, 2^32 sectors. It is split into a thousand pieces; a line of a few
+/// bytes must not fill the memory.
+const TRIM_MAX: u64 = 1 << 41;
+
 /// One request as a format hands it over.
 #[derive(Clone, Debug)]
 pub(super) struct Row<'a> {
@@ -96,8 +100,8 @@ impl<'a> Builder<'a> {
         if row.bytes > BYTES_MAX && row.op != Op::Trim {
             return Err(format!("a {} of {} bytes; is the size in another unit?", row.op.name(), row.bytes));
         }
-        if row.bytes / BYTES_MAX > 1 << 16 {
-            return Err(format!("a trim of {} bytes", row.bytes));
+        if row.bytes > TRIM_MAX {
+            return Err(format!("a trim of {} bytes, more than 2 TiB; is the size in another unit?", row.bytes));
         }
         let (mut offset, mut left) = (row.offset, row.bytes);
         while left > 0 {

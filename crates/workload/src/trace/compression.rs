@@ -10,6 +10,9 @@ const MAGICS: &[(&str, &[u8])] = &[
     ("bzip2", b"BZh"),
 ];
 
+/// Memory for what a file says that its dictionary needs: twice that of `xz -9`, as `ruzstd` does with twice zstd's.
+const XZ_KIB_MAX: u32 = 129 << 10;
+
 /// Name of the compression a file starting with `head` has, "none" if none.
 pub(super) fn name(head: &[u8]) -> &'static str {
     MAGICS.iter().find(|(_, magic)| head.starts_with(magic)).map_or("none", |(name, _)| name)
@@ -21,7 +24,7 @@ pub(super) fn unpack<'a>(mut inner: impl BufRead + 'a) -> std::io::Result<(&'sta
     let reader: Box<dyn Read + 'a> = match name {
         "gzip" => Box::new(flate2::bufread::MultiGzDecoder::new(inner)),
         "bzip2" => Box::new(bzip2::bufread::MultiBzDecoder::new(inner)),
-        "xz" => Box::new(lzma_rust2::XzReader::new(inner, true)),
+        "xz" => Box::new(lzma_rust2::XzReader::new_mem_limit(inner, true, XZ_KIB_MAX)),
         "zstd" => Box::new(Zstd { inner, decoder: None }),
         _ => Box::new(inner),
     };

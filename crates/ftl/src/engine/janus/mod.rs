@@ -31,8 +31,9 @@ use super::log_block::area::{Area, AreaOptions, Room};
 use super::log_block::blocks::{RESERVE, Role};
 use super::log_block::lru::Lru;
 use super::log_block::recover::{Others, Recovered};
+use super::read_only::{Evidence, Mounted, Unmounted, or_read_only, unless_short};
 use crate::config::{Config, JanusOptions};
-use crate::contract::{Ftl, FtlError, Gauge, MountReport, RamItem, RamReport};
+use crate::contract::{Ftl, FtlError, Gauge, MountReport, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -40,7 +41,7 @@ use alloc::vec::Vec;
 use cost::CostModel;
 use ghost::Ghosts;
 use learn::Learned;
-use nand::{BlockId, Lpn, Nand};
+use nand::{BlockId, Lpn, Nand, ProgramOrder};
 use paged::PagedArea;
 use recycle::SequentialLogs;
 
@@ -96,7 +97,7 @@ impl<N: Nand> JanusFtl<N> {
     /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for, or the page map has no entries.
     pub fn format(flash: Flash<N>, config: &Config, name: &'static str, goal: Goal) -> Result<Self, FtlError> {
         check_options(config, name)?;
-        let options = AreaOptions { name, least_logs: 2 };
+        let options = AreaOptions { name, least_logs: 2, order: ProgramOrder::Sequential };
         let area = Area::format(flash, config, options, |data, over| Self::room(goal, config.janus, data, over))?;
         Ok(Self::new(area, goal, config.janus))
     }
@@ -112,39 +113,53 @@ impl<N: Nand> JanusFtl<N> {
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
-    pub fn mount(
+    pub fn mount(flash: Flash<N>, config: &Config, name: &'static str, goal: Goal) -> Mounted<N>
+    where
+        N: 'static,
+    {
+        or_read_only(Self::open(flash, config, name, goal), config, Evidence::Marks)
+    }
+
+    fn open(
         flash: Flash<N>,
         config: &Config,
         name: &'static str,
         goal: Goal,
-    ) -> Result<(Self, MountReport), FtlError> {
+    ) -> Result<(Self, MountReport), Unmounted<N>> {
         check_options(config, name)?;
-        let options = AreaOptions { name, least_logs: 2 };
-        let (area, recovered) =
+        let options = AreaOptions { name, least_logs: 2, order: ProgramOrder::Sequential };
+        let (area, mut recovered) =
             Area::mount(flash, config, options, Others::LogsAndPaged(SequentialLogs::most), |data, over| {
                 Self::room(goal, config.janus, data, over)
             })?;
-        let Recovered { logs, fused, last, mut steps, unreadable_pages, rebuilt_entries } = recovered;
         let mut ftl = Self::new(area, goal, config.janus);
-        fused.into_iter().for_each(|lbn| ftl.fused.touch(lbn));
-        for block in logs {
-            ftl.sequential.opened(block, ftl.area.blocks.owner(block));
+        if let Err(error) = ftl.settle(&recovered) {
+            return Err(Unmounted::with(ftl.area.flash, error));
         }
-        if let Some((ppn, lpn)) = last {
-            let lbn = ftl.area.target(lpn).lbn;
-            if ftl.area.fused.is_fused(lbn) {
-                ftl.paged.move_page(&mut ftl.area, &ftl.fused, ppn)?;
+        recovered.steps.end("rewrite what was written last, free blocks", &ftl.area.flash);
+        Ok((ftl, recovered.report()))
+    }
+
+    /// Steps 2 to 4.
+    fn settle(&mut self, recovered: &Recovered) -> Result<(), FtlError> {
+        recovered.fused.iter().for_each(|&lbn| self.fused.touch(lbn));
+        for &block in &recovered.logs {
+            self.sequential.opened(block, self.area.blocks.owner(block));
+        }
+        if let Some((ppn, lpn)) = recovered.last {
+            let lbn = self.area.target(lpn).lbn;
+            if self.area.fused.is_fused(lbn) {
+                self.paged.move_page(&mut self.area, &self.fused, ppn)?;
             } else {
-                ftl.gather(lbn)?;
+                self.gather(lbn)?;
             }
         }
-        ftl.paged.collect_emptiest(&mut ftl.area, &ftl.fused)?;
-        while ftl.area.fused.excess() > 0 {
-            ftl.defuse_one()?;
+        self.paged.collect_emptiest(&mut self.area, &self.fused)?;
+        while self.area.fused.excess() > 0 {
+            self.defuse_one()?;
         }
-        ftl.area.fused.shrink();
-        steps.end("rewrite what was written last, free blocks", &ftl.area.flash);
-        Ok((ftl, MountReport { steps: steps.done, unreadable_pages, rebuilt_entries }))
+        self.area.fused.shrink();
+        Ok(())
     }
 
     fn room(goal: Goal, options: JanusOptions, logical_blocks: u32, over: u32) -> Room {
@@ -224,7 +239,7 @@ impl<N: Nand> JanusFtl<N> {
             let block = self.area.open_log(lbn)?;
             self.sequential.opened(block, lbn);
         } else {
-            let oldest = self.sequential.oldest().ok_or_else(|| self.area.no_space())?;
+            let Some(oldest) = self.sequential.oldest() else { return Err(self.area.no_space()) };
             self.recycle(oldest)?;
         }
         Ok(false)
@@ -292,7 +307,7 @@ impl<N: Nand> JanusFtl<N> {
     /// Moves what lives in a tired block, if there is one.
     #[inline]
     fn refresh(&mut self) -> Result<(), FtlError> {
-        match self.area.flash.tired() {
+        match self.area.tired() {
             None => Ok(()),
             Some(block) => self.refresh_block(block),
         }
@@ -350,14 +365,14 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
 
     fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
-        self.refresh()?;
+        unless_short(self.refresh())?;
         let ppn = self.area.locate(lpn);
         self.area.read(Purpose::Host, lpn, ppn, out)
     }
 
     #[inline]
     fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
-        self.area.check_range(lpn, 1)?;
+        self.area.check_write(lpn, 1)?;
         self.refresh()?;
         self.deflate()?;
         let lbn = self.area.target(lpn).lbn;
@@ -388,10 +403,10 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
 
     /// Moves what can barely be read any more; else defuses a logical block if the PMA holds more than it should.
     fn idle(&mut self) -> Result<bool, FtlError> {
-        if self.area.flash.tired().is_some() {
+        if self.area.tired().is_some() {
             return self.refresh().map(|()| true);
         }
-        if self.fused.len() <= self.target {
+        if self.fused.len() <= self.target || self.area.read_only().is_some() {
             return Ok(false);
         }
         self.defuse_one()?;
@@ -421,6 +436,10 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
             gauges.push(Gauge { name: "learned_bend_percent", value: (learned.bend() * 100.0) as u64 });
         }
         gauges
+    }
+
+    fn read_only(&self) -> Option<Shortage> {
+        self.area.read_only()
     }
 
     fn flash(&self) -> &Flash<N> {

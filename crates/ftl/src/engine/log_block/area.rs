@@ -8,13 +8,13 @@
 
 use super::blocks::{Blocks, Role, SHARED};
 use super::checkpoint::Checkpoints;
-use crate::contract::{FtlError, RamReport};
+use crate::contract::{FtlError, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
 use crate::mapping::block::BlockTable;
 use crate::mapping::fused::FusedPages;
 use crate::mapping::log_pages::LogPages;
 use crate::recovery::mark::{self, Mark, Writer};
-use nand::{BlockId, Lpn, Nand, NandError, PageKind, Payload, Ppn, Spare};
+use nand::{BlockId, Lpn, Nand, NandError, PageKind, Payload, Ppn, ProgramOrder, Spare};
 
 /// What an FTL needs of an area.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,8 @@ pub struct AreaOptions {
     pub name: &'static str,
     /// The fewest over-provisioned blocks it can work with.
     pub least_logs: u32,
+    /// The order in which it programs the pages of a block.
+    pub order: ProgramOrder,
 }
 
 /// The most that an area's maps have room for.
@@ -54,6 +56,10 @@ pub struct Area<N> {
     pub(super) seq: u64,
     /// What pages are moved for: collection, unless something else says so for a while.
     pub moving_for: Purpose,
+    /// Good blocks that a disk of this size needs.
+    pub(super) needed: u32,
+    /// A page could not be programmed for want of a block: nothing is written any more.
+    pub(super) starved: bool,
 }
 
 /// What became of a page that was to be copied.
@@ -76,6 +82,12 @@ pub struct Target {
 }
 
 impl<N: Nand> Area<N> {
+    /// A block that can barely be read any more, unless nothing can be written.
+    #[inline]
+    pub fn tired(&self) -> Option<BlockId> {
+        self.flash.tired().filter(|_| !self.starved)
+    }
+
     /// Refuses what lies outside the logical device.
     ///
     /// # Errors
@@ -90,10 +102,33 @@ impl<N: Nand> Area<N> {
         }
     }
 
-    /// The error for a device on which no block can be freed.
+    /// Refuses what cannot be written: outside the logical device, or on a device that is worn out.
+    ///
+    /// # Errors
+    /// [`FtlError::OutOfRange`], [`FtlError::NoSpace`].
+    #[inline]
+    pub fn check_write(&self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
+        self.check_range(lpn, count)?;
+        self.read_only().map_or(Ok(()), |shortage| Err(shortage.into()))
+    }
+
+    /// No block can be freed: the disk can only be read from now on.
     #[cold]
-    pub fn no_space(&self) -> FtlError {
-        FtlError::NoSpace { bad_blocks: self.blocks.bad_blocks(), blocks: self.blocks.geometry().blocks() }
+    pub fn no_space(&mut self) -> FtlError {
+        self.starved = true;
+        self.shortage().into()
+    }
+
+    /// Why the disk can only be read, if it cannot be written any more.
+    #[inline]
+    pub fn read_only(&self) -> Option<Shortage> {
+        self.starved.then(|| self.shortage())
+    }
+
+    fn shortage(&self) -> Shortage {
+        let blocks = self.blocks.geometry().blocks();
+        let bad_blocks = self.blocks.bad_blocks() + self.blocks.failed_blocks();
+        Shortage { bad_blocks, blocks, needed: self.needed }
     }
 
     /// The logical block of a page and its place in it.
@@ -248,7 +283,7 @@ impl<N: Nand> Area<N> {
         }
     }
 
-    /// Writes a page to its place in its data block; `false` if that place was passed, or the block failed.
+    /// Writes a page to its place in its data block; `false` if that place was passed or is taken, or the block failed.
     ///
     /// # Errors
     /// [`FtlError::NoSpace`], and those of the device.
@@ -257,7 +292,7 @@ impl<N: Nand> Area<N> {
         let Target { lbn, offset } = self.target(lpn);
         let mut block = self.table.data(lbn);
         if block.is_some() {
-            if offset < self.blocks.next(block) {
+            if !self.blocks.takes(block, offset) {
                 return Ok(false);
             }
         } else {
@@ -378,9 +413,9 @@ impl<N: Nand> Area<N> {
     /// Forgets pages, and frees data blocks in which nothing is left.
     ///
     /// # Errors
-    /// [`FtlError::OutOfRange`] before anything was forgotten; those of the device.
+    /// [`FtlError::OutOfRange`] and [`FtlError::NoSpace`] before anything was forgotten; those of the device.
     pub fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
-        self.check_range(lpn, count)?;
+        self.check_write(lpn, count)?;
         for lpn in (lpn.0..lpn.0 + count).map(Lpn) {
             let was_home = self.table.is_home(lpn);
             self.forget(lpn);
@@ -447,7 +482,7 @@ impl<N: Nand> Area<N> {
     #[inline]
     pub(super) fn take(&mut self, role: Role, owner: u32) -> Result<BlockId, FtlError> {
         loop {
-            let block = self.blocks.take(role, owner).ok_or_else(|| self.no_space())?;
+            let Some(block) = self.blocks.take(role, owner) else { return Err(self.no_space()) };
             if role == Role::Checkpoint {
                 // Erased when it is written.
                 return Ok(block);

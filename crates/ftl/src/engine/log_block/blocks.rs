@@ -3,15 +3,17 @@
 //! 1. A block is free, a data block (mapped by block), a log block, a block of a page-mapped area, or bad.
 //! 2. Programs go in ascending order: `next` is one more than the highest page programmed, and pages below
 //!    it that were skipped are gone until the next erase. A device with sequential programming is enough.
+//!    Only for an FTL that asks for any order, one bit a page says which were skipped and can still be programmed.
 //! 3. Every logical block may hold a data block at any time; [`RESERVE`] blocks stay free for merges; what is
 //!    left of the usable blocks may be log blocks. A block that goes bad takes away a log block.
 
 use crate::contract::{RamItem, RamReport};
+use crate::mapping::bits::Bits;
 use crate::victim::{self, Choice, Victim};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use nand::{BlockId, Geometry, Nand};
+use nand::{BlockId, Geometry, Nand, ProgramOrder};
 
 /// Blocks kept free: one to merge into, and two that may turn out bad while one request is served.
 pub const RESERVE: u32 = 3;
@@ -74,6 +76,8 @@ pub(super) struct Restored {
 pub struct Blocks {
     geometry: Geometry,
     records: Vec<Block>,
+    /// Pages programmed since their block was erased, if they are programmed in any order.
+    programmed: Option<Bits>,
     free: VecDeque<BlockId>,
     candidates: Box<dyn Victim>,
     logical_blocks: u32,
@@ -91,7 +95,13 @@ pub const SHARED: u32 = u32::MAX;
 
 impl Blocks {
     /// A device of which every block is erased or marked bad.
-    pub fn new<N: Nand>(nand: &N, logical_blocks: u32, for_checkpoints: u32, victim: &victim::Entry) -> Self {
+    pub fn new<N: Nand>(
+        nand: &N,
+        order: ProgramOrder,
+        logical_blocks: u32,
+        for_checkpoints: u32,
+        victim: &victim::Entry,
+    ) -> Self {
         let geometry = *nand.geometry();
         let record = |b| Block {
             erase_count: 0,
@@ -115,6 +125,7 @@ impl Blocks {
             usable: free.len() as u32,
             candidates: (victim.make)(geometry.blocks(), geometry.pages_per_block()),
             records,
+            programmed: (order == ProgramOrder::Free).then(|| Bits::new(geometry.pages())),
             free,
             logical_blocks,
             logs: 0,
@@ -179,6 +190,12 @@ impl Blocks {
     #[must_use]
     pub const fn bad_blocks(&self) -> u32 {
         self.geometry.blocks() - self.usable
+    }
+
+    /// Blocks that failed, and are retired once they are empty.
+    #[must_use]
+    pub(super) fn failed_blocks(&self) -> u32 {
+        self.records.iter().filter(|record| record.failed).count() as u32
     }
 
     /// Erased blocks.
@@ -263,6 +280,29 @@ impl Blocks {
         self.next(block) < self.geometry.pages_per_block()
     }
 
+    /// Whether a page can be programmed: nothing was programmed there or behind since the block was erased, or, for an FTL that
+    /// programs in any order, just not there. A block that failed, or was in use before the last mount, takes nothing more.
+    #[inline]
+    #[must_use]
+    pub fn takes(&self, block: BlockId, offset: u32) -> bool {
+        offset >= self.next(block) || self.was_skipped(block, offset)
+    }
+
+    fn was_skipped(&self, block: BlockId, offset: u32) -> bool {
+        let Some(programmed) = &self.programmed else { return false };
+        let record = &self.records[block.index()];
+        !record.failed && !record.restored && !programmed.has(self.geometry.page_at(block, offset).0)
+    }
+
+    /// The lowest page that can be programmed: all that are programmed later lie there or behind.
+    pub(super) fn first_open(&self, block: BlockId) -> u32 {
+        let next = self.next(block);
+        if self.programmed.is_none() {
+            return next;
+        }
+        (0..next).find(|&offset| self.was_skipped(block, offset)).unwrap_or(next)
+    }
+
     /// Live pages in a block.
     #[inline]
     #[must_use]
@@ -338,6 +378,9 @@ impl Blocks {
         let record = &mut self.records[block.index()];
         record.next = record.next.max(offset as u16 + 1);
         record.aligned &= aligned;
+        if let Some(programmed) = &mut self.programmed {
+            programmed.set(self.geometry.page_at(block, offset).0);
+        }
     }
 
     /// A program of a block failed.
@@ -414,6 +457,9 @@ impl Blocks {
             restored: false,
             ..*record
         };
+        if let Some(programmed) = &mut self.programmed {
+            programmed.clear(self.geometry.page_at(block, 0).0, self.geometry.pages_per_block());
+        }
     }
 
     /// An emptied block was erased.
@@ -434,6 +480,9 @@ impl Blocks {
         let item = |name, bytes: usize| RamItem { name, bytes: bytes as u64 };
         report.push(item("block_states", self.records.capacity() * size_of::<Block>()));
         report.push(item("free_blocks", self.free.capacity() * size_of::<BlockId>()));
+        if let Some(programmed) = &self.programmed {
+            report.push(RamItem { name: "programmed_pages", bytes: programmed.bytes() });
+        }
         report.push(RamItem { name: "victim_index", bytes: self.candidates.ram_bytes() });
     }
 }

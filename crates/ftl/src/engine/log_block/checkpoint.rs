@@ -3,8 +3,8 @@
 //!
 //! 1. After every so many block openings the maps are written to blocks of their own. There are two sets of these, filled by turns:
 //!    a checkpoint that is cut short leaves the one before it whole.
-//! 2. A checkpoint names the page of every logical page that is in a data block, a log block or the page-mapped area, and how far
-//!    each block was programmed. It says nothing of roles: what lives where says all ([`super::recover`]).
+//! 2. A checkpoint names the page of every logical page that is in a data block, a log block or the page-mapped area, and from
+//!    which page on each block could still be programmed. It says nothing of roles: what lives where says all ([`super::recover`]).
 //! 3. The interval is four openings a page of the largest checkpoint, so that checkpoints program at most one page in four
 //!    blocks' pages.
 //!
@@ -218,7 +218,7 @@ impl<N: Nand> Area<N> {
         let mut at = at - HEADER_WORDS;
         let halves = header.blocks.div_ceil(2);
         if at < halves {
-            let next = |block| if block < header.blocks { self.blocks.next(BlockId(block)) } else { 0 };
+            let next = |block| if block < header.blocks { self.blocks.first_open(BlockId(block)) } else { 0 };
             return next(2 * at) | next(2 * at + 1) << 16;
         }
         at -= halves;

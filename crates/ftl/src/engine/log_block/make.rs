@@ -12,7 +12,32 @@ use crate::mapping::log_pages::LogPages;
 use crate::victim;
 use alloc::format;
 use alloc::string::String;
-use nand::{BlockId, Geometry, Nand, NandError};
+use nand::{BlockId, Geometry, Nand, NandError, ProgramOrder};
+
+/// What is known of a device that is large enough.
+pub(super) struct Budget {
+    victim: &'static victim::Entry,
+    /// Good blocks that the disk needs.
+    pub(super) needed: u32,
+    /// Blocks that are bad.
+    pub(super) bad_blocks: u32,
+}
+
+/// The error for a disk that needs more good blocks than there are.
+#[cold]
+fn too_small(geometry: &Geometry, config: &Config, options: AreaOptions, needed: u32, usable: u32) -> FtlError {
+    let pages = geometry.pages_per_block();
+    let data = config.logical_pages.div_ceil(pages);
+    let work = needed - data;
+    let most = usable.saturating_sub(work) * pages;
+    let reason = format!(
+        "{} logical pages need {data} data blocks and {work} to work in, but {usable} of {} blocks are usable; ask for 1 to \
+         {most} logical pages, or use a larger device",
+        config.logical_pages,
+        geometry.blocks()
+    );
+    FtlError::Unsupported { ftl: options.name, reason }
+}
 
 impl<N: Nand> Area<N> {
     /// Makes an empty area of a device: every block that is not bad is erased, whatever it seems to hold.
@@ -26,8 +51,12 @@ impl<N: Nand> Area<N> {
         options: AreaOptions,
         room: impl Fn(u32, u32) -> Room,
     ) -> Result<Self, FtlError> {
-        let victim = Self::check_size(&flash, config, options, &room)?;
+        let size = Self::check_size(&flash, config, options, &room)?;
         let geometry = *flash.nand().geometry();
+        let usable = geometry.blocks() - size.bad_blocks;
+        if size.needed > usable {
+            return Err(too_small(&geometry, config, options, size.needed, usable));
+        }
         for block in (0..geometry.blocks()).map(BlockId) {
             if !flash.nand().is_bad(block) {
                 match flash.erase(Purpose::Recovery, block) {
@@ -36,18 +65,18 @@ impl<N: Nand> Area<N> {
                 }
             }
         }
-        let mut area = Self::empty(flash, config, victim, room);
+        let mut area = Self::empty(flash, config, options, &size, room);
         area.complete_sets()?;
         Ok(area)
     }
 
-    /// The victim policy asked for, if the device is large enough.
+    /// The victim policy asked for, and how many blocks are needed and bad, if the device is large enough with all its blocks good.
     pub(super) fn check_size(
         flash: &Flash<N>,
         config: &Config,
         options: AreaOptions,
         room: impl Fn(u32, u32) -> Room,
-    ) -> Result<&'static victim::Entry, FtlError> {
+    ) -> Result<Budget, FtlError> {
         let refuse = |reason: String| FtlError::Unsupported { ftl: options.name, reason };
         if let Some(store) = config.validity {
             return Err(refuse(format!(
@@ -59,26 +88,28 @@ impl<N: Nand> Area<N> {
         if config.wear.is_some() {
             return Err(refuse("wear is levelled by page-mapped FTLs only; leave levelling off".into()));
         }
+        if options.order == ProgramOrder::Free && flash.nand().capabilities().program_order == ProgramOrder::Sequential
+        {
+            return Err(refuse(
+                "it programs the pages of a block in any order, but this device programs them in ascending order only; use a \
+                 device whose program order is free (old SLC), or another FTL"
+                    .into(),
+            ));
+        }
         let geometry = *flash.nand().geometry();
         let pages = geometry.pages_per_block();
         if pages >= u32::from(u16::MAX) {
             return Err(refuse(format!("blocks of {pages} pages exceed 65534")));
         }
-        let usable = (0..geometry.blocks()).filter(|&block| !flash.nand().is_bad(BlockId(block))).count() as u32;
+        let bad_blocks = (0..geometry.blocks()).filter(|&block| flash.nand().is_bad(BlockId(block))).count() as u32;
         let data = config.logical_pages.div_ceil(pages);
         let room = room(data, geometry.blocks().saturating_sub(data + RESERVE));
         let for_checkpoints = Self::extent(geometry, config, room).map_or(0, |extent| 2 * extent.blocks());
-        let work = RESERVE + options.least_logs + for_checkpoints;
-        if config.logical_pages == 0 || u64::from(data) + u64::from(work) > u64::from(usable) {
-            let most = usable.saturating_sub(work) * pages;
-            return Err(refuse(format!(
-                "{} logical pages need {data} data blocks and {work} to work in, but {usable} of {} blocks are usable; \
-                 ask for 1 to {most} logical pages, or use a larger device",
-                config.logical_pages,
-                geometry.blocks()
-            )));
+        let needed = data + RESERVE + options.least_logs + for_checkpoints;
+        if config.logical_pages == 0 || needed > geometry.blocks() {
+            return Err(too_small(&geometry, config, options, needed, geometry.blocks()));
         }
-        Ok(victim)
+        Ok(Budget { victim, needed, bad_blocks })
     }
 
     /// What a checkpoint may have to hold; `None` if none is made.
@@ -92,7 +123,8 @@ impl<N: Nand> Area<N> {
     pub(super) fn empty(
         flash: Flash<N>,
         config: &Config,
-        victim: &victim::Entry,
+        options: AreaOptions,
+        size: &Budget,
         room: impl Fn(u32, u32) -> Room,
     ) -> Self {
         let geometry = *flash.nand().geometry();
@@ -101,7 +133,7 @@ impl<N: Nand> Area<N> {
         let room = room(data, geometry.blocks().saturating_sub(data + RESERVE));
         let extent = Self::extent(geometry, config, room);
         let for_checkpoints = extent.map_or(0, |extent| 2 * extent.blocks());
-        let blocks = Blocks::new(flash.nand(), data, for_checkpoints, victim);
+        let blocks = Blocks::new(flash.nand(), options.order, data, for_checkpoints, size.victim);
         Self {
             table: BlockTable::new(data, pages),
             // A mount may find more than may be open now, because blocks went bad.
@@ -112,6 +144,8 @@ impl<N: Nand> Area<N> {
             checkpoints: Checkpoints::new(extent),
             seq: 1,
             moving_for: Purpose::Gc,
+            needed: size.needed,
+            starved: false,
             blocks,
             flash,
         }

@@ -2,7 +2,8 @@
 //!
 //! 1. If a log block holds pages of the logical block at their own offsets from 0 on, and none of them is
 //!    newer elsewhere, it becomes the data block: a *switch merge* if nothing else lives, a *partial merge* if the
-//!    pages behind have to be copied to it first.
+//!    pages behind have to be copied to it first. On a device that programs in any order, and for an FTL that does, pages before
+//!    and between are copied to it too.
 //! 2. Else every page is copied to a free block: a *full merge*. The same gathers the pages of a fused
 //!    logical block (Janus-FTL's *Defusion*).
 //! 3. Pages are copied in ascending order, with gaps for what does not live.
@@ -83,14 +84,16 @@ impl<N: Nand> Area<N> {
         self.blocks.geometry().pages_per_block()
     }
 
-    /// Whether a log block holds the newest copies of the first pages of a logical block where a data block would.
+    /// Whether a log block holds newest copies of a logical block where a data block would, and can still take the others there.
     fn can_become_data(&self, block: BlockId, lbn: u32) -> bool {
         self.blocks.owner(block) == lbn
             && self.blocks.is_aligned(block)
             && self.blocks.valid(block) > 0
-            && (0..self.blocks.next(block)).all(|offset| {
+            && (0..self.pages()).all(|offset| {
                 let ppn = self.locate(self.lpn(lbn, offset));
-                !ppn.is_some() || ppn == self.blocks.geometry().page_at(block, offset)
+                !ppn.is_some()
+                    || ppn == self.blocks.geometry().page_at(block, offset)
+                    || self.blocks.takes(block, offset)
             })
     }
 
@@ -106,7 +109,7 @@ impl<N: Nand> Area<N> {
         let fresh = self.blocks.role(dest) == Role::Data;
         let writer = if fresh { Writer::Merge } else { Writer::Log };
         let last = self.last_live(lbn).unwrap_or(0);
-        let (mut end, mut whole) = (0, true);
+        let mut whole = true;
         for offset in range {
             let lpn = self.lpn(lbn, offset);
             let geometry = self.blocks.geometry();
@@ -117,13 +120,10 @@ impl<N: Nand> Area<N> {
             }
             let ends = fresh && offset == last;
             match self.copy(from, dest, offset, lpn, (writer, ends))? {
-                Copied::Yes => end = offset + 1,
+                Copied::Yes => self.blocks.programmed(dest, offset, true),
                 Copied::Lost => whole = !ends,
                 Copied::Failed => return Ok(false),
             }
-        }
-        if end > 0 {
-            self.blocks.programmed(dest, end - 1, true);
         }
         Ok(whole)
     }

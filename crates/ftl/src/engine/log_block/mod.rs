@@ -7,7 +7,8 @@
 //!    block, append to one, merge a logical block, reclaim a log block.
 //! 3. Merges are written once, for all schemes (`merge`): switch, partial, full.
 //!
-//! Programs go in ascending order within a block, with gaps, so that a device with sequential programming is enough.
+//! Programs go in ascending order within a block, with gaps, so that a device with sequential programming is enough, unless
+//! the scheme says otherwise ([`Scheme::ORDER`]).
 //!
 //! Maps are found again on flash after power loss ([`recover`]), or assumed to be in non-volatile memory, as in the
 //! simulators of the papers that these FTLs come from ([`crate::config::Maps`]). What a page's spare area says is the same.
@@ -20,11 +21,13 @@ pub mod groups;
 pub mod lru;
 mod make;
 mod merge;
+pub mod often;
 pub mod recover;
 pub mod scheme;
 
+use super::read_only::{Evidence, Mounted, Unmounted, or_read_only, unless_short};
 use crate::config::Config;
-use crate::contract::{Ftl, FtlError, MountReport, RamItem, RamReport};
+use crate::contract::{Ftl, FtlError, MountReport, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -33,12 +36,22 @@ use area::{Area, AreaOptions, Room};
 use blocks::Role;
 use nand::{BlockId, Lpn, Nand};
 use recover::{Others, Recovered};
-use scheme::{Scheme, Size, Step};
+use scheme::{Scheme, Size, Step, View};
 
 /// A log-block FTL.
 pub struct LogFtl<N, S> {
     area: Area<N>,
     scheme: S,
+}
+
+impl<N: Nand + 'static, S: Scheme + 'static> LogFtl<N, S> {
+    /// Opens a disk again, also after power loss.
+    ///
+    /// # Errors
+    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
+    pub fn mount(flash: Flash<N>, config: &Config, name: &'static str, make: impl FnOnce(Size) -> S) -> Mounted<N> {
+        or_read_only(Self::open(flash, config, name, make), config, Evidence::Marks)
+    }
 }
 
 impl<N: Nand, S: Scheme> LogFtl<N, S> {
@@ -52,38 +65,40 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
         name: &'static str,
         make: impl FnOnce(Size) -> S,
     ) -> Result<Self, FtlError> {
-        let options = AreaOptions { name, least_logs: S::LEAST_LOGS };
+        let options = AreaOptions { name, least_logs: S::LEAST_LOGS, order: S::ORDER };
         let area = Area::format(flash, config, options, |_, logs| Room { logs, fused: 0 })?;
         let scheme = make(Size::of(&area));
         Ok(Self { area, scheme })
     }
 
-    /// Opens a disk again, also after power loss.
-    ///
     /// 1. Maps are made from what is on flash ([`recover`]).
     /// 2. The logical block of the page programmed last is merged, so that it does not depend on a program that may
     ///    have been cut short.
     /// 3. The scheme takes over the log blocks, the oldest first; those that it does not want are merged.
-    ///
-    /// # Errors
-    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
-    pub fn mount(
+    fn open(
         flash: Flash<N>,
         config: &Config,
         name: &'static str,
         make: impl FnOnce(Size) -> S,
-    ) -> Result<(Self, MountReport), FtlError> {
-        let options = AreaOptions { name, least_logs: S::LEAST_LOGS };
-        let (area, recovered) = Area::mount(flash, config, options, Others::Logs, |_, logs| Room { logs, fused: 0 })?;
+    ) -> Result<(Self, MountReport), Unmounted<N>> {
+        let options = AreaOptions { name, least_logs: S::LEAST_LOGS, order: S::ORDER };
+        let (area, mut recovered) =
+            Area::mount(flash, config, options, Others::Logs, |_, logs| Room { logs, fused: 0 })?;
         let scheme = make(Size::of(&area));
         let mut ftl = Self { area, scheme };
-        let Recovered { logs, last, mut steps, unreadable_pages, rebuilt_entries, .. } = recovered;
-        if let Some((_, lpn)) = last {
-            ftl.area.merge(ftl.area.target(lpn).lbn, None)?;
+        if let Err(error) = ftl.settle(&recovered) {
+            return Err(Unmounted::with(ftl.area.flash, error));
         }
-        ftl.adopt(&logs)?;
-        steps.end("merge what was written last, and what the scheme has no use for", &ftl.area.flash);
-        Ok((ftl, MountReport { steps: steps.done, unreadable_pages, rebuilt_entries }))
+        recovered.steps.end("merge what was written last, and what the scheme has no use for", &ftl.area.flash);
+        Ok((ftl, recovered.report()))
+    }
+
+    /// Steps 2 and 3.
+    fn settle(&mut self, recovered: &Recovered) -> Result<(), FtlError> {
+        if let Some((_, lpn)) = recovered.last {
+            self.area.merge(self.area.target(lpn).lbn, None)?;
+        }
+        self.adopt(&recovered.logs)
     }
 
     fn adopt(&mut self, logs: &[BlockId]) -> Result<(), FtlError> {
@@ -93,10 +108,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
                 self.area.release(block)?;
                 continue;
             }
-            let (area, slot) = (&self.area, self.area.blocks.slot(block));
-            let pages = 0..area.blocks.geometry().pages_per_block();
-            let lbns = pages.filter_map(|index| area.log.at(slot, index)).map(|lpn| area.target(lpn).lbn);
-            if !self.scheme.adopt(&area.blocks, block, lbns) {
+            if !self.scheme.adopt(&View::of(&self.area), block) {
                 unwanted.push(block);
             }
         }
@@ -155,6 +167,17 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
             }
             self.scheme.closed(block);
         }
+        self.free_owned(lbn, BlockId::NONE)
+    }
+
+    /// A logical block was merged: frees its log blocks, one excepted.
+    fn free_owned(&mut self, lbn: u32, spared: BlockId) -> Result<(), FtlError> {
+        while let Some(owned) = self.scheme.owned_by(lbn)
+            && owned != spared
+            && self.area.blocks.valid(owned) == 0
+        {
+            self.free_log(owned)?;
+        }
         Ok(())
     }
 
@@ -173,12 +196,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
             let Some(lpn) = self.area.log.at(slot, index) else { continue };
             let lbn = self.area.target(lpn).lbn;
             self.area.merge(lbn, None)?;
-            if let Some(owned) = self.scheme.owned_by(lbn)
-                && owned != block
-                && self.area.blocks.valid(owned) == 0
-            {
-                self.free_log(owned)?;
-            }
+            self.free_owned(lbn, block)?;
         }
         self.free_log(block)
     }
@@ -212,10 +230,12 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
             Role::Data => {
                 let lbn = self.area.blocks.owner(block);
                 self.area.merge(lbn, None)?;
-                match self.scheme.owned_by(lbn) {
-                    Some(owned) if self.area.blocks.valid(owned) == 0 => self.free_log(owned),
-                    _ => Ok(()),
+                while let Some(owned) = self.scheme.owned_by(lbn)
+                    && self.area.blocks.valid(owned) == 0
+                {
+                    self.free_log(owned)?;
                 }
+                Ok(())
             }
             Role::Log => self.reclaim(block),
             // Checkpoints are written again before long.
@@ -226,7 +246,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
     /// Gives up log blocks that blocks gone bad have left no room for.
     #[cold]
     fn shrink(&mut self) -> Result<(), FtlError> {
-        let step = self.scheme.shrink(&self.area.blocks);
+        let step = self.scheme.shrink(&View::of(&self.area));
         self.rearrange(step)
     }
 }
@@ -238,8 +258,8 @@ impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
 
     fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
-        if let Some(block) = self.area.flash.tired() {
-            self.refresh(block)?;
+        if let Some(block) = self.area.tired() {
+            unless_short(self.refresh(block))?;
         }
         let ppn = self.area.locate(lpn);
         self.area.read(Purpose::Host, lpn, ppn, out)
@@ -247,9 +267,9 @@ impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
 
     #[inline]
     fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
-        self.area.check_range(lpn, 1)?;
+        self.area.check_write(lpn, 1)?;
         self.area.checkpoint_if_due()?;
-        if let Some(block) = self.area.flash.tired() {
+        if let Some(block) = self.area.tired() {
             self.refresh(block)?;
         }
         while self.area.blocks.logs() > self.area.blocks.log_limit() {
@@ -257,7 +277,7 @@ impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
         }
         let target = self.area.target(lpn);
         while !self.area.write_home(lpn, data)? {
-            let step = self.scheme.step(&self.area.blocks, target);
+            let step = self.scheme.step(&View::of(&self.area), target);
             if self.execute(step, lpn, data)? {
                 break;
             }
@@ -275,10 +295,13 @@ impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
     }
 
     fn idle(&mut self) -> Result<bool, FtlError> {
-        if let Some(block) = self.area.flash.tired() {
+        if self.area.read_only().is_some() {
+            return Ok(false);
+        }
+        if let Some(block) = self.area.tired() {
             return self.refresh(block).map(|()| true);
         }
-        match self.scheme.idle(&self.area.blocks) {
+        match self.scheme.idle(&View::of(&self.area)) {
             Step::Stuck => Ok(false),
             step => self.rearrange(step).map(|()| true),
         }
@@ -289,6 +312,10 @@ impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
         self.area.ram(&mut report);
         report.push(RamItem { name: "log_block_scheme", bytes: self.scheme.ram_bytes() });
         report
+    }
+
+    fn read_only(&self) -> Option<Shortage> {
+        self.area.read_only()
     }
 
     fn flash(&self) -> &Flash<N> {

@@ -15,14 +15,16 @@
 use super::area::{Area, AreaOptions, Room};
 use super::blocks::{Restored, Role, SHARED};
 use crate::config::{Config, Maps};
-use crate::contract::{FtlError, MountStep};
+use crate::contract::{FtlError, MountReport, MountStep, Shortage};
+use crate::engine::read_only::Unmounted;
 use crate::flash::{Counts, Flash, Purpose};
+use crate::recovery::check_seq;
 use crate::recovery::checkpoint::Checkpoint;
 use crate::recovery::copies::{Copies, Copy};
 use crate::recovery::mark::{Mark, Writer};
 use alloc::vec;
 use alloc::vec::Vec;
-use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn, Spare};
+use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn};
 
 /// What may become of blocks that are no data blocks.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +56,14 @@ pub struct Steps {
     /// What was done.
     pub done: Vec<MountStep>,
     before: Counts,
+}
+
+impl Recovered {
+    /// The report of a mount that ends with a disk that can be written.
+    pub fn report(self) -> MountReport {
+        let Self { steps, unreadable_pages, rebuilt_entries, .. } = self;
+        MountReport { steps: steps.done, unreadable_pages, rebuilt_entries, read_only: None }
+    }
 }
 
 impl Steps {
@@ -88,13 +98,17 @@ impl<N: Nand> Area<N> {
         options: AreaOptions,
         others: Others,
         room: impl Fn(u32, u32) -> Room,
-    ) -> Result<(Self, Recovered), FtlError> {
+    ) -> Result<(Self, Recovered), Unmounted<N>> {
         if config.maps == Maps::NonVolatile {
             let reason = "its maps are assumed to be in non-volatile memory, which is not simulated; mount it with maps \
                           in flash, as it was formatted";
-            return Err(FtlError::Unsupported { ftl: options.name, reason: reason.into() });
+            return Err(FtlError::Unsupported { ftl: options.name, reason: reason.into() }.into());
         }
-        let victim = Self::check_size(&flash, config, options, &room)?;
+        let size = Self::check_size(&flash, config, options, &room)?;
+        let (blocks, needed, bad_blocks) = (flash.nand().geometry().blocks(), size.needed, size.bad_blocks);
+        if bad_blocks + needed > blocks {
+            return Err(Unmounted::with(flash, Shortage { bad_blocks, blocks, needed }.into()));
+        }
         let mut steps = Steps { done: Vec::new(), before: *flash.counts() };
         let checkpoint = Checkpoint::find(&mut flash, config.logical_pages)?;
         steps.end("find the checkpoint", &flash);
@@ -110,12 +124,8 @@ impl<N: Nand> Area<N> {
             }
             steps.end("erase the block that was being filled by a merge or collection", &flash);
         }
-        if copies.next_seq() > Spare::SEQ_END / 2 {
-            let ppn = copies.last_programmed().map_or(Ppn::NONE, |(ppn, _)| ppn);
-            let reason = "its sequence number is beyond what a device can wear out with";
-            return Err(FtlError::Damaged { structure: "spare area", ppn, reason });
-        }
-        let mut area = Self::empty(flash, config, victim, room);
+        check_seq(copies.last_programmed().map_or(Ppn::NONE, |(ppn, _)| ppn), copies.next_seq())?;
+        let mut area = Self::empty(flash, config, options, &size, room);
         area.seq = copies.next_seq();
         let mut plan = Plan::new(*area.blocks.geometry(), area.table.logical_blocks(), &copies);
         if let Others::LogsAndPaged(logs) = others {
@@ -126,7 +136,9 @@ impl<N: Nand> Area<N> {
         area.adopt(&copies, &plan);
         area.checkpoints.resume(kept, changed);
         let logs = area.restore_maps(&copies, &plan)?;
-        area.complete_sets()?;
+        if let Err(error) = area.complete_sets() {
+            return Err(Unmounted::with(area.flash, error));
+        }
         let last = copies.last_programmed().filter(|(_, spare)| spare.kind == PageKind::User);
         let last = last.map(|(ppn, spare)| (ppn, Lpn(spare.tag))).filter(|&(ppn, lpn)| area.locate(lpn) == ppn);
         let recovered = Recovered {

@@ -4,15 +4,64 @@
 
 use super::area::{Area, Target};
 use super::blocks::Blocks;
-use nand::{BlockId, Geometry, Nand};
+use crate::mapping::block::BlockTable;
+use crate::mapping::log_pages::LogPages;
+use core::ops::Deref;
+use nand::{BlockId, Geometry, Lpn, Nand, Ppn, ProgramOrder};
+
+/// What a scheme may look at: the states of blocks, and what lives where.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    blocks: &'a Blocks,
+    table: &'a BlockTable,
+    log: &'a LogPages,
+}
+
+impl Deref for View<'_> {
+    type Target = Blocks;
+
+    #[inline]
+    fn deref(&self) -> &Blocks {
+        self.blocks
+    }
+}
+
+impl<'a> View<'a> {
+    #[inline]
+    pub(super) const fn of<N>(area: &'a Area<N>) -> Self {
+        Self { blocks: &area.blocks, table: &area.table, log: &area.log }
+    }
+
+    /// The logical block of each live page of a log block, in the order of the pages.
+    pub fn lbns(self, block: BlockId) -> impl Iterator<Item = u32> + 'a {
+        let (geometry, slot) = (*self.blocks.geometry(), self.blocks.slot(block));
+        let lpns = (0..geometry.pages_per_block()).filter_map(move |index| self.log.at(slot, index));
+        // A logical page divides like a physical one.
+        lpns.map(move |lpn| geometry.block_of(Ppn(lpn.0)).0)
+    }
+
+    /// Live pages of a logical block in its data block, and in log blocks.
+    #[must_use]
+    pub fn live(self, lbn: u32) -> (u32, u32) {
+        let pages = self.blocks.geometry().pages_per_block();
+        let (mut home, mut logged) = (0, 0);
+        for lpn in (lbn * pages..(lbn + 1) * pages).map(Lpn) {
+            if self.table.is_home(lpn) {
+                home += 1;
+            } else if self.log.find(lpn).is_some() {
+                logged += 1;
+            }
+        }
+        (home, logged)
+    }
+}
 
 /// What a scheme decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Write the page to the next page of this log block.
     Append(BlockId),
-    /// Write the page to the page of its own offset in this log block, behind all that was programmed in it, or on a device that
-    /// allows it anywhere that is still erased.
+    /// Write the page to the page of its own offset in this log block, which takes it ([`Blocks::takes`]).
     Place(BlockId),
     /// Take a free block as log block of this logical block ([`super::blocks::SHARED`]: of all);
     /// [`Scheme::opened`] hears which.
@@ -36,11 +85,14 @@ pub trait Scheme {
     /// The fewest log blocks that it can work with.
     const LEAST_LOGS: u32;
 
+    /// The order in which the pages of a block are programmed. A device that allows no such order is refused.
+    const ORDER: ProgramOrder = ProgramOrder::Sequential;
+
     /// What to do next so that a page can be written whose place in its data block was passed.
-    fn step(&mut self, blocks: &Blocks, target: Target) -> Step;
+    fn step(&mut self, blocks: &View, target: Target) -> Step;
 
     /// What to do so that one log block less is in use, because a block went bad.
-    fn shrink(&mut self, blocks: &Blocks) -> Step;
+    fn shrink(&mut self, blocks: &View) -> Step;
 
     /// [`Step::Open`] was executed.
     fn opened(&mut self, block: BlockId, owner: u32);
@@ -51,21 +103,20 @@ pub trait Scheme {
     /// A mount found this log block; blocks come the oldest first. Answers whether the scheme takes it over, as if it had opened it. If not,
     /// every logical block with a live page in it is merged and the block freed, which is always right and makes
     /// the mount longer. No page can be written to it any more. Its owner ([`Blocks::owner`]) is
-    /// the logical block of all its live pages, or [`super::blocks::SHARED`] if there are several; `lbns` names the logical
-    /// block of each live page.
-    fn adopt(&mut self, blocks: &Blocks, block: BlockId, lbns: impl Iterator<Item = u32>) -> bool {
-        let _ = (blocks, block, lbns);
+    /// the logical block of all its live pages, or [`super::blocks::SHARED`] if there are several.
+    fn adopt(&mut self, blocks: &View, block: BlockId) -> bool {
+        let _ = (blocks, block);
         false
     }
 
-    /// A logical block was merged: a log block that it owned is named, to be freed if nothing lives in it.
+    /// A logical block was merged: a log block that it owns is named, to be freed if nothing lives in it; then the next is asked for.
     fn owned_by(&self, lbn: u32) -> Option<BlockId> {
         let _ = lbn;
         None
     }
 
     /// Something useful to do when idle; [`Step::Stuck`] if there is nothing.
-    fn idle(&mut self, blocks: &Blocks) -> Step {
+    fn idle(&mut self, blocks: &View) -> Step {
         let _ = blocks;
         Step::Stuck
     }

@@ -8,8 +8,8 @@
 //!    page, which reports dead pages, also of this very victim; the list is not affected (GeckoFTL's paper is silent on
 //!    this).
 //! 4. Each live page is copied to the next page of a stream and its new place recorded. A store that outlives power
-//!    loss is told that the old copy is dead: if power goes before the block is erased, nothing else would say so once
-//!    the new place is on flash.
+//!    loss is told that the old copy is dead, as it was of superseded pages found in 3: if power goes before the block is
+//!    erased, nothing else would say so once the new place is on flash and the store was flushed.
 //! 5. The block is erased, then the validity store is told.
 //!
 //! Power loss before step 5 leaves two copies of a page, of which the one with the larger sequence
@@ -302,7 +302,14 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             erase_count = spare.erase_count;
             let lives = match spare.kind {
                 // A tag beyond the disk is of an image that contradicts itself.
-                PageKind::User => spare.tag < self.logical_pages && !self.mapping.superseded(Lpn(spare.tag), ppn),
+                PageKind::User if spare.tag >= self.logical_pages => false,
+                PageKind::User => {
+                    let superseded = self.mapping.superseded(Lpn(spare.tag), ppn);
+                    if superseded && V::BUFFERED {
+                        self.parts().0.page_died(ppn)?;
+                    }
+                    !superseded
+                }
                 PageKind::Translation => self.mapping.owns(ppn, &spare),
                 PageKind::Validity | PageKind::Checkpoint => self.validity.owns(ppn, &spare),
             };
@@ -320,7 +327,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     }
 
     /// Lists the pages of a block whose spare area does not say any more whose they are: the mapping does. Left out, they
-    /// would stay mapped to a page that soon holds something else. Rare, slow, and the only step that allocates.
+    /// would stay mapped to a page that soon holds something else. Rare, slow, and the only step of a collection that allocates.
     #[cold]
     fn find_lost(&mut self, victim: BlockId) -> Result<(), FtlError> {
         let geometry = *self.core.space.geometry();
@@ -334,6 +341,21 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             if !self.live.iter().any(|origin| origin.ppn == ppn) {
                 let spare = Spare { kind: PageKind::User, tag, seq: 0, erase_count: 0, erased_at: 0, aux: 0 };
                 self.live.push(Origin { ppn, spare });
+            }
+        }
+        for offset in 0..geometry.pages_per_block() {
+            if self.dead.contains(offset) {
+                continue;
+            }
+            // One that is a before-image goes with the block too: reported later, it would be what is written there next.
+            let before = geometry.page_at(victim, offset);
+            for lpn in (0..self.logical_pages).map(Lpn) {
+                if self.mapping.will_report(self.core.flash.nand_mut(), lpn, before)?
+                    && self.mapping.superseded(lpn, before)
+                    && V::BUFFERED
+                {
+                    self.parts().0.page_died(before)?;
+                }
             }
         }
         Ok(())
@@ -368,11 +390,13 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if to != LOST {
             self.report_erased_for(to)?;
         }
+        if V::BUFFERED {
+            // Before the mapping can program its new place: a report that makes the store flush is not in that flush, and
+            // what was programmed before a flush is not compared after power loss.
+            self.validity.invalidate(&mut self.core, origin.ppn)?;
+        }
         let (mut ctx, mapping) = self.parts();
         mapping.moved(&mut ctx, lpn, origin.ppn, to)?;
-        if V::BUFFERED {
-            return ctx.page_died(origin.ppn);
-        }
         self.core.space.page_died(origin.ppn);
         Ok(())
     }

@@ -6,7 +6,8 @@
 //!    newest version of each translation page that the bitmap says lives is in the GMD, and all is as it was.
 //!    Nothing is programmed or erased, so that the saved state stays valid until the first operation.
 //! 4. *With a bound on dirty entries* (LazyFTL), spare areas of the blocks that hold the n pages of host data programmed last: the
-//!    newest copy of a logical page has an entry that was only in RAM if it is younger than its translation page.
+//!    newest copy of a logical page has an entry that was only in RAM if it is younger than its translation page. *If a
+//!    battery saved nothing*, because no block was left for it or it was too weak, those of all blocks: the newest copy counts.
 //! 5. Every translation page: what an entry names lives, all else is dead. Without a bound on dirty entries an entry can
 //!    name a page that holds something else by now, so that every one is checked against the spare area it leads to; one that
 //!    is wrong is lost.
@@ -22,6 +23,7 @@ use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space};
 use crate::config::Config;
 use crate::contract::{FtlError, MountReport};
+use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only};
 use crate::flash::Purpose;
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use crate::mapping::{LOST, is_page};
@@ -65,33 +67,42 @@ struct Table {
     superseded: Vec<Ppn>,
 }
 
-impl<N: Nand, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap> {
+impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap> {
     /// Opens a disk after any end, clean or not.
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else, or a translation page
     /// cannot be read.
-    pub fn mount_flat(
-        mut flash: Flash<N>,
+    pub fn mount_flat(flash: Flash<N>, config: &Config, options: PageOptions, cached: CachedOptions) -> Mounted<N> {
+        // A translation page that is moved as it is claims more by its sequence number than it knows.
+        let evidence = if LAZY { Evidence::Entries } else { Evidence::Sequence };
+        or_read_only(Self::open_flat(flash, config, options, cached), config, evidence)
+    }
+
+    fn open_flat(
+        flash: Flash<N>,
         config: &Config,
         options: PageOptions,
         cached: CachedOptions,
-    ) -> Result<(Self, MountReport), FtlError> {
+    ) -> Result<(Self, MountReport), Unmounted<N>> {
         options.only_own_store(config)?;
         let geometry = *flash.nand().geometry();
         let pages = geometry.pages_per_block();
         let mut mapping = CachedMap::<LAZY>::new(config.logical_pages, geometry.page_bytes(), pages, cached);
         let mut validity = RamBitmap::new(geometry.blocks(), pages);
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
+        let (plan, mut flash) = plan.for_mount(flash)?;
         let mut steps = Steps::begin(&flash);
         let mut survey = Survey::run(&mut flash, plan.space.lanes)?;
         steps.end("1 first and last spare area of every block", &flash);
         let mut table = Table::new(&mut flash, &mut survey, config.logical_pages, mapping.entries_per_page())?;
         steps.end("2 spare areas of translation blocks: GMD", &flash);
+        let mut saved = false;
         if options.battery {
             let bytes = saved::find(&mut flash, &mut survey)?;
             steps.end("3 pages that a battery saved: dirty entries, BVC, PVB", &flash);
             if let Some(bytes) = bytes {
+                saved = true;
                 let (translation_pages, entries) = table.load(&bytes, &mapping, &mut validity)?;
                 table.choose(&mapping, |ppn| !validity.is_dead(ppn));
                 if table.gmd.iter().filter(|at| is_page(**at)).count() == translation_pages as usize {
@@ -99,9 +110,7 @@ impl<N: Nand, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap> {
                     let rebuilt_entries = entries.len() as u64;
                     let mut ftl = Self::of_table(flash, config, plan, &survey, mapping, validity, &mut table);
                     ftl.begin_levelling(config.wear);
-                    let report =
-                        MountReport { steps: steps.done(), unreadable_pages: survey.unreadable, rebuilt_entries };
-                    return Ok((ftl, report));
+                    return Ok((ftl, steps.report(survey.unreadable, rebuilt_entries)));
                 }
                 // The device took a translation page: what it said has to be found out again.
                 table.unsaved = entries.into_iter().map(|(lpn, ppn)| Copy { lpn, seq: 0, ppn }).collect();
@@ -109,12 +118,14 @@ impl<N: Nand, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap> {
             }
         }
         table.choose(&mapping, |_| true);
-        if let Some(updates) = mapping.recent_updates() {
-            table.find_unsaved(&mut flash, &mut survey, updates)?;
+        let updates = mapping.recent_updates();
+        let bounded = updates.is_some();
+        let all = plan.battery && !saved;
+        if bounded || all {
+            table.find_unsaved(&mut flash, &mut survey, updates.filter(|_| !all))?;
             steps.end("4 spare areas of young blocks: entries only in RAM", &flash);
         }
         table.newest = survey.newest();
-        let bounded = mapping.recent_updates().is_some();
         validity = match table.find_live(&mut flash, &survey, !bounded)? {
             Some(validity) => validity,
             None => {
@@ -124,14 +135,11 @@ impl<N: Nand, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap> {
         };
         steps.end("5 every translation page: PVB, BVC", &flash);
         let mut ftl = Self::of_table(flash, config, plan, &survey, mapping, validity, &mut table);
-        ftl.settle(&table, &mut steps)?;
+        if let Err(error) = ftl.settle(&table, &mut steps) {
+            return Err(Unmounted::with(ftl.core.flash, error));
+        }
         ftl.begin_levelling(config.wear);
-        let report = MountReport {
-            steps: steps.done(),
-            unreadable_pages: survey.unreadable,
-            rebuilt_entries: table.unsaved.len() as u64,
-        };
-        Ok((ftl, report))
+        Ok((ftl, steps.report(survey.unreadable, table.unsaved.len() as u64)))
     }
 
     /// An FTL that knows what the table says.
@@ -258,12 +266,12 @@ impl Table {
         })
     }
 
-    /// Step 4.
+    /// Step 4: among the pages written last, so many of them, or among all.
     fn find_unsaved<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         survey: &mut Survey,
-        updates: u32,
+        updates: Option<u32>,
     ) -> Result<(), FtlError> {
         let (found, bound) = survey.programmed_last(flash, updates, self.bound)?;
         self.bound = bound;
@@ -276,7 +284,7 @@ impl Table {
                 let reason = "its logical page lies outside the disk: the device was formatted with another size";
                 return Err(FtlError::Damaged { structure: "page of host data", ppn: copy.ppn, reason });
             }
-            if copy.seq > self.written[(copy.lpn.0 / self.entries_per_page) as usize] {
+            if updates.is_none() || copy.seq > self.written[(copy.lpn.0 / self.entries_per_page) as usize] {
                 self.unsaved.push(copy);
             }
             if Some(copy.ppn) == newest {

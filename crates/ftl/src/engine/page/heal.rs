@@ -28,10 +28,17 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     }
 
     /// Rebuilds, if that can help; else the error is passed on.
+    ///
+    /// On a disk that can only be read nothing is rebuilt. If it comes to that while something is rebuilt, RAM holds
+    /// half of the table, so that every read is an error until the device is mounted again.
     #[cold]
     fn heal_from(&mut self, error: FtlError) -> Result<(), FtlError> {
         match &self.heal {
-            Some(heal) if self.is_metadata_loss(&error) => (heal.rebuild)(self),
+            Some(heal) if self.is_metadata_loss(&error) && !self.core.is_starved() => {
+                let outcome = (heal.rebuild)(self);
+                self.half_rebuilt |= self.core.is_starved();
+                outcome
+            }
             _ => Err(error),
         }
     }

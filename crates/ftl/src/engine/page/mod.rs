@@ -24,8 +24,9 @@ mod wear;
 
 pub use mount::mount_by_scan_over_store;
 
+use super::read_only::{Unmounted, unless_short};
 use crate::config::Config;
-use crate::contract::{Ftl, FtlError, RamItem, RamReport};
+use crate::contract::{Ftl, FtlError, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
 use crate::mapping::{LOST, Mapping, is_page};
 use crate::placement::{self, Placement, Stream};
@@ -83,6 +84,8 @@ pub struct PageFtl<N: Nand, M, V> {
     saving: Vec<u8>,
     /// How to go on when a page of metadata cannot be read; `None` if that is an error.
     heal: Option<heal::Heal<Self>>,
+    /// The table was being rebuilt when blocks ran out.
+    half_rebuilt: bool,
 }
 
 /// Blocks that an engine needs beside those that host data fills.
@@ -135,10 +138,15 @@ impl Overhead {
         self.metadata + 1 + patient.min(spare / 8)
     }
 
+    /// Blocks that are needed beside those of host data.
+    const fn work(&self) -> u32 {
+        self.reserve + self.active + self.metadata + 1
+    }
+
     /// Whether so many logical pages fit a device with so many usable blocks; if not, why not.
     fn check(&self, g: &Geometry, logical_pages: u32, usable: u32) -> Result<(), String> {
         let data = logical_pages.div_ceil(g.pages_per_block());
-        let work = self.reserve + self.active + self.metadata + 1;
+        let work = self.work();
         if logical_pages > 0 && u64::from(data) + u64::from(work) <= u64::from(usable) {
             return Ok(());
         }
@@ -154,6 +162,10 @@ impl Overhead {
 /// What formatting and mounting have in common: the parts by name, and whether the device is large enough.
 struct Plan {
     overhead: Overhead,
+    /// Good blocks that the disk needs.
+    needed: u32,
+    /// Blocks that are bad.
+    bad_blocks: u32,
     space: SpaceOptions,
     placement: Box<dyn Placement>,
     battery: bool,
@@ -186,11 +198,31 @@ impl Plan {
             // Data at rest is moved without room being gained: what that takes must be there beside all else.
             overhead.reserve += overhead.rest;
         }
-        let usable = (0..geometry.blocks()).filter(|&block| !nand.is_bad(BlockId(block))).count() as u32;
-        overhead.check(geometry, config.logical_pages, usable).map_err(refuse)?;
+        let bad_blocks = (0..geometry.blocks()).filter(|&block| nand.is_bad(BlockId(block))).count() as u32;
+        overhead.check(geometry, config.logical_pages, geometry.blocks()).map_err(refuse)?;
+        let needed = config.logical_pages.div_ceil(geometry.pages_per_block()) + overhead.work();
         let level_wear = config.wear.is_some();
         let space = SpaceOptions { host_streams, lanes, victim, metadata_apart: options.metadata_apart, level_wear };
-        Ok(Self { overhead, space, placement, battery })
+        Ok(Self { overhead, needed, bad_blocks, space, placement, battery })
+    }
+
+    /// Refuses to make a disk of a device of which too many blocks are bad.
+    fn for_format(self, geometry: &Geometry, config: &Config, options: PageOptions) -> Result<Self, FtlError> {
+        let usable = geometry.blocks() - self.bad_blocks;
+        match self.overhead.check(geometry, config.logical_pages, usable) {
+            Ok(()) => Ok(self),
+            Err(reason) => Err(FtlError::Unsupported { ftl: options.name, reason }),
+        }
+    }
+
+    /// Gives the device back if too many blocks have gone bad since a disk was made of it.
+    fn for_mount<N: Nand>(self, flash: Flash<N>) -> Result<(Self, Flash<N>), Unmounted<N>> {
+        let blocks = flash.nand().geometry().blocks();
+        let Self { needed, bad_blocks, .. } = self;
+        if bad_blocks + needed <= blocks {
+            return Ok((self, flash));
+        }
+        Err(Unmounted::with(flash, Shortage { bad_blocks, blocks, needed }.into()))
     }
 }
 
@@ -287,6 +319,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         validity: V,
     ) -> Result<Self, FtlError> {
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
+        let plan = plan.for_format(flash.nand().geometry(), config, options)?;
         for block in (0..flash.nand().geometry().blocks()).map(BlockId) {
             if !flash.nand().is_bad(block) {
                 match flash.erase(Purpose::Recovery, block) {
@@ -306,11 +339,11 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let reserve = plan.overhead.reserve;
         let usable = geometry.blocks() - space.bad_blocks();
         let idle_blocks = reserve + (geometry.blocks() / 64).max(2);
-        space.reserve_free(idle_blocks as usize + 2);
+        space.reserve_free(idle_blocks.max(reserve + plan.overhead.rest) as usize + 2);
         let limit = plan.overhead.metadata_limit(&geometry, config.logical_pages, usable);
         let pins = if V::BUFFERED { limit + reserve } else { 0 };
         Self {
-            core: Core::new(flash, space, Pins::with_capacity(pins)),
+            core: Core::new(flash, space, Pins::with_capacity(pins), plan.needed),
             mapping,
             validity,
             wear: None,
@@ -326,6 +359,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             unreported: false,
             saving: alloc::vec![0; if plan.battery { geometry.page_bytes() as usize } else { 0 }],
             heal: None,
+            half_rebuilt: false,
         }
     }
 
@@ -344,9 +378,17 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
     }
 
+    /// Refuses what cannot be written: outside the logical device, or on a device that is worn out.
+    #[inline]
+    fn check_write(&self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
+        self.check_range(lpn, count)?;
+        if self.core.is_starved() { Err(self.core.shortage().into()) } else { Ok(()) }
+    }
+
+    /// As [`Core::report_erased`].
     #[inline]
     fn report_erased(&mut self) -> Result<(), FtlError> {
-        Context { core: &mut self.core, validity: &mut self.validity }.report_erased()
+        self.core.report_erased(&mut self.validity)
     }
 
     /// As [`PageFtl::report_erased`], when a page of host data was just programmed.
@@ -365,7 +407,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             let (mut ctx, mapping) = self.parts();
             mapping.maintain(&mut ctx)?;
         }
-        if self.core.space.dead_metadata() > DEAD_METADATA {
+        if self.core.space.dead_metadata() > DEAD_METADATA && self.core.space.may_free() {
             self.reap()?;
         }
         if self.core.space.free_blocks() < self.reserve_blocks {
@@ -381,11 +423,28 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(())
     }
 
-    fn read_page(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
-        self.refresh()?;
-        self.prepare()?;
+    /// Where a logical page is; the table may be brought up to date on the way, unless no block is left for that.
+    #[inline]
+    fn find(&mut self, lpn: Lpn) -> Result<Ppn, FtlError> {
+        if !self.core.is_starved() {
+            let found = self.prepare().and_then(|()| {
+                let (mut ctx, mapping) = self.parts();
+                mapping.lookup(&mut ctx, lpn)
+            });
+            if !self.core.is_starved() {
+                return found;
+            }
+        }
+        if self.half_rebuilt {
+            return Err(self.core.shortage().into());
+        }
         let (mut ctx, mapping) = self.parts();
-        let ppn = mapping.lookup(&mut ctx, lpn)?;
+        mapping.peek(&mut ctx, lpn)
+    }
+
+    fn read_page(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
+        unless_short(self.refresh())?;
+        let ppn = self.find(lpn)?;
         if is_page(ppn) {
             let spare = self.core.flash.read(Purpose::Host, ppn, out)?;
             if spare.tag == lpn.0 && spare.kind == PageKind::User {
@@ -402,7 +461,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     fn write_page(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
         self.refresh()?;
         self.prepare()?;
-        if self.wear.is_some() && self.level_wear()? {
+        if self.wear.is_some() && self.core.space.may_free() && self.level_wear()? {
             self.prepare()?;
         }
         let stream = self.placement.host(lpn);
@@ -436,12 +495,12 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
 
     #[inline]
     fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
-        self.check_range(lpn, 1)?;
+        self.check_write(lpn, 1)?;
         self.healing(|ftl| ftl.write_page(lpn, data))
     }
 
     fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
-        self.check_range(lpn, count)?;
+        self.check_write(lpn, count)?;
         self.healing(|ftl| ftl.trim_pages(lpn, count))
     }
 
@@ -451,6 +510,9 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
     }
 
     fn idle(&mut self) -> Result<bool, FtlError> {
+        if self.core.is_starved() {
+            return Ok(false);
+        }
         if self.core.flash.tired().is_some() {
             self.healing(Self::refresh)?;
             return Ok(true);
@@ -503,6 +565,10 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
 
     fn battery_pages(&self) -> u32 {
         self.most_saved_pages()
+    }
+
+    fn read_only(&self) -> Option<Shortage> {
+        self.core.is_starved().then(|| self.core.shortage())
     }
 
     fn flash(&self) -> &Flash<N> {

@@ -2,12 +2,14 @@
 
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, site};
 use crate::config::Config;
-use crate::contract::{Ftl, FtlError, MountReport, MountStep};
+use crate::contract::{FtlError, MountReport, MountStep};
+use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only};
 use crate::flash::Purpose;
 use crate::mapping::ram::RamMap;
 use crate::mapping::{LOST, Mapping, is_page};
 use crate::placement::{Single, Stream};
 use crate::recovery::scan::Scan;
+use crate::recovery::survey::FoundPage;
 use crate::space::blocks::{BlockState, Found};
 use crate::space::core::Origin;
 use crate::validity::ram_bitmap::RamBitmap;
@@ -25,11 +27,10 @@ struct MountByScan<'a, N: Nand> {
 }
 
 impl<N: Nand + 'static> Receiver for MountByScan<'_, N> {
-    type Output = Result<(Box<dyn Ftl<N>>, MountReport), FtlError>;
+    type Output = Mounted<N>;
 
     fn receive<V: Store>(self) -> Self::Output {
-        let (ftl, report) = PageFtl::<N, RamMap, V>::mount_by_scan(self.flash, self.config, self.options)?;
-        Ok((Box::new(ftl), report))
+        PageFtl::<N, RamMap, V>::mount_by_scan(self.flash, self.config, self.options)
     }
 }
 
@@ -41,26 +42,31 @@ pub fn mount_by_scan_over_store<N: Nand + 'static>(
     flash: Flash<N>,
     config: &Config,
     options: PageOptions,
-) -> Result<(Box<dyn Ftl<N>>, MountReport), FtlError> {
+) -> Mounted<N> {
     let name = options.store(config);
     validity::with(name, MountByScan { flash, config, options }).unwrap_or_else(|| Err(options.no_store(name)))
 }
 
-impl<N: Nand, V: Store> PageFtl<N, RamMap, V> {
+impl<N: Nand + 'static, V: Store> PageFtl<N, RamMap, V> {
     /// Opens a disk by reading every spare area, whatever page-validity store it had: which pages are dead is then known
     /// better than any store on flash can know it. So pages of a store count as dead, and when all else is
     /// done as if the bitmap were in RAM, the store is written anew.
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
-    pub fn mount_by_scan(
+    pub fn mount_by_scan(flash: Flash<N>, config: &Config, options: PageOptions) -> Mounted<N> {
+        or_read_only(Self::open_by_scan(flash, config, options), config, Evidence::Sequence)
+    }
+
+    fn open_by_scan(
         flash: Flash<N>,
         config: &Config,
         options: PageOptions,
-    ) -> Result<(Self, MountReport), FtlError> {
+    ) -> Result<(Self, MountReport), Unmounted<N>> {
         let mapping = RamMap::new(config.logical_pages);
         let validity = V::make(&site(flash.nand(), config, &mapping))?;
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
+        let (plan, flash) = plan.for_mount(flash)?;
         let (known, mut report) = PageFtl::<N, RamMap, RamBitmap>::scan_and_settle(flash, config, plan)?;
         let before = *known.core.flash.counts();
         let ftl = known.hand_over(validity)?;
@@ -72,7 +78,19 @@ impl<N: Nand, V: Store> PageFtl<N, RamMap, V> {
 
 impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
     /// The same FTL over another store, which is told all that the bitmap knows. Pages that the store had before count as dead.
-    pub(super) fn hand_over<V: Validity + Store>(mut self, mut validity: V) -> Result<PageFtl<N, M, V>, FtlError> {
+    pub(super) fn hand_over<V: Validity + Store>(mut self, mut validity: V) -> Result<PageFtl<N, M, V>, Unmounted<N>> {
+        if let Err(error) = self.write_store(&mut validity) {
+            return Err(Unmounted::with(self.core.flash, error));
+        }
+        let mut ftl = self.over(validity);
+        if let Err(error) = ftl.make_space() {
+            return Err(Unmounted::with(ftl.core.flash, error));
+        }
+        Ok(ftl)
+    }
+
+    /// Tells a store everything that is known.
+    fn write_store<V: Validity + Store>(&mut self, validity: &mut V) -> Result<(), FtlError> {
         for block in (0..self.core.space.geometry().blocks()).map(BlockId) {
             let state = self.core.space.state(block);
             let used = matches!(state, BlockState::Closed | BlockState::Active);
@@ -84,10 +102,7 @@ impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
                 self.free_dead(|_, kind| kind != PageKind::User)?;
             }
         }
-        validity.flush(&mut self.core)?;
-        let mut ftl = self.over(validity);
-        ftl.make_space()?;
-        Ok(ftl)
+        validity.flush(&mut self.core)
     }
 
     /// The same FTL over another store that knows the same.
@@ -110,6 +125,7 @@ impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
             saving: self.saving,
             wear: self.wear,
             heal: None,
+            half_rebuilt: false,
         }
     }
 }
@@ -128,7 +144,11 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
     ///
     /// # Errors
     /// [`FtlError::Damaged`] if the device was formatted for something else.
-    fn scan_and_settle(mut flash: Flash<N>, config: &Config, mut plan: Plan) -> Result<(Self, MountReport), FtlError> {
+    fn scan_and_settle(
+        mut flash: Flash<N>,
+        config: &Config,
+        mut plan: Plan,
+    ) -> Result<(Self, MountReport), Unmounted<N>> {
         let geometry = *flash.nand().geometry();
         let validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
         let start = *flash.counts();
@@ -161,11 +181,9 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
                 ftl.validity.mark(ppn);
             }
         }
-        ftl.free_dead_blocks()?;
-        if let Some((ppn, spare)) = last {
-            ftl.settle_last(Origin { ppn, spare })?;
+        if let Err(error) = ftl.settle_scan(last) {
+            return Err(Unmounted::with(ftl.core.flash, error));
         }
-        ftl.collect_emptiest()?;
         ftl.placement = ready;
         ftl.begin_levelling(config.wear);
         let end = *ftl.core.flash.counts();
@@ -173,7 +191,16 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
             MountStep { name: "scan every spare area", ops: scanned.since(&start).total() },
             MountStep { name: "rewrite the page programmed last, free blocks", ops: end.since(&scanned).total() },
         ];
-        Ok((ftl, MountReport { steps, unreadable_pages, rebuilt_entries }))
+        Ok((ftl, MountReport { steps, unreadable_pages, rebuilt_entries, read_only: None }))
+    }
+
+    /// Steps 3 and 4.
+    fn settle_scan(&mut self, last: Option<FoundPage>) -> Result<(), FtlError> {
+        self.free_dead_blocks()?;
+        if let Some((ppn, spare)) = last {
+            self.settle_last(Origin { ppn, spare })?;
+        }
+        self.collect_emptiest()
     }
 
     /// Collects the blocks in which least lives until enough are free.

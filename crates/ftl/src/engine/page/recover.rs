@@ -6,8 +6,8 @@
 //! 2. Spare areas of translation blocks: the newest version of each translation page is in the GMD, and R is the largest
 //!    that any says.
 //! 3. Spare areas of the store's blocks, and its run directories.
-//! 4. Spare areas of blocks with pages younger than R or F. The newest copy of a logical page has an entry that was only in
-//!    RAM if it is younger than its translation page. Every older copy is dead.
+//! 4. Spare areas of blocks with pages younger than F, or than R as it was at F. The newest copy of a logical page has an entry
+//!    that was only in RAM if it is younger than its translation page. Every older copy is dead.
 //! 5. Translation pages younger than F are compared with the versions before them: pages that left are dead, if they still
 //!    hold what they held (C.2.2).
 //! 6. The store is read once: the live pages of every block (BVC).
@@ -24,6 +24,7 @@ use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space};
 use crate::config::Config;
 use crate::contract::{FtlError, MountReport};
+use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only};
 use crate::flash::Purpose;
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use crate::mapping::{LOST, Mapping, is_page};
@@ -83,7 +84,7 @@ enum Trust {
     Nothing,
 }
 
-impl<N: Nand> PageFtl<N, Mapped, Gecko> {
+impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
     /// Makes an empty disk of a device; it rebuilds its metadata whenever a page of it cannot be read.
     ///
     /// # Errors
@@ -99,19 +100,25 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
-    pub fn mount_by_steps(
+    pub fn mount_by_steps(flash: Flash<N>, config: &Config, options: PageOptions) -> Mounted<N> {
+        or_read_only(Self::open_by_steps(flash, config, options), config, Evidence::Entries)
+    }
+
+    fn open_by_steps(
         flash: Flash<N>,
         config: &Config,
         options: PageOptions,
-    ) -> Result<(Self, MountReport), FtlError> {
+    ) -> Result<(Self, MountReport), Unmounted<N>> {
         options.only_own_store(config)?;
         let (mapping, gecko) = Self::empty_parts(flash.nand(), config)?;
-        let plan = Plan::new(flash.nand(), config, options, &mapping, &gecko)?;
+        let (plan, flash) = Plan::new(flash.nand(), config, options, &mapping, &gecko)?.for_mount(flash)?;
         let space = Space::new(flash.nand(), plan.space);
         let mut ftl = Self::assemble(flash, config, plan, space, mapping, gecko);
         ftl.heal = Some(Self::to_heal(config, options));
-        let report = ftl.recover(config, options, Trust::Whole)?;
-        Ok((ftl, report))
+        match ftl.recover(config, options, Trust::Whole) {
+            Ok(report) => Ok((ftl, report)),
+            Err(error) => Err(Unmounted::with(ftl.core.flash, error)),
+        }
     }
 
     fn to_heal(config: &Config, options: PageOptions) -> Heal<Self> {
@@ -128,7 +135,7 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
     fn empty_parts(nand: &N, config: &Config) -> Result<(Mapped, Gecko), FtlError> {
         let geometry = nand.geometry();
         let (page_bytes, pages) = (geometry.page_bytes(), geometry.pages_per_block());
-        let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config.cache_entries) };
+        let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config) };
         let mapping = Mapped::new(config.logical_pages, page_bytes, pages, cached);
         Ok((mapping, Gecko::new(page_bytes as usize, geometry.blocks(), pages, &config.gecko)?))
     }
@@ -189,7 +196,7 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
             }
             None => Found::Empty,
         });
-        space.reserve_free(self.idle_blocks as usize + 2);
+        space.reserve_free(self.idle_blocks.max(self.reserve_blocks + self.rest_blocks) as usize + 2);
         (self.mapping, self.validity, self.core.space, self.wear) = (mapping, gecko, space, None);
         self.core.pins.clear();
         self.core.newly_erased.clear();
@@ -199,11 +206,7 @@ impl<N: Nand> PageFtl<N, Mapped, Gecko> {
         self.core.seq = survey.next_seq();
         self.restore(&survey, &findings, anew, &mut steps)?;
         self.begin_levelling(config.wear);
-        Ok(MountReport {
-            steps: steps.done(),
-            unreadable_pages: survey.unreadable,
-            rebuilt_entries: findings.unsaved.len() as u64,
-        })
+        Ok(steps.report(survey.unreadable, findings.unsaved.len() as u64))
     }
 
     /// Step 3: the validity store, and whether it begins anew.
@@ -413,7 +416,11 @@ impl Findings {
         mapping: &Mapped,
         flushed: u64,
     ) -> Result<(), FtlError> {
-        let from = self.bound.min(flushed.saturating_sub(FLUSH_SLACK));
+        // A copy that died since the flush and that no translation page ever named was only in RAM then: it can be older than what
+        // is only in RAM now. The last translation page before the flush lives, or is pinned.
+        let before = self.versions.iter().filter(|(_, spare)| spare.seq < flushed);
+        let bound_then = before.map(|(_, spare)| Mapped::bound_of(spare)).max().unwrap_or(0);
+        let from = bound_then.min(flushed.saturating_sub(FLUSH_SLACK));
         let found = survey.read_kind(flash, PageKind::User, |info| info.last_seq >= from || !info.whole)?;
         let copies = self.sorted(&found, mapping)?;
         let mut buffer = vec![0; flash.nand().geometry().page_bytes() as usize];

@@ -12,8 +12,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     #[inline]
     pub(super) fn refresh(&mut self) -> Result<(), FtlError> {
         match self.core.flash.tired() {
-            None => Ok(()),
-            Some(block) => self.refresh_block(block),
+            Some(block) if !self.core.is_starved() => self.refresh_block(block),
+            _ => Ok(()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The steps of a mount, each counted.
 
-use crate::contract::MountStep;
+use crate::contract::{MountReport, MountStep};
 use crate::flash::{Counts, Flash};
 use alloc::vec::Vec;
 use nand::Nand;
@@ -23,7 +23,8 @@ impl Steps {
         self.before = now;
     }
 
-    pub(super) fn done(self) -> Vec<MountStep> {
-        self.done
+    /// The report of a mount that ends with a disk that can be written.
+    pub(super) fn report(self, unreadable_pages: u64, rebuilt_entries: u64) -> MountReport {
+        MountReport { steps: self.done, unreadable_pages, rebuilt_entries, read_only: None }
     }
 }

@@ -8,7 +8,9 @@
 //! Else the tree is found again from its leaves, and the validity store is written anew:
 //!
 //! 3. Spare areas of the tree's blocks: which leaves count ([`leaves`]). Inner nodes do not.
-//! 4. *With a bound on dirty entries*, spare areas of the blocks that hold the n pages of host data programmed last: the
+//! 4. *If a battery could not save*, for want of a good block, every spare area of host data: the newest copy of a logical page
+//!    counts. Trims may be undone.
+//!    *With a bound on dirty entries*, spare areas of the blocks that hold the n pages of host data programmed last: the
 //!    newest copy of a logical page has an entry that was only in RAM if its leaf does not speak for it and names another.
 //! 5. Every leaf: what an entry names lives, all else is dead. Without a bound on dirty entries an entry can name a page that
 //!    holds something else by now, so that every one is checked against the spare area it leads to; one that is wrong is lost.
@@ -26,6 +28,7 @@ use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, site};
 use crate::config::Config;
 use crate::contract::{FtlError, MountReport};
+use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only};
 use crate::mapping::btree::{BtreeMap, BtreeOptions, Piece};
 use crate::mapping::{LOST, is_page};
 use crate::recovery::survey::{FoundPage, Survey};
@@ -42,6 +45,8 @@ use nand::{BlockId, PageKind, Ppn};
 /// What was found out of the table before there is an FTL.
 struct Table {
     pieces: Vec<Piece>,
+    /// The newest copy of every logical page counts, whatever leaves say.
+    all: bool,
     /// Copies that may have had entries only in RAM, by logical page.
     young: Vec<FoundPage>,
     bound: u64,
@@ -58,23 +63,29 @@ struct Table {
 
 type Parts<'a, N> = (&'a mut Context<'a, N, RamBitmap>, &'a mut BtreeMap);
 
-impl<N: Nand, V: Store> PageFtl<N, BtreeMap, V> {
+impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
     /// Opens a disk after any end, clean or not.
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else, or a leaf cannot be read.
-    pub fn mount_tree(
-        mut flash: Flash<N>,
+    pub fn mount_tree(flash: Flash<N>, config: &Config, options: PageOptions, tree: BtreeOptions) -> Mounted<N> {
+        or_read_only(Self::open_tree(flash, config, options, tree), config, Evidence::Sequence)
+    }
+
+    fn open_tree(
+        flash: Flash<N>,
         config: &Config,
         options: PageOptions,
         tree: BtreeOptions,
-    ) -> Result<(Self, MountReport), FtlError> {
+    ) -> Result<(Self, MountReport), Unmounted<N>> {
         options.only_own_store(config)?;
         let geometry = *flash.nand().geometry();
         let pages = geometry.pages_per_block();
         let mapping = BtreeMap::new(config.logical_pages, geometry.page_bytes(), pages, tree);
         let validity = V::make(&site(flash.nand(), config, &mapping))?;
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
+        let (plan, mut flash) = plan.for_mount(flash)?;
+        let all = plan.battery;
         let mut steps = Steps::begin(&flash);
         let mut survey = Survey::run(&mut flash, plan.space.lanes)?;
         steps.end("1 first and last spare area of every block", &flash);
@@ -83,15 +94,14 @@ impl<N: Nand, V: Store> PageFtl<N, BtreeMap, V> {
             steps.end("2 pages that a battery saved: dirty entries, inner nodes, BVC", &flash);
             if let Some(bytes) = bytes {
                 let (ftl, rebuilt_entries) = Self::resume(flash, config, plan, &survey, mapping, validity, &bytes)?;
-                let report = MountReport { steps: steps.done(), unreadable_pages: survey.unreadable, rebuilt_entries };
-                return Ok((ftl, report));
+                return Ok((ftl, steps.report(survey.unreadable, rebuilt_entries)));
             }
         }
         let bitmap = RamBitmap::new(geometry.blocks(), pages);
         let space = Space::new(flash.nand(), plan.space);
         let lanes = plan.space;
         let mut ftl = PageFtl::<N, BtreeMap, RamBitmap>::assemble(flash, config, plan, space, mapping, bitmap);
-        let mut table = ftl.find_table(&mut survey, &mut steps)?;
+        let mut table = ftl.find_table(&mut survey, all, &mut steps)?;
         let mut space = Space::new(ftl.core.flash.nand(), lanes);
         space.restore(survey.erased_at(), survey.mean_erases(), |block| {
             let valid = table.valid[block.index()];
@@ -100,12 +110,14 @@ impl<N: Nand, V: Store> PageFtl<N, BtreeMap, V> {
         space.reserve_free(ftl.idle_blocks as usize + 2);
         ftl.core.space = space;
         ftl.core.seq = survey.next_seq();
-        ftl.settle(&mut table, &mut steps)?;
+        if let Err(error) = ftl.settle(&mut table, &mut steps) {
+            return Err(Unmounted::with(ftl.core.flash, error));
+        }
         let mut ftl = ftl.hand_over(validity)?;
         steps.end("9 write the page-validity store, free blocks", &ftl.core.flash);
         ftl.begin_levelling(config.wear);
         let rebuilt_entries = table.unsaved.len() as u64;
-        Ok((ftl, MountReport { steps: steps.done(), unreadable_pages: survey.unreadable, rebuilt_entries }))
+        Ok((ftl, steps.report(survey.unreadable, rebuilt_entries)))
     }
 
     /// Step 2: an FTL as it was when it was saved, and how many entries were dirty.
@@ -150,7 +162,7 @@ impl<N: Nand, V: Store> PageFtl<N, BtreeMap, V> {
 
 impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
     /// Steps 3 to 5. Flash is only read.
-    fn find_table(&mut self, survey: &mut Survey, steps: &mut Steps) -> Result<Table, FtlError> {
+    fn find_table(&mut self, survey: &mut Survey, all: bool, steps: &mut Steps) -> Result<Table, FtlError> {
         let geometry = *self.core.flash.nand().geometry();
         let flash = &mut self.core.flash;
         let mut versions = survey.read_kind(flash, PageKind::Translation, |_| true)?;
@@ -158,18 +170,20 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         let pieces = leaves::choose(&versions, self.logical_pages)?;
         steps.end("3 spare areas of the tree's blocks: leaves", flash);
         let (young, bound) = match self.mapping.recent_updates() {
-            Some(updates) => survey.programmed_last(flash, updates, 0)?,
+            Some(updates) => survey.programmed_last(flash, Some(updates), 0)?,
+            None if all => survey.programmed_last(flash, None, 0)?,
             None => (Vec::new(), u64::MAX),
         };
         if let Some((ppn, _)) = young.iter().find(|(_, spare)| spare.tag >= self.logical_pages) {
             let reason = "its logical page lies outside the disk: the device was formatted with another size";
             return Err(FtlError::Damaged { structure: "page of host data", ppn: *ppn, reason });
         }
-        if self.mapping.recent_updates().is_some() {
+        if all || self.mapping.recent_updates().is_some() {
             steps.end("4 spare areas of young blocks: entries only in RAM", flash);
         }
         let mut table = Table {
             pieces,
+            all,
             young,
             bound,
             unsaved: Vec::new(),
@@ -255,7 +269,7 @@ impl Table {
         for (block, _) in survey.blocks() {
             (0..geometry.pages_per_block()).for_each(|offset| ctx.validity.mark(geometry.page_at(block, offset)));
         }
-        let Self { pieces, young, bound, unsaved, broken, valid, newest, keep } = self;
+        let Self { pieces, all, young, bound, unsaved, broken, valid, newest, keep } = self;
         for piece in pieces.iter().filter(|piece| piece.is_whole()) {
             ctx.validity.revive(piece.leaf);
             valid[geometry.block_of(piece.leaf).index()] += 1;
@@ -268,7 +282,8 @@ impl Table {
                 let copies = young.next_if(|copies| copies[0].1.tag == lpn.0).unwrap_or(&[]);
                 let known = copies
                     .first()
-                    .filter(|(ppn, spare)| spare.seq >= *bound && spare.seq >= speaks_for && *ppn != entry);
+                    .filter(|(_, spare)| *all || spare.seq >= *bound && spare.seq >= speaks_for)
+                    .filter(|(ppn, _)| *ppn != entry);
                 if let Some((ppn, _)) = known {
                     unsaved.push((lpn, *ppn));
                     if Some(*ppn) == newest {

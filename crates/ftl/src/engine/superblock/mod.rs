@@ -18,13 +18,14 @@ use super::log_block::area::{Area, AreaOptions, Room};
 use super::log_block::blocks::{RESERVE, Role};
 use super::log_block::groups::{Groups, Owed};
 use super::log_block::recover::{Others, Recovered};
+use super::read_only::{Evidence, Mounted, Unmounted, or_read_only, unless_short};
 use crate::config::{Config, GroupOptions};
-use crate::contract::{Ftl, FtlError, Gauge, MountReport, RamItem, RamReport};
+use crate::contract::{Ftl, FtlError, Gauge, MountReport, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use nand::{BlockId, Lpn, Nand, Ppn};
+use nand::{BlockId, Lpn, Nand, Ppn, ProgramOrder};
 
 /// The blocks of a superblock that take further pages, or [`BlockId::NONE`].
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +57,7 @@ fn room(logical_blocks: u32, _: u32) -> Room {
 
 /// One block for [`RESERVE`] to be whole when a request begins, and one that a superblock can have.
 const fn options(name: &'static str) -> AreaOptions {
-    AreaOptions { name, least_logs: 2 }
+    AreaOptions { name, least_logs: 2, order: ProgramOrder::Sequential }
 }
 
 impl<N: Nand> SuperblockFtl<N> {
@@ -84,30 +85,44 @@ impl<N: Nand> SuperblockFtl<N> {
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else, or with other groups.
-    pub fn mount(
+    pub fn mount(flash: Flash<N>, config: &Config, name: &'static str, groups: GroupOptions) -> Mounted<N>
+    where
+        N: 'static,
+    {
+        or_read_only(Self::open(flash, config, name, groups), config, Evidence::Marks)
+    }
+
+    fn open(
         flash: Flash<N>,
         config: &Config,
         name: &'static str,
         groups: GroupOptions,
-    ) -> Result<(Self, MountReport), FtlError> {
-        let (area, recovered) = Area::mount(flash, config, options(name), Others::LogsAndPaged(|_| 0), room)?;
-        let Recovered { fused, last, mut steps, unreadable_pages, rebuilt_entries, .. } = recovered;
+    ) -> Result<(Self, MountReport), Unmounted<N>> {
+        let (area, mut recovered) = Area::mount(flash, config, options(name), Others::LogsAndPaged(|_| 0), room)?;
         let mut ftl = Self::new(area, groups);
-        ftl.adopt()?;
-        for lbn in fused {
-            ftl.groups.touch(ftl.groups.group(lbn));
+        if let Err(error) = ftl.settle(&recovered) {
+            return Err(Unmounted::with(ftl.area.flash, error));
         }
-        if let Some((ppn, _)) = last {
-            let block = ftl.area.blocks.geometry().block_of(ppn);
-            if let Some(group) = ftl.groups.owner(block) {
-                ftl.collect(group, block)?;
+        recovered.steps.end("collect the block that was written last, free blocks", &ftl.area.flash);
+        Ok((ftl, recovered.report()))
+    }
+
+    /// The rest of step 1, and steps 2 and 3.
+    fn settle(&mut self, recovered: &Recovered) -> Result<(), FtlError> {
+        self.adopt()?;
+        for &lbn in &recovered.fused {
+            self.groups.touch(self.groups.group(lbn));
+        }
+        if let Some((ppn, _)) = recovered.last {
+            let block = self.area.blocks.geometry().block_of(ppn);
+            if let Some(group) = self.groups.owner(block) {
+                self.collect(group, block)?;
             }
         }
-        while ftl.area.blocks.free_blocks() < RESERVE {
-            ftl.take_extra()?;
+        while self.area.blocks.free_blocks() < RESERVE {
+            self.take_extra()?;
         }
-        steps.end("collect the block that was written last, free blocks", &ftl.area.flash);
-        Ok((ftl, MountReport { steps: steps.done, unreadable_pages, rebuilt_entries }))
+        Ok(())
     }
 
     /// Maps every logical block by page.
@@ -196,7 +211,8 @@ impl<N: Nand> SuperblockFtl<N> {
         self.area.checkpoint_if_due()?;
         self.area.flash.rested(block);
         while self.area.blocks.free_blocks() <= RESERVE {
-            self.take_extra()?;
+            let Some(oldest) = self.groups.by_last_use().next() else { return Ok(()) };
+            self.collect_emptiest(oldest)?;
         }
         let Some(group) = self.groups.owner(block) else { return Ok(()) };
         self.area.moving_for = Purpose::Refresh;
@@ -207,7 +223,7 @@ impl<N: Nand> SuperblockFtl<N> {
 
     /// Collects a block of the superblock written least recently that has an extra one.
     fn take_extra(&mut self) -> Result<(), FtlError> {
-        let oldest = self.groups.by_last_use().next().ok_or_else(|| self.area.no_space())?;
+        let Some(oldest) = self.groups.by_last_use().next() else { return Err(self.area.no_space()) };
         self.collect_emptiest(oldest)
     }
 
@@ -299,8 +315,8 @@ impl<N: Nand> Ftl<N> for SuperblockFtl<N> {
 
     fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
         self.area.check_range(lpn, 1)?;
-        if let Some(block) = self.area.flash.tired() {
-            self.refresh(block)?;
+        if let Some(block) = self.area.tired() {
+            unless_short(self.refresh(block))?;
         }
         let ppn = self.area.locate(lpn);
         self.area.read(Purpose::Host, lpn, ppn, out)
@@ -308,9 +324,9 @@ impl<N: Nand> Ftl<N> for SuperblockFtl<N> {
 
     #[inline]
     fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
-        self.area.check_range(lpn, 1)?;
+        self.area.check_write(lpn, 1)?;
         self.area.checkpoint_if_due()?;
-        if let Some(block) = self.area.flash.tired() {
+        if let Some(block) = self.area.tired() {
             self.refresh(block)?;
         }
         let group = self.groups.group(self.area.target(lpn).lbn);
@@ -333,7 +349,7 @@ impl<N: Nand> Ftl<N> for SuperblockFtl<N> {
     }
 
     fn idle(&mut self) -> Result<bool, FtlError> {
-        match self.area.flash.tired() {
+        match self.area.tired() {
             Some(block) => self.refresh(block).map(|()| true),
             None => Ok(false),
         }
@@ -352,6 +368,10 @@ impl<N: Nand> Ftl<N> for SuperblockFtl<N> {
             Gauge { name: "paged_area_collections", value: self.collected },
             Gauge { name: "paged_area_collected_live_pages", value: self.collected_live_pages },
         ]
+    }
+
+    fn read_only(&self) -> Option<Shortage> {
+        self.area.read_only()
     }
 
     fn flash(&self) -> &Flash<N> {

@@ -285,6 +285,14 @@ impl Mapping for BtreeMap {
         Ok(ppn)
     }
 
+    fn peek<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError> {
+        if let Some(slot) = self.cmt.find(lpn) {
+            return Ok(self.cmt.ppn(slot));
+        }
+        self.tree.peek(ctx, lpn.0, &mut self.leaf)?;
+        Ok(self.leaf.find(lpn.0))
+    }
+
     fn record<N: Nand, V: Validity>(
         &mut self,
         ctx: &mut Context<'_, N, V>,

@@ -200,8 +200,19 @@ impl Tree {
         purpose: Purpose,
         node: &mut Node,
     ) -> Result<(), FtlError> {
-        let Frame { node: Node { level, items, .. }, .. } = &self.frames[place.frame];
-        let (item, level) = (items[place.index], level - 1);
+        let level = self.frames[place.frame].node.level - 1;
+        self.fetch(ctx, self.item(place), level, purpose, node)
+    }
+
+    /// Takes a node of a level from the page that an item names.
+    fn fetch<N: Nand, V>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        item: Item,
+        level: u32,
+        purpose: Purpose,
+        node: &mut Node,
+    ) -> Result<(), FtlError> {
         if !item.value.is_some() {
             node.clear(item.key);
             return Ok(());
@@ -270,6 +281,38 @@ impl Tree {
         }
     }
 
+    /// The leaf that covers a key, without taking a frame on the way: what is in one stays there.
+    pub(super) fn peek<N: Nand, V>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        key: u32,
+        node: &mut Node,
+    ) -> Result<(), FtlError> {
+        let mut at = ROOT;
+        loop {
+            let Node { level, items, .. } = &self.frames[at].node;
+            let (level, item) = (level - 1, items[self.frames[at].node.position(key)]);
+            match self.resident(at, item.key).filter(|_| level > 0) {
+                Some(child) => at = child,
+                None => {
+                    self.fetch(ctx, item, level, Purpose::Translation, node)?;
+                    break;
+                }
+            }
+        }
+        while node.level > 0 {
+            let (level, item) = (node.level - 1, node.items[node.position(key)]);
+            self.fetch(ctx, item, level, Purpose::Translation, node)?;
+        }
+        Ok(())
+    }
+
+    /// The frame of the child of the node in a frame that begins with a key, if it is in one.
+    fn resident(&self, parent: usize, key: u32) -> Option<usize> {
+        let is_child = |f: &Frame| f.taken && f.parent == parent && f.node.items[0].key == key;
+        (1..self.frames.len()).find(|&at| is_child(&self.frames[at]))
+    }
+
     /// The frame of the inner node at a place.
     fn child<N: Nand, V: Validity>(
         &mut self,
@@ -279,8 +322,7 @@ impl Tree {
     ) -> Result<usize, FtlError> {
         let key = self.item(place).key;
         self.clock += 1;
-        let is_child = |f: &Frame| f.taken && f.parent == place.frame && f.node.items[0].key == key;
-        if let Some(at) = (1..self.frames.len()).find(|&at| is_child(&self.frames[at])) {
+        if let Some(at) = self.resident(place.frame, key) {
             self.frames[at].used = self.clock;
             return Ok(at);
         }

@@ -1,5 +1,9 @@
 //! The cached mapping table (CMT): entries by logical page, in LRU order, dirty ones also by translation page.
 //!
+//! The LRU order can be in two segments, as DFTL has it: an entry that comes is on probation, one that is used again is protected.
+//! So a scan of pages that are used once does not drive out what is used often. The entry protected longest without being used
+//! goes back on probation when there are too many, and the one longest on probation leaves.
+//!
 //! The third order is what lets a synchronisation find every dirty entry of one translation page
 //! without scanning the cache (GeckoFTL, section 4, footnote 6), in one array access instead of a tree walk.
 
@@ -17,6 +21,7 @@ const NONE: u32 = u32::MAX;
 const DIRTY: u8 = 1;
 const UIP: u8 = 2;
 const UNCERTAIN: u8 = 4;
+const PROTECTED: u8 = 8;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -49,6 +54,11 @@ pub(in crate::mapping) struct Cmt {
     bucket_shift: u32,
     newest: u32,
     oldest: u32,
+    /// Entries that may be protected, and are; 0 for plain LRU order.
+    protectable: u32,
+    protected: u32,
+    /// The newest entry on probation.
+    probation: u32,
     /// First dirty entry of each translation page.
     dirty_heads: Vec<u32>,
     entries_per_page: u32,
@@ -79,10 +89,21 @@ impl Cmt {
             bucket_shift: 32 - buckets.trailing_zeros(),
             newest: NONE,
             oldest: NONE,
+            protectable: 0,
+            protected: 0,
+            probation: NONE,
             dirty_heads: alloc::vec![NONE; translation_pages as usize],
             entries_per_page,
             entries_shift: entries_per_page.trailing_zeros(),
         }
+    }
+
+    /// The same, empty, in two segments of which the protected one holds at most so many percent of the entries. Two are always
+    /// on probation when one has to leave: the one that came, and that one.
+    pub(super) fn segmented(mut self, percent: u32) -> Self {
+        let share = u64::from(self.capacity) * u64::from(percent.min(100)) / 100;
+        self.protectable = (share as u32).min(self.capacity.saturating_sub(1));
+        self
     }
 
     pub(in crate::mapping) const fn capacity(&self) -> u32 {
@@ -214,7 +235,7 @@ impl Cmt {
     #[inline]
     pub(in crate::mapping) fn mark_clean(&mut self, slot: Slot) {
         let Entry { lpn, dirty_next, dirty_prev, .. } = self.entries[slot.0 as usize];
-        self.entries[slot.0 as usize].flags = 0;
+        self.entries[slot.0 as usize].flags &= PROTECTED;
         if dirty_next != NONE {
             self.entries[dirty_next as usize].dirty_prev = dirty_prev;
         }
@@ -237,6 +258,51 @@ impl Cmt {
         if older == NONE { self.oldest = newer } else { self.entries[older as usize].newer = newer }
     }
 
+    /// As [`Cmt::unlink`], and out of its segment.
+    fn unlink_from_segment(&mut self, at: u32) {
+        let Entry { older, flags, .. } = self.entries[at as usize];
+        if flags & PROTECTED != 0 {
+            self.protected -= 1;
+            self.entries[at as usize].flags = flags & !PROTECTED;
+        } else if self.probation == at {
+            self.probation = older;
+        }
+        self.unlink(at);
+    }
+
+    /// The entry that was protected longest without being used.
+    fn oldest_protected(&self) -> u32 {
+        if self.probation == NONE { self.oldest } else { self.entries[self.probation as usize].newer }
+    }
+
+    /// Puts an entry on probation, as the newest.
+    fn push_on_probation(&mut self, at: u32) {
+        let newer = if self.protected == 0 { NONE } else { self.oldest_protected() };
+        if newer == NONE {
+            self.push_newest(at);
+        } else {
+            let older = self.probation;
+            (self.entries[at as usize].newer, self.entries[at as usize].older) = (newer, older);
+            self.entries[newer as usize].older = at;
+            if older == NONE { self.oldest = at } else { self.entries[older as usize].newer = at }
+        }
+        self.probation = at;
+    }
+
+    /// Protects an entry, as the newest; another goes back on probation if there are too many.
+    fn protect(&mut self, at: u32) {
+        self.unlink_from_segment(at);
+        self.push_newest(at);
+        self.entries[at as usize].flags |= PROTECTED;
+        self.protected += 1;
+        if self.protected > self.protectable {
+            let demoted = self.oldest_protected();
+            self.entries[demoted as usize].flags &= !PROTECTED;
+            self.protected -= 1;
+            self.probation = demoted;
+        }
+    }
+
     #[inline]
     fn push_newest(&mut self, at: u32) {
         let head = core::mem::replace(&mut self.newest, at);
@@ -248,19 +314,21 @@ impl Cmt {
     /// Makes an entry the most recently used.
     #[inline]
     pub(in crate::mapping) fn touch(&mut self, slot: Slot) {
-        if self.newest != slot.0 {
+        if self.protectable > 0 {
+            self.protect(slot.0);
+        } else if self.newest != slot.0 {
             self.unlink(slot.0);
             self.push_newest(slot.0);
         }
     }
 
-    /// The least recently used entry.
+    /// The least recently used entry, of those on probation if there are segments.
     #[inline]
     pub(in crate::mapping) fn oldest(&self) -> Option<Slot> {
         (self.oldest != NONE).then_some(Slot(self.oldest))
     }
 
-    /// The entry used next after this one.
+    /// The entry that leaves next after this one.
     pub(in crate::mapping) fn newer(&self, slot: Slot) -> Option<Slot> {
         let at = self.entries[slot.0 as usize].newer;
         (at != NONE).then_some(Slot(at))
@@ -286,7 +354,11 @@ impl Cmt {
         let chain = core::mem::replace(&mut self.buckets[bucket], at);
         let entry = &mut self.entries[at as usize];
         (entry.lpn, entry.ppn, entry.chain, entry.flags) = (lpn, ppn, chain, 0);
-        self.push_newest(at);
+        if self.protectable > 0 {
+            self.push_on_probation(at)
+        } else {
+            self.push_newest(at)
+        }
         Slot(at)
     }
 
@@ -296,7 +368,7 @@ impl Cmt {
         debug_assert!(!self.is_dirty(slot), "{} leaves the cache dirty", self.lpn(slot));
         debug_assert!(self.is_overfull(), "{} leaves a cache that is not full", self.lpn(slot));
         self.unhash(slot.0);
-        self.unlink(slot.0);
+        self.unlink_from_segment(slot.0);
         self.entries[slot.0 as usize].lpn = Lpn::NONE;
         self.vacant = slot.0;
     }
@@ -378,5 +450,69 @@ impl Cmt {
             link = self.entries[link as usize].chain;
         }
         self.entries[link as usize].chain = chain;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::VecDeque;
+    use proptest::prelude::*;
+
+    /// Both segments, the newest first.
+    #[derive(Default)]
+    struct Model {
+        protected: VecDeque<u32>,
+        probation: VecDeque<u32>,
+    }
+
+    impl Model {
+        fn touch(&mut self, lpn: u32, protectable: usize) {
+            self.protected.retain(|other| *other != lpn);
+            self.probation.retain(|other| *other != lpn);
+            let segment = if protectable > 0 { &mut self.protected } else { &mut self.probation };
+            segment.push_front(lpn);
+            if self.protected.len() > protectable {
+                self.probation.push_front(self.protected.pop_back().unwrap());
+            }
+        }
+
+        fn order(&self) -> impl Iterator<Item = u32> {
+            self.probation.iter().rev().chain(self.protected.iter().rev()).copied()
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn entries_leave_in_the_order_of_two_queues(
+            capacity in 2_u32..12,
+            percent in 0_u32..=100,
+            uses in prop::collection::vec((0_u32..24, any::<bool>()), 1..200),
+        ) {
+            let mut cmt = Cmt::new(capacity, 3, 8).segmented(percent);
+            let protectable = (capacity * percent / 100).min(capacity - 1) as usize;
+            let mut model = Model::default();
+            for (lpn, dirty) in uses {
+                if let Some(slot) = cmt.find(Lpn(lpn)) {
+                    cmt.touch(slot);
+                    model.touch(lpn, protectable);
+                    if dirty && !cmt.is_dirty(slot) { cmt.mark_dirty(slot, true) } else if cmt.is_dirty(slot) { cmt.mark_clean(slot) }
+                } else {
+                    let came = cmt.insert(Lpn(lpn), Ppn(lpn));
+                    model.probation.push_front(lpn);
+                    if cmt.is_overfull() {
+                        let leaves = cmt.oldest().unwrap();
+                        prop_assert_ne!(leaves, came);
+                        prop_assert_eq!(model.probation.pop_back(), Some(cmt.lpn(leaves).0));
+                        if cmt.is_dirty(leaves) {
+                            cmt.mark_clean(leaves);
+                        }
+                        cmt.remove(leaves);
+                    }
+                }
+                let order = core::iter::successors(cmt.oldest(), |slot| cmt.newer(*slot)).map(|slot| cmt.lpn(slot).0);
+                prop_assert!(order.eq(model.order()), "{:?} {:?}", model.protected, model.probation);
+            }
+        }
     }
 }

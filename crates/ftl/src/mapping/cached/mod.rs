@@ -23,6 +23,7 @@
 //!    page it forgets may be erased and hold other data by then.
 
 pub(super) mod cmt;
+mod options;
 pub(super) mod recent;
 mod restore;
 
@@ -35,6 +36,7 @@ use crate::validity::{PageSet, Validity};
 use alloc::vec::Vec;
 use cmt::{Cmt, Slot};
 use nand::{Lpn, Nand, NandError, PageKind, Ppn, Spare};
+pub use options::CachedOptions;
 use recent::Recent;
 
 /// Bytes of a mapping entry in flash.
@@ -42,27 +44,6 @@ const ENTRY_BYTES: usize = 4;
 
 /// Translation pages that one step of a checkpoint synchronises at most before space is looked after again.
 const CHECKPOINT_STEP: u32 = 16;
-
-/// How a cached table behaves.
-#[derive(Clone, Copy, Debug)]
-pub struct CachedOptions {
-    /// C: entries that the cache holds, at least 2.
-    pub cache_entries: u32,
-    /// Take runtime checkpoints.
-    pub checkpoints: bool,
-    /// How many of the pages written last may have dirty entries; 0 for any.
-    pub recent_updates: u32,
-    /// A battery saves dirty entries.
-    pub battery: bool,
-}
-
-impl CachedOptions {
-    /// A cache of so many entries, and nothing that makes recovery easy.
-    #[must_use]
-    pub const fn new(cache_entries: u32) -> Self {
-        Self { cache_entries, checkpoints: false, recent_updates: 0, battery: false }
-    }
-}
 
 /// Logical pages that one step of a trim forgets at most, because each can be reported to the validity store.
 const TRIM_STEP: u32 = 256;
@@ -114,7 +95,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         let pages = logical_pages.div_ceil(entries_per_page);
         Self {
             gmd: alloc::vec![Ppn::NONE; pages as usize],
-            cmt: Cmt::new(options.cache_entries.max(2), pages, entries_per_page),
+            cmt: Cmt::new(options.cache_entries.max(2), pages, entries_per_page).segmented(options.protected_percent),
             recent: Recent::new(options.recent_updates),
             battery: options.battery,
             checkpoints: Checkpoints {
@@ -337,6 +318,11 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             self.shrink(ctx)?;
         }
         Ok(ppn)
+    }
+
+    fn peek<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError> {
+        let cached = self.cmt.find(lpn).map(|slot| self.cmt.ppn(slot));
+        cached.map_or_else(|| self.fetch(ctx, lpn), Ok)
     }
 
     fn record<N: Nand, V: Validity>(
@@ -562,11 +548,20 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         Ok(table)
     }
 
+    fn will_report<N: Nand>(&self, nand: &mut N, lpn: Lpn, before: Ppn) -> Result<bool, FtlError> {
+        let at = self.gmd[self.cmt.translation_page(lpn) as usize];
+        if !at.is_some() || !self.cmt.find(lpn).is_some_and(|slot| self.cmt.is_uip(slot)) {
+            return Ok(false);
+        }
+        let mut page = alloc::vec![0; self.buffer.len()];
+        nand.read_meta(at, &mut page)?;
+        Ok(entry_at(&page, (lpn.0 % self.entries_per_page) as usize) == before)
+    }
+
     fn ram(&self, report: &mut RamReport) {
         let (entries, index) = self.cmt.ram_bytes();
-        let gmd = (self.gmd.capacity() * size_of::<Ppn>()) as u64;
         let item = |name, bytes| RamItem { name, bytes };
-        report.push(item("gmd", gmd));
+        report.push(item("gmd", (self.gmd.capacity() * size_of::<Ppn>()) as u64));
         report.push(item("cmt", entries));
         report.push(item("cmt_index", index));
         report.push(item("translation_buffer", self.buffer.capacity() as u64));

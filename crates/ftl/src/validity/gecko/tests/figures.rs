@@ -185,7 +185,7 @@ fn packing_and_a_filter_cost_less_than_half() {
     assert!(beyond < paper / 2.0, "{beyond} against {paper}");
 }
 
-/// The store alone at 64 GiB, and at 2 TiB, where it takes a quarter of an hour and half a GiB of memory:
+/// The store alone at 64 GiB, and at 2 TiB, where it takes half an hour and half a GiB of memory:
 /// `cargo test --release -p openftl-ftl --lib at_two_tebibytes -- --ignored --nocapture`
 #[test]
 #[ignore = "takes a quarter of an hour"]

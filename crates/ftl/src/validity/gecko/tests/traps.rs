@@ -1,11 +1,12 @@
-//! Places where the paper is thin: each test goes red if its remedy is taken out.
+//! Places where the paper is thin: each test goes red if its remedy is taken out. Numbers are those of the table in
+//! docs/DESIGN.md; the other places are in `tests/gecko_thin.rs`.
 //!
 //! | taken out | red, besides the property test |
 //! |---|---|
-//! | an erase flag voids the whole block in a merge, not only its part | `one_erase_flag_voids_older_entries_of_every_part` |
-//! | a merged entry keeps the older entry's flag | `a_younger_entry_without_flag_keeps_the_flag_of_the_older` |
-//! | a run names the older runs that live; the youngest run of each level is taken instead | `a_merged_run_does_not_come_back` |
-//! | flags vanish in a merge into the oldest run | `a_run_without_entries_replaces_what_it_voids` |
+//! | an erase flag voids the whole block in a merge, not only its part | `place_1_one_erase_flag_voids_older_entries_of_every_part` |
+//! | flags vanish in a merge into the oldest run | `place_1_a_run_without_entries_replaces_what_it_voids` |
+//! | a merged entry keeps the older entry's flag | `place_2_a_younger_entry_without_flag_keeps_the_flag_of_the_older` |
+//! | a run names the older runs that live; the youngest run of each level is taken instead | `place_5_a_merged_run_does_not_come_back` |
 
 use super::props::Rig;
 use super::store::MemStore;
@@ -35,7 +36,7 @@ fn fill(rig: &mut Rig) {
 }
 
 #[test]
-fn one_erase_flag_voids_older_entries_of_every_part() {
+fn place_1_one_erase_flag_voids_older_entries_of_every_part() {
     for multi_way in [true, false] {
         let mut rig = small(multi_way);
         fill(&mut rig);
@@ -52,7 +53,7 @@ fn one_erase_flag_voids_older_entries_of_every_part() {
 }
 
 #[test]
-fn a_younger_entry_without_flag_keeps_the_flag_of_the_older() {
+fn place_2_a_younger_entry_without_flag_keeps_the_flag_of_the_older() {
     for multi_way in [true, false] {
         let mut rig = small(multi_way);
         fill(&mut rig);
@@ -68,7 +69,7 @@ fn a_younger_entry_without_flag_keeps_the_flag_of_the_older() {
 }
 
 #[test]
-fn a_merged_run_does_not_come_back() {
+fn place_5_a_merged_run_does_not_come_back() {
     // Bits of block 9 go into a small run, which an erase flag then kills in a merge. Its pages are still on flash.
     for multi_way in [true, false] {
         let mut rig = small(multi_way);
@@ -120,7 +121,7 @@ fn a_block_whose_parts_straddle_pages_is_found_whole() {
 }
 
 #[test]
-fn a_run_without_entries_replaces_what_it_voids() {
+fn place_1_a_run_without_entries_replaces_what_it_voids() {
     let mut rig = Rig::new(512, 16, 8, GeckoOptions::default());
     rig.invalidate(17);
     rig.flush();

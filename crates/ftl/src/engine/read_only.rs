@@ -1,0 +1,272 @@
+//! A disk that can only be read: what a mount makes of a device of which too many blocks have gone bad to write to it.
+//!
+//! 1. Every spare area is read, whatever the FTL reads when it mounts, because what a battery, a checkpoint or a page-validity
+//!    store would say may never have been written for want of a block.
+//! 2. Of a logical page the newest copy counts. If each translation page speaks for every page of host data programmed before it,
+//!    a copy older than that counts only if an entry leads to it, so that trims stay done.
+//! 3. Under block mapping with log blocks the block that a merge or a collector was filling counts for nothing, as at every mount.
+//! 4. Nothing is programmed, nothing erased. It can be done any number of times.
+//!
+//! Takes as long as a full scan, and four bytes of RAM for each logical page.
+
+use crate::config::Config;
+use crate::contract::{Ftl, FtlError, MountReport, MountStep, RamItem, RamReport, Shortage};
+use crate::flash::{Flash, Purpose};
+use crate::mapping::cached::CachedMap;
+use crate::mapping::{LOST, is_page};
+use crate::recovery::copies::Copies;
+use crate::recovery::scan::Scan;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use nand::{Lpn, Nand, NandError, PageKind, Payload, Ppn};
+
+/// What a mount answers, whichever FTL it makes.
+pub type Mounted<N> = Result<(Box<dyn Ftl<N>>, MountReport), FtlError>;
+
+/// A mount that failed, and the device if it can be read all the same.
+pub struct Unmounted<N> {
+    /// Why.
+    pub error: FtlError,
+    /// The device.
+    pub flash: Option<Box<Flash<N>>>,
+}
+
+impl<N> From<FtlError> for Unmounted<N> {
+    fn from(error: FtlError) -> Self {
+        Self { error, flash: None }
+    }
+}
+
+impl<N> From<NandError> for Unmounted<N> {
+    fn from(error: NandError) -> Self {
+        FtlError::from(error).into()
+    }
+}
+
+impl<N> Unmounted<N> {
+    /// A mount that failed and gives the device back.
+    pub fn with(flash: Flash<N>, error: FtlError) -> Self {
+        Self { error, flash: Some(Box::new(flash)) }
+    }
+}
+
+/// How the present copy of a logical page is told from older ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// By sequence number. Trims may be undone.
+    Sequence,
+    /// By sequence number, and by translation pages, each of which speaks for every page of host data programmed before it.
+    Entries,
+    /// By sequence number and by what merges say of themselves ([`crate::recovery::mark`]). Trims may be undone.
+    Marks,
+}
+
+/// A disk that can only be read.
+pub struct ReadOnlyFtl<N> {
+    flash: Flash<N>,
+    table: Vec<Ppn>,
+    shortage: Shortage,
+}
+
+/// What is useful and not needed may go without if it finds no block to do it with.
+///
+/// # Errors
+/// Any other than that.
+pub fn unless_short(outcome: Result<(), FtlError>) -> Result<(), FtlError> {
+    match outcome {
+        Err(FtlError::NoSpace(_)) => Ok(()),
+        other => other,
+    }
+}
+
+/// The FTL that was mounted; if it lacks blocks to write, a disk that can be read.
+///
+/// # Errors
+/// Why it could not be mounted; [`FtlError::Damaged`] if the device was formatted for something else.
+pub fn or_read_only<N: Nand + 'static, F: Ftl<N> + 'static>(
+    outcome: Result<(F, MountReport), Unmounted<N>>,
+    config: &Config,
+    evidence: Evidence,
+) -> Mounted<N> {
+    match outcome {
+        Ok((ftl, report)) => Ok((Box::new(ftl), report)),
+        Err(Unmounted { error: FtlError::NoSpace(shortage), flash: Some(flash) }) => {
+            let (ftl, report) = ReadOnlyFtl::mount(*flash, config, evidence, shortage)?;
+            Ok((Box::new(ftl), report))
+        }
+        Err(Unmounted { error, .. }) => Err(error),
+    }
+}
+
+impl<N: Nand> ReadOnlyFtl<N> {
+    fn mount(
+        mut flash: Flash<N>,
+        config: &Config,
+        evidence: Evidence,
+        shortage: Shortage,
+    ) -> Result<(Self, MountReport), FtlError> {
+        let start = *flash.counts();
+        let mut steps = Vec::new();
+        let (table, unreadable_pages) = match evidence {
+            Evidence::Sequence | Evidence::Entries => {
+                let scan = Scan::run(&mut flash, config.logical_pages)?;
+                let scanned = *flash.counts();
+                steps.push(MountStep { name: "scan every spare area", ops: scanned.since(&start).total() });
+                let unreadable = scan.unreadable;
+                if evidence == Evidence::Entries {
+                    let table = with_translation_pages(&mut flash, scan)?;
+                    let ops = flash.counts().since(&scanned).total();
+                    steps.push(MountStep { name: "every translation page: trims", ops });
+                    (table, unreadable)
+                } else {
+                    (scan.into_table(), unreadable)
+                }
+            }
+            Evidence::Marks => {
+                let mut copies = Copies::scan(&mut flash, config.logical_pages)?;
+                copies.take_back(&mut flash)?;
+                let mut table = vec![Ppn::NONE; config.logical_pages as usize];
+                copies.newest().for_each(|(lpn, copy)| table[lpn.index()] = copy.ppn);
+                steps.push(MountStep { name: "scan every spare area", ops: flash.counts().since(&start).total() });
+                (table, copies.unreadable)
+            }
+        };
+        let rebuilt_entries = table.iter().filter(|ppn| is_page(**ppn)).count() as u64;
+        let report = MountReport { steps, unreadable_pages, rebuilt_entries, read_only: Some(shortage) };
+        Ok((Self { flash, table, shortage }, report))
+    }
+
+    fn check_range(&self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
+        let logical_pages = self.logical_pages();
+        if u64::from(lpn.0) + u64::from(count) <= u64::from(logical_pages) {
+            Ok(())
+        } else {
+            Err(FtlError::OutOfRange { lpn, count, logical_pages })
+        }
+    }
+}
+
+/// The newest copies that a scan found, but where a translation page younger than a copy says otherwise. One that cannot be read
+/// says nothing; the version before it then speaks for fewer copies.
+fn with_translation_pages<N: Nand>(flash: &mut Flash<N>, mut scan: Scan) -> Result<Vec<Ppn>, FtlError> {
+    let mut versions = core::mem::take(&mut scan.translation_pages);
+    versions.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
+    let mut buffer = vec![0; flash.nand().geometry().page_bytes() as usize];
+    let mut done = None;
+    for (at, spare) in versions {
+        if done == Some(spare.tag) {
+            continue;
+        }
+        match flash.read_meta(Purpose::Recovery, at, &mut buffer) {
+            Ok(_) => done = Some(spare.tag),
+            Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        let entries = || CachedMap::<true>::entries(&buffer);
+        let first = u64::from(spare.tag) * entries().count() as u64;
+        if first >= scan.copies.len() as u64 {
+            let reason = "it lies outside the disk: the device was formatted with another size";
+            return Err(FtlError::Damaged { structure: "translation page", ppn: at, reason });
+        }
+        for (copy, (lpn, entry)) in
+            scan.copies[first as usize..].iter_mut().zip((first as u32..).map(Lpn).zip(entries()))
+        {
+            if copy.seq <= spare.seq && copy.ppn != entry && (!is_page(entry) || may_hold(flash, entry, lpn)?) {
+                copy.ppn = entry;
+            }
+        }
+    }
+    Ok(scan.into_table())
+}
+
+/// Whether a page holds a logical page, as far as it can be read.
+fn may_hold<N: Nand>(flash: &mut Flash<N>, ppn: Ppn, lpn: Lpn) -> Result<bool, FtlError> {
+    if ppn.0 >= flash.nand().geometry().pages() {
+        return Ok(false);
+    }
+    match flash.read_spare(Purpose::Recovery, ppn) {
+        Ok(spare) => Ok(spare.is_some_and(|spare| spare.kind == PageKind::User && spare.tag == lpn.0)),
+        Err(NandError::Uncorrectable { .. }) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl<N: Nand> Ftl<N> for ReadOnlyFtl<N> {
+    fn logical_pages(&self) -> u32 {
+        self.table.len() as u32
+    }
+
+    fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
+        self.check_range(lpn, 1)?;
+        let ppn = self.table[lpn.index()];
+        if !is_page(ppn) {
+            out.clear();
+            return if ppn == LOST { Err(FtlError::Lost { lpn }) } else { Ok(()) };
+        }
+        match self.flash.read(Purpose::Host, ppn, out) {
+            Ok(spare) if spare.kind == PageKind::User && spare.tag == lpn.0 => Ok(()),
+            Ok(_) => {
+                let reason = "it leads to a page of something else";
+                Err(FtlError::Damaged { structure: "mapping entry", ppn, reason })
+            }
+            // Trimmed, and found again in a block that was being erased.
+            Err(NandError::Erased { .. }) => Err(FtlError::Lost { lpn }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn write(&mut self, lpn: Lpn, _: &N::Payload) -> Result<(), FtlError> {
+        self.check_range(lpn, 1)?;
+        Err(self.shortage.into())
+    }
+
+    fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
+        self.check_range(lpn, count)?;
+        Err(self.shortage.into())
+    }
+
+    /// Nothing to do: nothing is ever written.
+    fn flush(&mut self) -> Result<(), FtlError> {
+        Ok(())
+    }
+
+    fn idle(&mut self) -> Result<bool, FtlError> {
+        Ok(false)
+    }
+
+    fn ram(&self) -> RamReport {
+        let bytes = (self.table.capacity() * size_of::<Ppn>()) as u64;
+        vec![RamItem { name: "read_only_table", bytes }]
+    }
+
+    fn read_only(&self) -> Option<Shortage> {
+        Some(self.shortage)
+    }
+
+    fn flash(&self) -> &Flash<N> {
+        &self.flash
+    }
+
+    fn flash_mut(&mut self) -> &mut Flash<N> {
+        &mut self.flash
+    }
+
+    fn into_flash(self: Box<Self>) -> Flash<N> {
+        self.flash
+    }
+
+    /// Every page that is mapped names its logical page, as far as it can be read.
+    fn check(&mut self) -> Result<(), String> {
+        for (lpn, ppn) in (0..).map(Lpn).zip(self.table.iter().copied()).filter(|(_, ppn)| is_page(*ppn)) {
+            match self.flash.nand_mut().read_spare(ppn) {
+                Ok(Some(spare)) if spare.kind == PageKind::User && spare.tag == lpn.0 => {}
+                Err(NandError::Uncorrectable { .. }) => {}
+                other => return Err(format!("{lpn} is mapped to {ppn}, which holds {other:?}")),
+            }
+        }
+        Ok(())
+    }
+}

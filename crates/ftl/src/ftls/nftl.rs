@@ -1,0 +1,117 @@
+//! NFTL: a chain of replacement blocks for each logical block, every page at its own offset.
+//!
+//! 1. A page goes to its offset in the first block of its logical block's chain, the data block in front, where that offset is still
+//!    erased. If there is none, the chain gets another block.
+//! 2. If no block is free for that, the longest chain is folded, of several the one written least recently: what lives in it is
+//!    gathered in its last block if every page that lives elsewhere finds its offset erased there, else in a free block. All other
+//!    blocks of the chain are freed, so a long chain costs one fold and gives many blocks.
+//!
+//! Offsets are programmed in the order in which the host writes them, so the device has to allow any order within a
+//! block. The gain is that a chain needs no map of pages: a page is found by a walk along it.
+//!
+//! What differs from the driver in Linux (`nftlcore.c`), whose algorithm this is:
+//! - Here a map in RAM says where each page in a replacement block is, twelve bytes a page of replacement block, and a read is one
+//!   read. The driver reads a spare area for every block of the chain that it passes.
+//! - The driver writes the next block of a chain to spare areas. Here spare areas say which page of the host is where, so the
+//!   chain follows, and nothing is programmed twice.
+//! - Of chains of equal length the driver folds the first that it finds.
+//!
+//! A fold erases one block less than a full merge, and none of a logical block that is written in turn, in any direction, is copied. But a
+//! page that is written again and again takes a block for every write.
+
+use super::{Durability, Entry, Info};
+use crate::engine::log_block::LogFtl;
+use crate::engine::log_block::area::Target;
+use crate::engine::log_block::blocks::SHARED;
+use crate::engine::log_block::groups::{Groups, Owed};
+use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
+use alloc::boxed::Box;
+use core::cmp::Reverse;
+use nand::{BlockId, Nand, ProgramOrder};
+
+pub(super) const INFO: Info = Info {
+    name: "nftl",
+    summary: "chains of replacement blocks at fixed page offsets, folded when space runs out",
+    source: "Ban, US patent 5,937,425 (1999); M-Systems, Flash-memory Translation Layer for NAND Flash (1998)",
+    cached: false,
+    validity: None,
+    durable: Durability::OnCompletion,
+    program_order: ProgramOrder::Free,
+    // A mount from a checkpoint does not look at every page.
+    outlives_worn_pages: false,
+};
+
+pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
+    Entry {
+        info: INFO,
+        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, Nftl::new)?)),
+        mount: Some(|flash, config| LogFtl::mount(flash, config, INFO.name, Nftl::new)),
+    }
+}
+
+struct Nftl {
+    /// The replacement blocks of each logical block, in the order of its chain.
+    chains: Groups,
+}
+
+impl Nftl {
+    fn new(size: Size) -> Self {
+        Self { chains: Groups::new(&size.geometry, size.logical_blocks, 1, Owed::Nothing) }
+    }
+
+    /// The first replacement block that takes a page. If the last does not, none does but after a failed program.
+    fn place(&self, blocks: &View, Target { lbn, offset }: Target) -> Option<BlockId> {
+        self.chains.newest(lbn).filter(|&last| blocks.takes(last, offset))?;
+        self.chains.blocks(lbn).find(|&block| blocks.takes(block, offset))
+    }
+
+    fn fold_longest(&self) -> Step {
+        let longest = self.chains.by_last_use().min_by_key(|&lbn| Reverse(self.chains.excess(lbn)));
+        longest.map_or(Step::Stuck, |lbn| Step::Merge(lbn, self.chains.newest(lbn)))
+    }
+}
+
+impl Scheme for Nftl {
+    const LEAST_LOGS: u32 = 1;
+    const ORDER: ProgramOrder = INFO.program_order;
+
+    #[inline]
+    fn step(&mut self, blocks: &View, target: Target) -> Step {
+        if let Some(block) = self.place(blocks, target) {
+            self.chains.touch(target.lbn);
+            Step::Place(block)
+        } else if blocks.may_open_log() {
+            Step::Open(target.lbn)
+        } else {
+            self.fold_longest()
+        }
+    }
+
+    fn shrink(&mut self, _: &View) -> Step {
+        self.fold_longest()
+    }
+
+    fn opened(&mut self, block: BlockId, owner: u32) {
+        self.chains.push(owner, block);
+    }
+
+    fn closed(&mut self, block: BlockId) {
+        self.chains.remove(block);
+    }
+
+    fn adopt(&mut self, blocks: &View, block: BlockId) -> bool {
+        let owner = blocks.owner(block);
+        if owner != SHARED {
+            self.chains.push(owner, block);
+        }
+        owner != SHARED
+    }
+
+    fn owned_by(&self, lbn: u32) -> Option<BlockId> {
+        self.chains.blocks(lbn).next()
+    }
+
+    fn ram_bytes(&self) -> u64 {
+        self.chains.ram_bytes()
+    }
+}
