@@ -27,8 +27,9 @@ fn every_trace_is_compared_under_every_ftl() {
         let names: Vec<&str> = all.map(|ftl| ftl["name"].as_str().unwrap()).collect();
         assert!(!names.is_empty(), "{ftls}");
         for file in &files {
-            let ran =
-                openftl(&["compare", file.to_str().unwrap(), "--device", device, "--ftl", &names.join(","), "--json"]);
+            let few = ["--precondition", "fill", "--writes", "10k", "--json"];
+            let what = ["compare", file.to_str().unwrap(), "--device", device, "--ftl", &names.join(",")];
+            let ran = openftl(&[&what[..], &few].concat());
             if ran.code != 0 {
                 failed.push(format!("{}: {}", file.display(), ran.err));
                 continue;
