@@ -191,7 +191,7 @@ fn as_text(report: &Report) -> String {
     let explored: Vec<&FtlReport> = report.ftls.iter().filter(|ftl| ftl.not_mountable.is_none()).collect();
     if !explored.is_empty() {
         out.push_str(&summary(&explored));
-        out.push_str("\nSlowest mount: flash operations, and ms with the times of device profile `small`, one after the other.\n");
+        out.push_str("\nMount: the slowest, in flash operations and in ms by the times of device profile `small`.\n");
         if explored.iter().any(|ftl| ftl.lost_writes > 0) {
             out.push_str(
                 "\nLost writes: acknowledged, and gone after a cut without the battery that the design assumes.\n",
@@ -217,10 +217,10 @@ fn summary(explored: &[&FtlReport]) -> String {
         ("a second", Align::Right),
         ("other runs", Align::Right),
         ("lost writes", Align::Right),
-        ("slowest mount", Align::Right),
+        ("mount ops", Align::Right),
         ("ms", Align::Right),
         ("failures", Align::Right),
-        ("promised after power loss", Align::Left),
+        ("promised", Align::Left),
     ]);
     for ftl in explored {
         table.row(vec![

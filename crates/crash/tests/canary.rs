@@ -84,7 +84,7 @@ fn a_battery_that_saves_nothing_is_caught() {
         Entry {
             info: dftl().info,
             format: |flash, config| (dftl().format)(flash, &Config { battery: false, ..*config }),
-            mount: dftl().mount,
+            mount: Some(|flash, config| (dftl().mount.unwrap())(flash, &Config { battery: false, ..*config })),
         },
         vec![],
     );

@@ -20,22 +20,24 @@ fn every_trace_is_compared_under_every_ftl() {
         println!("skipped: no traces here; set OPENFTL_TRACES to a folder of them");
         return;
     }
-    let names: Vec<String> = json_of(&["list", "ftls", "--json"])
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|ftl| ftl["name"].as_str().unwrap().to_owned())
-        .collect();
+    let ftls = json_of(&["list", "ftls", "--json"]);
     let mut failed = Vec::new();
-    for file in &files {
-        let ran = openftl(&["compare", file.to_str().unwrap(), "--ftl", &names.join(","), "--json"]);
-        if ran.code != 0 {
-            failed.push(format!("{}: {}", file.display(), ran.err));
-            continue;
+    for (order, device) in [("sequential", "demo"), ("free", "janus-slc")] {
+        let all = ftls.as_array().unwrap().iter().filter(|ftl| ftl["program_order"] == order);
+        let names: Vec<&str> = all.map(|ftl| ftl["name"].as_str().unwrap()).collect();
+        assert!(!names.is_empty(), "{ftls}");
+        for file in &files {
+            let few = ["--precondition", "fill", "--writes", "10k", "--json"];
+            let what = ["compare", file.to_str().unwrap(), "--device", device, "--ftl", &names.join(",")];
+            let ran = openftl(&[&what[..], &few].concat());
+            if ran.code != 0 {
+                failed.push(format!("{}: {}", file.display(), ran.err));
+                continue;
+            }
+            let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+            assert_eq!(document["results"].as_array().unwrap().len(), names.len(), "{}", file.display());
         }
-        let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
-        assert_eq!(document["results"].as_array().unwrap().len(), names.len(), "{}", file.display());
+        println!("{} traces on {device} under {}", files.len(), names.join(", "));
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
-    println!("{} traces under {}", files.len(), names.join(", "));
 }
