@@ -18,7 +18,7 @@ fn device(program_order: ProgramOrder) -> Device {
         channels: 1,
         dies_per_channel: 1,
         planes_per_die: 1,
-        blocks: 64,
+        blocks: 80,
         pages_per_block: 8,
         page_bytes: 512,
         spare_bytes: 32,
