@@ -74,6 +74,33 @@ fn sequential_data_costs_next_to_nothing_and_random_data_is_found_again() {
     ftl.check().unwrap();
 }
 
+/// Pages of the mapping table read while every logical page is read in sequence, all of them written at random before.
+fn table_reads_in_sequence(name: &str) -> u64 {
+    let config = Config { validity: None, ..config() };
+    let mut ftl = (ftls::find::<SimNand>(name).unwrap().format)(Flash::new(device()), &config).unwrap();
+    let mut lpn = 0;
+    for _ in 0..PAGES {
+        // A step without a common divisor: every page once.
+        lpn = (lpn + 77_771) % PAGES;
+        write(&mut *ftl, lpn, 1);
+    }
+    let before = ftl.flash().counts().of(Purpose::Translation).reads;
+    for lpn in 0..PAGES {
+        let mut got = Stamp::UNWRITTEN;
+        ftl.read(Lpn(lpn), &mut got).unwrap();
+        assert_eq!(got, Stamp { lpn: Lpn(lpn), version: 1 }, "{name}");
+    }
+    ftl.check().unwrap();
+    ftl.flash().counts().of(Purpose::Translation).reads - before
+}
+
+#[test]
+fn a_cached_leaf_is_read_once_for_all_its_neighbours() {
+    let (uftl, ib) = (table_reads_in_sequence("uftl"), table_reads_in_sequence("ib-ftl"));
+    assert!(uftl > u64::from(PAGES) * 9 / 10, "{uftl} reads without leaves in frames");
+    assert!(ib < u64::from(PAGES) / 20, "{ib} reads with leaves in frames");
+}
+
 type Device = Faulty<SimNand>;
 
 /// Logical pages in an order that looks random, and trims among them, until power is gone; what each page may read as.

@@ -30,7 +30,13 @@ const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, 
 const NODE_FRAMES: u32 = 32;
 
 const fn tree(config: &Config) -> BtreeOptions {
-    BtreeOptions { cache_entries: config.cache_entries, node_frames: NODE_FRAMES, battery: true, recent_updates: 0 }
+    BtreeOptions {
+        cache_entries: config.cache_entries,
+        node_frames: NODE_FRAMES,
+        cache_leaves: false,
+        battery: true,
+        recent_updates: 0,
+    }
 }
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

@@ -2,7 +2,7 @@
 //!
 //! 1. A leaf holds extents of consecutive logical pages on consecutive pages: data written in sequence needs few of them, data
 //!    written at random one a page, eight bytes each (`node`).
-//! 2. Only the root and a fixed number of inner nodes are in RAM (`tree`).
+//! 2. Only the root and a fixed number of nodes are in RAM (`tree`).
 //! 3. A write that misses the cache of entries reads the leaf first and reports the old copy at once.
 //! 4. A dirty entry that has to leave is written to its leaf together with every other dirty entry of that leaf for which
 //!    there is room; a leaf without room for the entry that leaves is split.
@@ -42,8 +42,10 @@ const ENTRIES_PER_LIST: u64 = 8;
 pub struct BtreeOptions {
     /// C: entries that the cache holds, at least 2.
     pub cache_entries: u32,
-    /// Inner nodes held in RAM, at least 16.
+    /// Nodes held in RAM, at least 16: inner ones, and leaves if those are cached.
     pub node_frames: u32,
+    /// Leaves share the frames with inner nodes, whichever was used last: adaptive caching of the index (IB-FTL).
+    pub cache_leaves: bool,
     /// A battery saves dirty entries and inner nodes.
     pub battery: bool,
     /// How many of the pages written last may have dirty entries; 0 for any.
@@ -75,7 +77,7 @@ impl BtreeMap {
         let spread = u64::from(logical_pages) * ENTRIES_PER_LIST / u64::from(capacity);
         let group = (spread as u32).min(logical_pages).max(Node::capacity(page_bytes) as u32);
         Self {
-            tree: Tree::new(logical_pages, page_bytes, options.node_frames),
+            tree: Tree::new(logical_pages, page_bytes, options.node_frames, options.cache_leaves),
             cmt: Cmt::new(capacity, logical_pages.div_ceil(group), group),
             recent: Recent::new(options.recent_updates),
             battery: options.battery,
@@ -379,7 +381,7 @@ impl Mapping for BtreeMap {
             return Ok(());
         }
         let (to, _) = ctx.core.move_metadata_page(purpose, origin)?;
-        self.tree.replace(place, to);
+        self.tree.moved(place, to);
         ctx.core.space.page_died(origin.ppn);
         Ok(())
     }

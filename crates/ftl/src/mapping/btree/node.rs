@@ -54,6 +54,13 @@ impl Node {
         Self { level: 0, speaks_for: 0, items: Vec::with_capacity(Self::capacity(page_bytes) + 1) }
     }
 
+    /// Becomes what another node of the same tree is.
+    pub(super) fn copy(&mut self, from: &Self) {
+        (self.level, self.speaks_for) = (from.level, from.speaks_for);
+        self.items.clear();
+        self.items.extend_from_slice(&from.items);
+    }
+
     /// A place for a node, without memory for items.
     pub(super) const fn nothing() -> Self {
         Self { level: 0, speaks_for: 0, items: Vec::new() }

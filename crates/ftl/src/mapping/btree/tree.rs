@@ -5,7 +5,10 @@
 //! 2. The parent of a node in a frame is in a frame too. So a leaf that moves changes a node in RAM, and only a
 //!    dirty node that gives way is programmed, which changes its parent, again in RAM: no chain of programs up to the
 //!    root.
-//! 3. Nodes split when full and never merge. Each half of a leaf of n extents covers at least n/2 logical pages, so the
+//! 3. If leaves are cached too ([`super::BtreeOptions::cache_leaves`]), they share the frames with inner nodes: whichever was used least
+//!    recently gives way, so that the share of each follows the workload. A leaf in a frame is never newer than flash, and a
+//!    dirty inner node does not give way to one.
+//! 4. Nodes split when full and never merge. Each half of a leaf of n extents covers at least n/2 logical pages, so the
 //!    number of nodes is bounded however the tree came about.
 
 use super::node::{Item, Node};
@@ -51,13 +54,17 @@ struct Frame {
     children: u32,
     used: u64,
     dirty: bool,
+    /// It holds an inner node.
     taken: bool,
+    /// The page of the leaf that it holds, if it holds no inner node.
+    leaf: Ppn,
 }
 
 /// The inner nodes.
 #[derive(Debug)]
 pub(super) struct Tree {
     frames: Vec<Frame>,
+    cache_leaves: bool,
     clock: u64,
     end: u32,
     pub(super) capacity: usize,
@@ -78,15 +85,22 @@ const ROOT: usize = 0;
 const SAVED_FRAME_BYTES: u64 = 20;
 
 impl Tree {
-    pub(super) fn new(logical_pages: u32, page_bytes: u32, frames: u32) -> Self {
-        let frame =
-            |_| Frame { node: Node::new(page_bytes), parent: ROOT, children: 0, used: 0, dirty: false, taken: false };
+    pub(super) fn new(logical_pages: u32, page_bytes: u32, frames: u32, cache_leaves: bool) -> Self {
+        let frame = |_| Frame {
+            node: Node::new(page_bytes),
+            parent: ROOT,
+            children: 0,
+            used: 0,
+            dirty: false,
+            taken: false,
+            leaf: Ppn::NONE,
+        };
         let mut frames: Vec<Frame> = (0..frames.max(2 * MOST_LEVELS)).map(frame).collect();
         frames[ROOT].taken = true;
         frames[ROOT].node.clear(0);
         frames[ROOT].node.level = 1;
         let buffer = alloc::vec![0; page_bytes as usize];
-        Self { frames, clock: 0, end: logical_pages, capacity: Node::capacity(page_bytes), buffer }
+        Self { frames, cache_leaves, clock: 0, end: logical_pages, capacity: Node::capacity(page_bytes), buffer }
     }
 
     /// The most nodes of each level, from the leaves up to the root, and the number of levels.
@@ -201,7 +215,55 @@ impl Tree {
         node: &mut Node,
     ) -> Result<(), FtlError> {
         let level = self.frames[place.frame].node.level - 1;
-        self.fetch(ctx, self.item(place), level, purpose, node)
+        let item = self.item(place);
+        if level > 0 || !self.cache_leaves || !item.value.is_some() {
+            return self.fetch(ctx, item, level, purpose, node);
+        }
+        self.clock += 1;
+        if let Some(at) = self.frame_of_leaf(item.value) {
+            self.frames[at].used = self.clock;
+            node.copy(&self.frames[at].node);
+            return Ok(());
+        }
+        self.fetch(ctx, item, level, purpose, node)?;
+        let gives_way = |at: &usize| {
+            let frame = &self.frames[*at];
+            !frame.taken || *at != place.frame && frame.children == 0 && !frame.dirty
+        };
+        if let Some(at) = self.least_recent(gives_way) {
+            if core::mem::replace(&mut self.frames[at].taken, false) {
+                let parent = self.frames[at].parent;
+                self.frames[parent].children -= 1;
+            }
+            self.keep_leaf(at, item.value, node);
+        }
+        Ok(())
+    }
+
+    fn frame_of_leaf(&self, leaf: Ppn) -> Option<usize> {
+        self.frames.iter().position(|frame| frame.leaf == leaf)
+    }
+
+    /// An empty frame of some, or the one used least recently.
+    fn least_recent(&self, of: impl FnMut(&usize) -> bool) -> Option<usize> {
+        let rank = |at: &usize| {
+            let frame = &self.frames[*at];
+            (frame.taken || frame.leaf.is_some(), frame.used)
+        };
+        (1..self.frames.len()).filter(of).min_by_key(rank)
+    }
+
+    fn keep_leaf(&mut self, at: usize, leaf: Ppn, node: &Node) {
+        let frame = &mut self.frames[at];
+        (frame.leaf, frame.used) = (leaf, self.clock);
+        frame.node.copy(node);
+    }
+
+    /// A page is not a leaf that is in a frame, or not any more.
+    fn forget_leaf(&mut self, ppn: Ppn) {
+        if let Some(at) = self.frame_of_leaf(ppn).filter(|_| ppn.is_some()) {
+            self.frames[at].leaf = Ppn::NONE;
+        }
     }
 
     /// Takes a node of a level from the page that an item names.
@@ -235,8 +297,17 @@ impl Tree {
         purpose: Purpose,
     ) -> Result<Ppn, FtlError> {
         leaf.format(&mut self.buffer);
-        let key = leaf.items[0].key;
-        ctx.core.program_metadata(purpose, PageKind::Translation, key, Role::Leaf { end }.encode(), &self.buffer)
+        let (key, role) = (leaf.items[0].key, Role::Leaf { end }.encode());
+        let ppn = ctx.core.program_metadata(purpose, PageKind::Translation, key, role, &self.buffer)?;
+        if self.cache_leaves {
+            self.clock += 1;
+            self.forget_leaf(ppn);
+            // A place that the caller goes on with must stay, so that no inner node gives way.
+            if let Some(at) = self.least_recent(|at| !self.frames[*at].taken) {
+                self.keep_leaf(at, ppn, leaf);
+            }
+        }
+        Ok(ppn)
     }
 
     /// The item at a place.
@@ -248,7 +319,15 @@ impl Tree {
     pub(super) fn replace(&mut self, place: Place, ppn: Ppn) -> Ppn {
         let frame = &mut self.frames[place.frame];
         frame.dirty = true;
-        core::mem::replace(&mut frame.node.items[place.index].value, ppn)
+        let old = core::mem::replace(&mut frame.node.items[place.index].value, ppn);
+        self.forget_leaf(old);
+        old
+    }
+
+    /// The node at a place was copied to another page as it is.
+    pub(super) fn moved(&mut self, place: Place, to: Ppn) {
+        self.forget_leaf(to);
+        self.replace(place, to);
     }
 
     /// A node got a sibling after it. There has to be room, see [`Tree::make_room`].
@@ -350,8 +429,8 @@ impl Tree {
         purpose: Purpose,
     ) -> Result<usize, FtlError> {
         let goes = |at: &usize| *at != kept && self.frames[*at].children == 0;
-        let rank = |at: &usize| (self.frames[*at].taken, self.frames[*at].used);
-        let at = (1..self.frames.len()).filter(goes).min_by_key(rank).unwrap_or(self.frames.len() - 1);
+        let at = self.least_recent(goes).unwrap_or(self.frames.len() - 1);
+        self.frames[at].leaf = Ppn::NONE;
         if !self.frames[at].taken {
             return Ok(at);
         }
