@@ -222,10 +222,10 @@ impl Space {
         self.free_limit = blocks;
     }
 
-    /// Whether another erased block may wait: what would only gain one for later has to be put off if not.
+    /// Whether so many more erased blocks may wait: what would only gain them for later has to be put off if not.
     #[inline]
-    pub fn may_free(&self) -> bool {
-        self.free.len() < self.free_limit
+    pub fn may_free(&self, blocks: usize) -> bool {
+        self.free.len() + blocks <= self.free_limit
     }
 
     /// The device's shape.
@@ -358,7 +358,7 @@ impl Space {
     /// A block ready to be filled, of the wanted die if one is there.
     fn take_free(&mut self, die: u32, choosy: bool, worn: bool) -> Option<FreeBlock> {
         // Virgin blocks can wait without memory, erased ones cannot.
-        let crowded = !self.free.is_empty() && !self.may_free();
+        let crowded = !self.free.is_empty() && !self.may_free(2);
         if choosy {
             if let Some(block) = if crowded { None } else { self.take_virgin(die) } {
                 return Some(block);

@@ -66,7 +66,7 @@ impl Model {
 
 /// Every FTL of the paper's comparison, in the order of its Figure 13, after page mapping.
 ///
-/// A battery (DFTL, µ-FTL) saves what is dirty in the cache, and DFTL's bitmap, before power is gone. The paper counts
+/// A battery (DFTL, uFTL) saves what is dirty in the cache, and DFTL's bitmap, before power is gone. The paper counts
 /// BVC only where the bitmap is not in RAM.
 pub const MODELS: [Model; 6] = [
     Model {
@@ -81,7 +81,7 @@ pub const MODELS: [Model; 6] = [
         recovery: |d| vec![block_scan(d), gmd(d), pvb_rebuild(d), capped_scan(d), capped_synchronisation(d)],
     },
     Model {
-        name: "mu",
+        name: "uftl",
         ram: |d| {
             vec![
                 table("btree_root", d.page()),
@@ -96,7 +96,7 @@ pub const MODELS: [Model; 6] = [
         },
     },
     Model {
-        name: "ib",
+        name: "ib-ftl",
         ram: |d| {
             let words = WORD * d.blocks as f64;
             vec![

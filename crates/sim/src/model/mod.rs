@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn ram_is_ordered_as_in_figure_13() {
         let ram = |name| Model::find(name).unwrap().ram_bytes(&D);
-        assert!(ram("mu") < ram("gecko") && ram("gecko") < ram("ib") && ram("ib") < ram("dftl"));
+        assert!(ram("uftl") < ram("gecko") && ram("gecko") < ram("ib-ftl") && ram("ib-ftl") < ram("dftl"));
         assert!((ram("dftl") - ram("lazy")).abs() < f64::EPSILON && ram("lazy") < ram("page"));
     }
 

@@ -304,6 +304,11 @@ impl PageOptions {
     }
 }
 
+/// Erased blocks that may wait: those that collection stops at, and one that levelling wear gains while no other may be gained.
+fn most_free(idle: u32, reserve: u32, rest: u32) -> usize {
+    idle.max(reserve + rest) as usize + 3
+}
+
 impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Makes an empty disk of a device: every block that is not bad is erased, whatever it seems to hold,
     /// because a page torn by power loss can read as erased.
@@ -339,7 +344,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let reserve = plan.overhead.reserve;
         let usable = geometry.blocks() - space.bad_blocks();
         let idle_blocks = reserve + (geometry.blocks() / 64).max(2);
-        space.reserve_free(idle_blocks.max(reserve + plan.overhead.rest) as usize + 2);
+        space.reserve_free(most_free(idle_blocks, reserve, plan.overhead.rest));
         let limit = plan.overhead.metadata_limit(&geometry, config.logical_pages, usable);
         let pins = if V::BUFFERED { limit + reserve } else { 0 };
         Self {
@@ -407,7 +412,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             let (mut ctx, mapping) = self.parts();
             mapping.maintain(&mut ctx)?;
         }
-        if self.core.space.dead_metadata() > DEAD_METADATA && self.core.space.may_free() {
+        if self.core.space.dead_metadata() > DEAD_METADATA && self.core.space.may_free(2) {
             self.reap()?;
         }
         if self.core.space.free_blocks() < self.reserve_blocks {
@@ -461,7 +466,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     fn write_page(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
         self.refresh()?;
         self.prepare()?;
-        if self.wear.is_some() && self.core.space.may_free() && self.level_wear()? {
+        if self.wear.is_some() && self.core.space.may_free(1) && self.level_wear()? {
             self.prepare()?;
         }
         let stream = self.placement.host(lpn);

@@ -21,7 +21,7 @@
 
 use super::heal::Heal;
 use super::steps::Steps;
-use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space};
+use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, most_free};
 use crate::config::Config;
 use crate::contract::{FtlError, MountReport};
 use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only};
@@ -196,7 +196,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
             }
             None => Found::Empty,
         });
-        space.reserve_free(self.idle_blocks.max(self.reserve_blocks + self.rest_blocks) as usize + 2);
+        space.reserve_free(most_free(self.idle_blocks, self.reserve_blocks, self.rest_blocks));
         (self.mapping, self.validity, self.core.space, self.wear) = (mapping, gecko, space, None);
         self.core.pins.clear();
         self.core.newly_erased.clear();

@@ -25,7 +25,7 @@
 
 use super::flat::holds;
 use super::steps::Steps;
-use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, site};
+use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, most_free, site};
 use crate::config::Config;
 use crate::contract::{FtlError, MountReport};
 use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only};
@@ -107,7 +107,7 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
             let valid = table.valid[block.index()];
             survey.block(block).map_or(Found::Empty, |info| Found::Pages { kind: info.kind, valid })
         });
-        space.reserve_free(ftl.idle_blocks as usize + 2);
+        space.reserve_free(most_free(ftl.idle_blocks, ftl.reserve_blocks, ftl.rest_blocks));
         ftl.core.space = space;
         ftl.core.seq = survey.next_seq();
         if let Err(error) = ftl.settle(&mut table, &mut steps) {

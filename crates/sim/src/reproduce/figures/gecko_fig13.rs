@@ -266,11 +266,11 @@ fn verdicts(runs: &[Run]) -> Vec<Verdict> {
     }
     out.extend(validity_ram(runs));
     out.extend(recovery_verdict(runs));
-    if let (Some(mu), Some(gecko)) = (run_of(runs, "mu"), run_of(runs, GECKO)) {
+    if let (Some(uftl), Some(gecko)) = (run_of(runs, "uftl"), run_of(runs, GECKO)) {
         out.push(Verdict::below_by(
             "write-amplification by page validity is 98% below that of a bitmap in flash",
             (GECKO, validity(&gecko.result)),
-            ("mu", validity(&mu.result)),
+            ("uftl", validity(&uftl.result)),
             98.0,
         ));
     }
@@ -331,7 +331,7 @@ fn translation_verdicts(runs: &[Run]) -> Vec<Verdict> {
     let of = |run: &Run| amplification(&run.result, Group::Translation);
     let mut out = Vec::new();
     let Some(gecko) = run_of(runs, GECKO) else { return out };
-    for capped in ["lazy", "ib"].into_iter().filter_map(|name| run_of(runs, name)) {
+    for capped in ["lazy", "ib-ftl"].into_iter().filter_map(|name| run_of(runs, name)) {
         out.push(Verdict::at_least(
             &format!("few dirty entries cost {} more updates of translation pages", capped.experiment.series),
             "higher than GeckoFTL's",
