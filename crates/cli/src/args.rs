@@ -536,9 +536,9 @@ pub struct ModelArgs {
     /// C: RAM for cached mapping entries of 8 bytes
     #[arg(long, value_name = "SIZE", default_value = "4MiB")]
     pub cache: Size,
-    /// Share of the cached entries that may be dirty where the FTL caps them
-    #[arg(long, value_name = "RATIO", default_value_t = 0.1)]
-    pub dirty_ratio: f64,
+    /// Share of the cached entries that may be dirty where the FTL caps them [default: 0.1]
+    #[arg(long, value_name = "RATIO")]
+    pub dirty_ratio: Option<f64>,
     /// Size ratio T between levels of Logarithmic Gecko
     #[arg(long = "gecko-t", value_name = "T", default_value_t = 2, value_parser = clap::value_parser!(u64).range(2..=64))]
     pub t: u64,
