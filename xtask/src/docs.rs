@@ -2,6 +2,7 @@
 
 use crate::tree::{Finding, Tree};
 use anyhow::{Context, Result, bail};
+use ftl::Setting;
 use nand::{ProgramOrder, SimNand};
 use std::fmt::Write as _;
 use std::fs;
@@ -74,12 +75,17 @@ fn ftls() -> String {
     let mut out = String::from(
         "# Flash translation layers\n\n\
          Written by `cargo xtask docs` from the table in `crates/ftl/src/ftls/mod.rs`; `openftl list ftls` prints the same.\n\n\
-         | name | what it is | published in | cached map | page validity | program order | after power loss |\n\
+         Settings are what can be chosen of an FTL. `openftl compare` refuses an option that none of its FTLs has a setting for, and says \
+         which FTLs ran without; a test changes every setting under every FTL. Most have the name of their option; `wear` is \
+         `--level-wear`, `gecko` all that begins with `--gecko-`, `battery` is left out by `openftl crash --no-battery`, and \
+         `janus-utilisation` is set by programs only.\n\n\
+         | name | what it is | published in | settings | page validity | program order | after power loss |\n\
          |---|---|---|---|---|---|---|\n",
     );
     for entry in ftl::ftls::table::<SimNand>() {
         let info = entry.info;
-        let cached = if info.cached { "yes, `--cache`" } else { "no" };
+        let settings: Vec<&str> = Setting::ALL.into_iter().filter(|&s| info.honours(s)).map(Setting::name).collect();
+        let settings = settings.join(", ");
         let validity = info.validity.map_or_else(|| "none".to_owned(), |name| format!("`{name}`{}", mountable(&entry)));
         let order = match info.program_order {
             ProgramOrder::Sequential => "any device",
@@ -88,7 +94,7 @@ fn ftls() -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(
             out,
-            "| `{}` | {} | {} | {cached} | {validity} | {order} | {} |",
+            "| `{}` | {} | {} | {settings} | {validity} | {order} | {} |",
             info.name,
             info.summary,
             info.source,
@@ -130,11 +136,13 @@ fn stores(out: &mut String) {
         "\n# Page-validity stores\n\n\
          Written from the table in `crates/ftl/src/validity/mod.rs`; `openftl list stores` prints the same. Any of them works under any \
          FTL that has one (`openftl compare --validity NAME`); where not all of them can be mounted the first table says so.\n\n\
-         | name | what it is | published in |\n\
-         |---|---|---|\n",
+         | name | what it is | published in | settings of its own |\n\
+         |---|---|---|---|\n",
     );
     for entry in ftl::validity::table() {
-        let _ = writeln!(out, "| `{}` | {} | {} |", entry.name, entry.summary, entry.source);
+        let settings: Vec<&str> = entry.settings.iter().map(|setting| setting.name()).collect();
+        let settings = if settings.is_empty() { "none".to_owned() } else { settings.join(", ") };
+        let _ = writeln!(out, "| `{}` | {} | {} | {settings} |", entry.name, entry.summary, entry.source);
     }
 }
 

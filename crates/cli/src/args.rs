@@ -93,28 +93,26 @@ pub struct CompareArgs {
     /// State of the device before anything is measured
     #[arg(long, value_enum, default_value_t)]
     pub precondition: Precondition,
-    /// Victim policy: which block is collected next (openftl list victims)
-    #[arg(long, value_name = "NAME", default_value = "greedy")]
-    pub victim: String,
-    /// Placement policy: which stream a page is written to (openftl list placements)
-    #[arg(long, value_name = "NAME", default_value = "split")]
-    pub placement: String,
-    /// Where the maps of an FTL with log blocks are: nonvolatile costs nothing, as in the papers' simulators
-    #[arg(long, value_enum, default_value_t)]
-    pub maps: MapsArg,
-    /// Groups of N neighbouring logical blocks with at most K extra blocks each (reconfigurable, superblock)
-    /// [default: each FTL's own]
+    /// Victim policy: which block is collected next (openftl list victims) [default: greedy]
+    #[arg(long, value_name = "NAME")]
+    pub victim: Option<String>,
+    /// Placement policy: which stream a page is written to (openftl list placements) [default: split]
+    #[arg(long, value_name = "NAME")]
+    pub placement: Option<String>,
+    /// Where the maps of an FTL with log blocks are: nonvolatile costs nothing, as in the papers' simulators [default: flash]
+    #[arg(long, value_enum)]
+    pub maps: Option<MapsArg>,
+    /// Groups of N neighbouring logical blocks with at most K extra blocks each [default: each FTL's own]
     #[arg(long, value_name = "N:K")]
     pub groups: Option<Groups>,
-    /// Level wear (page-mapped FTLs): data at rest moves when its block was erased N times less than the average
+    /// Level wear: data at rest moves when its block was erased N times less than the average
     /// [default: no levelling; 8 if N is left out]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "8",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub level_wear: Option<u32>,
-    /// Spare areas read to find such blocks for every page programmed
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "level_wear",
-          value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub wear_scans: u32,
+    /// Spare areas read to find such blocks for every page programmed [default: 1]
+    #[arg(long, value_name = "N", requires = "level_wear", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub wear_scans: Option<u32>,
     /// Page-validity store: how dead pages are known (openftl list stores) [default: each FTL's own]
     #[arg(long, value_name = "NAME")]
     pub validity: Option<String>,
@@ -175,18 +173,18 @@ pub struct TimeArgs {
 #[derive(Args)]
 #[command(next_help_heading = "GeckoFTL")]
 pub struct GeckoArgs {
-    /// Size ratio T between levels
-    #[arg(long = "gecko-t", value_name = "T", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=64))]
-    pub t: u32,
-    /// Partitions S of a block's bitmap; 0 takes pages per block / 32
-    #[arg(long = "gecko-s", value_name = "S", default_value_t = 0)]
-    pub s: u32,
+    /// Size ratio T between levels [default: 2]
+    #[arg(long = "gecko-t", value_name = "T", value_parser = clap::value_parser!(u32).range(2..=64))]
+    pub t: Option<u32>,
+    /// Partitions S of a block's bitmap; 0 takes pages per block / 32 [default: 0]
+    #[arg(long = "gecko-s", value_name = "S")]
+    pub s: Option<u32>,
     /// Merge runs two at a time instead of all at once
     #[arg(long = "gecko-two-way")]
     pub two_way: bool,
-    /// Pages of entries that the buffer in RAM holds; the paper has 1
-    #[arg(long = "gecko-buffer", value_name = "PAGES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16_384))]
-    pub buffer: u32,
+    /// Pages of entries that the buffer in RAM holds [default: 1, as in the paper]
+    #[arg(long = "gecko-buffer", value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    pub buffer: Option<u32>,
     /// Pack entries: each as short as what it says, instead of a key and a bitmap
     #[arg(long = "gecko-packed")]
     pub packed: bool,
@@ -200,8 +198,9 @@ pub struct GeckoArgs {
 #[command(next_help_heading = "Janus-FTL")]
 pub struct JanusArgs {
     /// Which logical block leaves the page-mapped area: the one written least recently, or by what gathering it costs
-    #[arg(long = "janus-defuse", value_enum, default_value_t)]
-    pub defuse: Defuse,
+    /// [default: recency]
+    #[arg(long = "janus-defuse", value_enum)]
+    pub defuse: Option<Defuse>,
     /// Logical blocks, from the one written least recently on, of which the cheapest to gather is taken [default: 16]
     #[arg(long = "janus-window", value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     pub window: Option<u32>,
@@ -263,7 +262,7 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "TIMES", requires = "trace", value_parser = clap::value_parser!(u64).range(1..))]
     pub repeat: Option<u64>,
     /// How its addresses become addresses of the device
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, requires = "trace")]
     pub map: Map,
 }
 
@@ -299,10 +298,9 @@ pub enum Gc {
 }
 
 /// Where the maps of an FTL with log blocks are while power is off.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MapsArg {
     /// Written to flash by checkpoints and found again after power loss
-    #[default]
     Flash,
     /// In non-volatile memory that is assumed
     Nonvolatile,
@@ -538,9 +536,9 @@ pub struct ModelArgs {
     /// C: RAM for cached mapping entries of 8 bytes
     #[arg(long, value_name = "SIZE", default_value = "4MiB")]
     pub cache: Size,
-    /// Share of the cached entries that may be dirty where the FTL caps them
-    #[arg(long, value_name = "RATIO", default_value_t = 0.1)]
-    pub dirty_ratio: f64,
+    /// Share of the cached entries that may be dirty where the FTL caps them [default: 0.1]
+    #[arg(long, value_name = "RATIO")]
+    pub dirty_ratio: Option<f64>,
     /// Size ratio T between levels of Logarithmic Gecko
     #[arg(long = "gecko-t", value_name = "T", default_value_t = 2, value_parser = clap::value_parser!(u64).range(2..=64))]
     pub t: u64,

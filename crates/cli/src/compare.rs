@@ -1,15 +1,16 @@
 //! `openftl compare`: the same device and workload under several FTLs.
 
-use crate::args::{CompareArgs, Defuse, Gc, MapsArg, Precondition, Timing};
+use crate::args::{CompareArgs, Defuse, Gc, Precondition, Timing};
 use crate::device::{self, Chosen};
 use crate::error::{unknown, usage};
 use crate::load::{self, Load};
 use crate::output;
 use crate::report::{Report, html, json, text};
-use crate::units::{Groups, count};
+use crate::settings;
+use crate::units::count;
 use anyhow::{Result, bail};
-use ftl::config::Maps;
-use ftl::{GroupOptions, JanusOptions, WearOptions};
+use ftl::Config;
+use ftl::ftls::Info;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use nand::sim::SimNand;
 use nand::{ProgramOrder, profiles};
@@ -18,25 +19,23 @@ use sim::{
 };
 use std::path::Path;
 
-/// Bytes of a cached mapping entry, as GeckoFTL counts them: 2^19 entries are 4 MiB.
-const CACHE_ENTRY_BYTES: u64 = 8;
-
 /// Runs the comparison and reports it.
 pub fn run(args: &CompareArgs) -> Result<()> {
-    check(args)?;
+    let ftls = check(args)?;
+    let not_taken = settings::not_taken(&settings::of_comparison(args), &ftls, args.validity.as_deref())?;
     let trace = args.trace.as_deref().map(|path| load::open(path, &args.read)).transpose()?;
     let mut notes: Vec<String> = trace.as_ref().map(|trace| trace.notes().to_vec()).unwrap_or_default();
     let chosen = device::choose(args, trace.as_ref())?;
-    check_order(args, &chosen)?;
+    check_order(&ftls, &chosen)?;
     notes.extend(chosen.notes.iter().cloned());
     let load = load::choose(args, trace, &chosen.plan)?;
     for note in &notes {
         output::note(note);
     }
     let mut results = Vec::new();
-    for ftl in &args.ftl {
-        let spec = spec(args, ftl, &chosen, &load)?;
-        let mut result = sim::run(&spec, &mut progress(ftl))?;
+    for info in &ftls {
+        let spec = spec(args, info, &chosen, &load)?;
+        let mut result = sim::run(&spec, &mut progress(info.name))?;
         if let Some(delta) = args.delta {
             reweigh(&mut result, delta);
         }
@@ -53,6 +52,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         method: method(&results),
         seed: args.seed,
         notes,
+        not_taken,
         results,
     };
     if let Some(path) = &args.html {
@@ -62,33 +62,17 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     output::print(&if args.json { json::render(&report)? } else { text::render(&report) })
 }
 
-/// Refuses what can be seen to be wrong before anything is read or run.
-fn check(args: &CompareArgs) -> Result<()> {
-    let table = ftl::ftls::table::<SimNand>();
-    for (i, name) in args.ftl.iter().enumerate() {
-        if !table.iter().any(|entry| entry.info.name == name) {
-            return Err(unknown("FTL", name, table.iter().map(|entry| entry.info.name), "ftls"));
-        }
-        if args.ftl[..i].contains(name) {
-            return Err(usage(format!("--ftl names {name} twice")));
-        }
-    }
-    if ftl::victim::find(&args.victim).is_none() {
-        let known = ftl::victim::table().iter().map(|entry| entry.name);
-        return Err(unknown("victim policy", &args.victim, known, "victims"));
-    }
-    if ftl::placement::find(&args.placement).is_none() {
-        let known = ftl::placement::table().iter().map(|entry| entry.name);
-        return Err(unknown("placement policy", &args.placement, known, "placements"));
-    }
-    check_store(args, &table)?;
+/// Refuses what can be seen to be wrong before anything is read or run; the FTLs.
+fn check(args: &CompareArgs) -> Result<Vec<Info>> {
+    let ftls = ftls(&args.ftl)?;
+    check_names(args)?;
     if args.delta.is_some_and(|delta| !(delta > 0.0 && delta.is_finite())) {
         return Err(usage("--delta is how many reads take as long as one program: more than 0, 10 is usual"));
     }
     if args.trace.is_none() && load::reads_a_trace(&args.read) {
         return Err(usage("options about reading a trace need a trace; name its file, or leave them out"));
     }
-    if args.janus.window.is_some() && args.janus.defuse == Defuse::Recency {
+    if args.janus.window.is_some() && args.janus.defuse.unwrap_or_default() == Defuse::Recency {
         return Err(usage("--janus-window means nothing while recency decides alone; add --janus-defuse validity"));
     }
     check_time(args)?;
@@ -96,35 +80,45 @@ fn check(args: &CompareArgs) -> Result<()> {
         Some(folder) if folder != Path::new("") && !folder.is_dir() => {
             bail!("cannot write the report: there is no folder {}", folder.display())
         }
-        _ => Ok(()),
+        _ => Ok(ftls),
     }
 }
 
-/// A page-validity store that does not exist, or that means nothing to an FTL, is refused.
-fn check_store(args: &CompareArgs, table: &[ftl::ftls::Entry<SimNand>]) -> Result<()> {
-    let Some(name) = &args.validity else { return Ok(()) };
-    if ftl::validity::find(name).is_none() {
+/// The FTLs of these names, each of which has to be known and named once.
+pub fn ftls(names: &[String]) -> Result<Vec<Info>> {
+    let table = ftl::ftls::table::<SimNand>().map(|entry| entry.info);
+    let find = |(at, name): (usize, &String)| {
+        let known = table.iter().map(|info| info.name);
+        let info = table.iter().find(|info| info.name == name).ok_or_else(|| unknown("FTL", name, known, "ftls"))?;
+        if names[..at].contains(name) {
+            return Err(usage(format!("--ftl names {name} twice")));
+        }
+        Ok(*info)
+    };
+    names.iter().enumerate().map(find).collect()
+}
+
+/// Policies and page-validity stores that do not exist are refused.
+fn check_names(args: &CompareArgs) -> Result<()> {
+    if let Some(name) = args.victim.as_deref().filter(|name| ftl::victim::find(name).is_none()) {
+        let known = ftl::victim::table().iter().map(|entry| entry.name);
+        return Err(unknown("victim policy", name, known, "victims"));
+    }
+    if let Some(name) = args.placement.as_deref().filter(|name| ftl::placement::find(name).is_none()) {
+        let known = ftl::placement::table().iter().map(|entry| entry.name);
+        return Err(unknown("placement policy", name, known, "placements"));
+    }
+    if let Some(name) = args.validity.as_deref().filter(|name| ftl::validity::find(name).is_none()) {
         let known = ftl::validity::table().iter().map(|entry| entry.name);
         return Err(unknown("page-validity store", name, known, "stores"));
     }
-    let without = table.iter().map(|entry| entry.info).filter(|info| info.validity.is_none());
-    let asked: Vec<&str> =
-        without.map(|info| info.name).filter(|ftl| args.ftl.iter().any(|asked| asked == ftl)).collect();
-    if asked.is_empty() {
-        return Ok(());
-    }
-    Err(usage(format!(
-        "--validity {name} means nothing to {}, which has no page-validity store; leave out one or the other",
-        asked.join(", ")
-    )))
+    Ok(())
 }
 
 /// An FTL that cannot work with the device's program order is refused before anything is simulated.
-fn check_order(args: &CompareArgs, chosen: &Chosen) -> Result<()> {
-    let (plan, table) = (&chosen.plan, ftl::ftls::table::<SimNand>());
-    let asked = |info: &ftl::ftls::Info| args.ftl.iter().any(|asked| asked == info.name);
-    let cannot = table.iter().map(|entry| entry.info).filter(|info| asked(info) && !info.runs_on(plan.capabilities));
-    let names: Vec<&str> = cannot.map(|info| info.name).collect();
+fn check_order(ftls: &[Info], chosen: &Chosen) -> Result<()> {
+    let plan = &chosen.plan;
+    let names: Vec<&str> = ftls.iter().filter(|info| !info.runs_on(plan.capabilities)).map(|info| info.name).collect();
     if names.is_empty() {
         return Ok(());
     }
@@ -161,8 +155,8 @@ fn check_time(args: &CompareArgs) -> Result<()> {
     }
 }
 
-fn spec(args: &CompareArgs, ftl: &str, chosen: &Chosen, load: &Load) -> Result<RunSpec> {
-    let mut spec = RunSpec::new(ftl, chosen.plan.clone(), load.spec.clone());
+fn spec(args: &CompareArgs, info: &Info, chosen: &Chosen, load: &Load) -> Result<RunSpec> {
+    let mut spec = RunSpec::new(info.name, chosen.plan.clone(), load.spec.clone());
     spec.writes = load.writes;
     spec.seed = args.seed;
     spec.precondition = match args.precondition {
@@ -170,65 +164,23 @@ fn spec(args: &CompareArgs, ftl: &str, chosen: &Chosen, load: &Load) -> Result<R
         Precondition::Fill => PreconditionMode::Fill(1.0),
         Precondition::Steady => PreconditionMode::Steady(SteadyOptions::default()),
     };
-    // The tables hold names that live as long as the program; the user's do not.
-    spec.config.victim = ftl::victim::find(&args.victim).map_or(spec.config.victim, |entry| entry.name);
-    spec.config.placement = ftl::placement::find(&args.placement).map_or(spec.config.placement, |entry| entry.name);
-    spec.config.groups = args.groups.map(|Groups { blocks, extra }| GroupOptions { blocks, extra });
-    spec.config.maps = match args.maps {
-        MapsArg::Flash => Maps::InFlash,
-        MapsArg::Nonvolatile => Maps::NonVolatile,
-    };
-    spec.config.wear = args.level_wear.map(|spread| WearOptions { spread, scans: args.wear_scans });
-    spec.config.validity = args.validity.as_deref().and_then(ftl::validity::find).map(|entry| entry.name);
-    spec.config.gecko.size_ratio = args.gecko.t;
-    spec.config.gecko.partitions = args.gecko.s;
-    spec.config.gecko.multi_way = !args.gecko.two_way;
-    spec.config.gecko.buffer_pages = args.gecko.buffer;
-    spec.config.gecko.packed = args.gecko.packed;
-    spec.config.gecko.filter_bytes = args.gecko.filter.map_or(Ok(0), |size| filter_bytes(size.0))?;
-    spec.config.janus.defuse_among = match args.janus.defuse {
-        Defuse::Recency => JanusOptions::PAPER.defuse_among,
-        Defuse::Validity => args.janus.window.unwrap_or(16),
-    };
-    spec.config.janus.learn_utilisation = args.janus.learn;
-    spec.config.janus.page_map_percent = args.janus.block_map.unwrap_or(JanusOptions::PAPER.page_map_percent);
-    if let Some(cache) = args.cache {
-        let entries = u32::try_from(cache.0 / CACHE_ENTRY_BYTES).unwrap_or(u32::MAX);
-        if entries == 0 {
-            return Err(usage(format!("--cache {} B holds no entry; an entry is {CACHE_ENTRY_BYTES} B", cache.0)));
-        }
-        spec.config.cache_entries = entries;
-    }
-    spec.config.protected_percent = args.segmented_lru.unwrap_or(0);
     let geometry = &chosen.plan.geometry;
-    if args.gecko.s > geometry.pages_per_block() {
-        let pages = geometry.pages_per_block();
-        return Err(usage(format!("--gecko-s {} is more than the {pages} pages of a block", args.gecko.s)));
-    }
     let timed = args.time.timing == Timing::Queued;
-    spec.config.lanes = args.lanes.unwrap_or(if timed { geometry.dies() } else { 1 });
-    if spec.config.lanes > geometry.dies() {
+    let default = Config { lanes: if timed { geometry.dies() } else { 1 }, ..spec.config };
+    let asked = settings::asked(args, default, geometry)?;
+    if asked.lanes > geometry.dies() {
         return Err(usage(format!(
             "--lanes {} is more than the {} dies of device {}: blocks on the same die are not filled faster",
-            spec.config.lanes,
+            asked.lanes,
             geometry.dies(),
             chosen.plan.name
         )));
     }
+    spec.config = info.config(&asked);
     if timed {
         spec.timing = TimingMode::Queued(queues(args));
     }
     Ok(spec)
-}
-
-/// The size of a filter, which is no use if it is larger than a bitmap of the largest device.
-fn filter_bytes(bytes: u64) -> Result<u32> {
-    match u32::try_from(bytes) {
-        Ok(bytes) if bytes >= 4 => Ok(bytes),
-        _ => Err(usage(format!(
-            "--gecko-filter {bytes} B is not between 4 B and 4 GiB; 1MiB is enough for 2 TiB of flash"
-        ))),
-    }
 }
 
 fn queues(args: &CompareArgs) -> QueueOptions {

@@ -1,12 +1,17 @@
 //! `openftl crash`: is anything lost when power is cut?
 
 use crate::args::CrashArgs;
-use crate::error::{unknown, usage};
+use crate::compare;
+use crate::error::usage;
 use crate::output;
+use crate::report::NotTaken;
 use crate::report::table::{Align, Table, WIDTH, wrap};
+use crate::settings;
 use crate::units::{count, scaled};
 use anyhow::{Context, Result, bail};
 use crash::{Effort, Event, Failure, Fault, FtlReport, Mode, Options, Progress, Report};
+use ftl::Setting;
+use ftl::ftls::Info;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use nand::sim::SimNand;
 use serde_json::json;
@@ -17,12 +22,15 @@ pub fn run(args: &CrashArgs) -> Result<()> {
     if let Some(id) = &args.replay {
         return if args.trace { trace(id, args.json) } else { replay(id, args.json) };
     }
-    let options = options(args)?;
+    let ftls = ftls(&args.ftl)?;
+    let not_taken = settings::not_taken(&[("--no-battery", Setting::Battery, args.no_battery)], &ftls, None)?;
+    let options = options(args, &ftls)?;
     let report = crash::run(&options, &mut progress()).map_err(|error| usage(error.to_string()))?;
     if args.json {
-        output::print(&document(&json!({"openftl": env!("CARGO_PKG_VERSION"), "report": report}))?)?;
+        let whole = json!({"openftl": env!("CARGO_PKG_VERSION"), "not_taken": not_taken, "report": report});
+        output::print(&document(&whole)?)?;
     } else {
-        output::print(&as_text(&report))?;
+        output::print(&as_text(&report, &not_taken))?;
     }
     let failures: usize = report.ftls.iter().map(|ftl| ftl.failures.len()).sum();
     if failures > 0 {
@@ -112,7 +120,7 @@ fn document(value: &serde_json::Value) -> Result<String> {
     Ok(text)
 }
 
-fn options(args: &CrashArgs) -> Result<Options> {
+fn options(args: &CrashArgs, ftls: &[Info]) -> Result<Options> {
     let sample = Options::sample();
     let whole = Options {
         mode: Mode::find(&args.mode).unwrap_or(Mode::Exhaustive),
@@ -122,7 +130,7 @@ fn options(args: &CrashArgs) -> Result<Options> {
         ..Options::default()
     };
     Ok(Options {
-        ftls: ftls(&args.ftl)?,
+        ftls: ftls.iter().map(|info| info.name.to_owned()).collect(),
         battery: !args.no_battery,
         seed: args.seed,
         faults: faults(&args.faults)?,
@@ -131,23 +139,12 @@ fn options(args: &CrashArgs) -> Result<Options> {
     })
 }
 
-/// The names; none stands for all.
-fn ftls(names: &[String]) -> Result<Vec<String>> {
-    if let [all] = names
-        && all == "all"
-    {
-        return Ok(Vec::new());
+/// The FTLs of these names, or all of them.
+fn ftls(names: &[String]) -> Result<Vec<Info>> {
+    match names {
+        [all] if all == "all" => Ok(ftl::ftls::table::<SimNand>().map(|entry| entry.info).to_vec()),
+        names => compare::ftls(names),
     }
-    let table = ftl::ftls::table::<SimNand>();
-    for (at, name) in names.iter().enumerate() {
-        if !table.iter().any(|entry| entry.info.name == name) {
-            return Err(unknown("FTL", name, table.iter().map(|entry| entry.info.name), "ftls"));
-        }
-        if names[..at].contains(name) {
-            return Err(usage(format!("--ftl names {name} twice")));
-        }
-    }
-    Ok(names.to_vec())
 }
 
 fn faults(names: &[String]) -> Result<Vec<Fault>> {
@@ -186,7 +183,7 @@ fn progress() -> impl FnMut(Progress) {
     }
 }
 
-fn as_text(report: &Report) -> String {
+fn as_text(report: &Report, not_taken: &[NotTaken]) -> String {
     let mut out = String::new();
     let explored: Vec<&FtlReport> = report.ftls.iter().filter(|ftl| ftl.not_mountable.is_none()).collect();
     if !explored.is_empty() {
@@ -197,6 +194,10 @@ fn as_text(report: &Report) -> String {
                 "\nLost writes: acknowledged, and gone after a cut without the battery that the design assumes.\n",
             );
         }
+    }
+    for options in not_taken {
+        out.push('\n');
+        paragraph(&mut out, &format!("{}.", options.sentence()));
     }
     for ftl in report.ftls.iter().filter(|ftl| ftl.not_mountable.is_some()) {
         let reason = ftl.not_mountable.as_deref().unwrap_or_default();

@@ -7,6 +7,8 @@ use crate::output;
 use crate::report::table::{Align, Table};
 use crate::units::bytes;
 use anyhow::{Context, Result};
+use ftl::Setting;
+use ftl::ftls::Info;
 use nand::sim::SimNand;
 use nand::{ProgramOrder, profiles};
 use serde_json::{Value, json};
@@ -35,7 +37,7 @@ fn as_text(what: Listing) -> String {
         Listing::Ftls => promised(),
         Listing::Victims => sourced(victims()),
         Listing::Placements => sourced(placements()),
-        Listing::Stores => sourced(stores()),
+        Listing::Stores => stores(),
         Listing::Devices => devices(),
         Listing::Traces => traces(),
         Listing::Workloads => workloads(),
@@ -47,18 +49,26 @@ type Row = (&'static str, &'static str, &'static str);
 
 /// The FTLs with what is there after power loss.
 fn promised() -> String {
-    let mut table =
-        Table::new(&[("name", Align::Left), ("what it is, and what is there after power loss", Align::Left)]);
+    let mut table = Table::new(&[
+        ("name", Align::Left),
+        ("what it is, what is there after power loss, what can be set", Align::Left),
+    ]);
     for entry in ftl::ftls::table::<SimNand>() {
         let info = entry.info;
         table.row(vec![info.name.to_owned(), info.summary.to_owned()]);
         table.row(vec![String::new(), info.promise().to_owned()]);
+        table.row(vec![String::new(), format!("settings: {}", settings(&info).join(", "))]);
         if info.program_order == ProgramOrder::Free {
             table.row(vec![String::new(), "needs a device with free program order".to_owned()]);
         }
         table.row(vec![String::new(), format!("[{}]", info.source)]);
     }
     table.render()
+}
+
+/// The names of the settings that an FTL honours over its own page-validity store.
+fn settings(info: &Info) -> Vec<&'static str> {
+    Setting::ALL.into_iter().filter(|&setting| info.honours(setting)).map(Setting::name).collect()
 }
 
 fn victims() -> Vec<Row> {
@@ -69,8 +79,18 @@ fn placements() -> Vec<Row> {
     ftl::placement::table().iter().map(|entry| (entry.name, entry.summary, entry.source)).collect()
 }
 
-fn stores() -> Vec<Row> {
-    ftl::validity::table().iter().map(|entry| (entry.name, entry.summary, entry.source)).collect()
+/// The page-validity stores with their own settings.
+fn stores() -> String {
+    let mut table = Table::new(&[("name", Align::Left), ("what it is, what can be set", Align::Left)]);
+    for row in ftl::validity::table() {
+        table.row(vec![row.name.to_owned(), row.summary.to_owned()]);
+        if !row.settings.is_empty() {
+            let settings: Vec<&str> = row.settings.iter().map(|setting| setting.name()).collect();
+            table.row(vec![String::new(), format!("settings, of every FTL over it: {}", settings.join(", "))]);
+        }
+        table.row(vec![String::new(), format!("[{}]", row.source)]);
+    }
+    table.render()
 }
 
 fn sourced(rows: Vec<Row>) -> String {
@@ -181,6 +201,7 @@ fn as_json(what: Listing) -> Value {
                     "name": info.name,
                     "summary": info.summary,
                     "source": info.source,
+                    "settings": settings(&info),
                     "validity": info.validity,
                     "after_power_loss": info.promise(),
                     "program_order": order(info.program_order),
@@ -190,7 +211,13 @@ fn as_json(what: Listing) -> Value {
             .collect(),
         Listing::Victims => rows(victims()),
         Listing::Placements => rows(placements()),
-        Listing::Stores => rows(stores()),
+        Listing::Stores => ftl::validity::table()
+            .iter()
+            .map(|row| {
+                let settings: Vec<&str> = row.settings.iter().map(|setting| setting.name()).collect();
+                json!({"name": row.name, "summary": row.summary, "source": row.source, "settings": settings})
+            })
+            .collect(),
         Listing::Devices => profiles::profiles().iter().map(|profile| json!(profile)).collect(),
         Listing::Traces => workload::formats()
             .iter()

@@ -1,7 +1,7 @@
 //! `openftl`: compare flash translation layers on a workload or on a trace.
 //!
 //! Reading order: [`args`] (what can be asked), [`compare`] (the main command: [`device`] and [`load`] say what is
-//! run, [`report`] what came out), [`reproduce`] (the papers' figures), [`mod@crash`] (is anything lost?), then the small
+//! run, [`settings`] what the FTLs are told, [`report`] what came out), [`reproduce`] (the papers' figures), [`mod@crash`] (is anything lost?), then the small
 //! commands [`model`], [`list`], [`trace`], [`mod@bench`], [`shell`].
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,7 @@ mod model;
 mod output;
 mod report;
 mod reproduce;
+mod settings;
 mod shell;
 mod trace;
 mod units;

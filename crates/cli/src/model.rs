@@ -14,6 +14,7 @@ use sim::model::{CACHE_ENTRY_BYTES, Device, MODELS, Model, Step, Times};
 pub fn run(args: &ModelArgs) -> Result<()> {
     let (device, times) = (device(args)?, times(args)?);
     let models = models(args)?;
+    check_dirty_ratio(args, &device, &models)?;
     if args.json {
         let mut text = serde_json::to_string_pretty(&as_json(&device, &times, &models)).context("not JSON")?;
         text.push('\n');
@@ -24,7 +25,8 @@ pub fn run(args: &ModelArgs) -> Result<()> {
 
 fn device(args: &ModelArgs) -> Result<Device> {
     let (pages, page_bytes) = (args.pages_per_block.0, args.page_size.0);
-    for (option, ratio) in [("--logical-ratio", args.logical_ratio), ("--dirty-ratio", args.dirty_ratio)] {
+    let dirty_ratio = args.dirty_ratio.unwrap_or(Device::PAPER.dirty_ratio);
+    for (option, ratio) in [("--logical-ratio", args.logical_ratio), ("--dirty-ratio", dirty_ratio)] {
         if !(ratio > 0.0 && ratio < 1.0) {
             return Err(usage(format!("{option} {ratio} is not between 0 and 1")));
         }
@@ -52,7 +54,7 @@ fn device(args: &ModelArgs) -> Result<Device> {
         cache_entries,
         partitions: if args.s == 0 { Device::best_partitions(pages) } else { args.s },
         size_ratio: args.t,
-        dirty_ratio: args.dirty_ratio,
+        dirty_ratio,
     })
 }
 
@@ -75,6 +77,23 @@ fn models(args: &ModelArgs) -> Result<Vec<&'static Model>> {
         })
     };
     args.ftl.iter().map(find).collect()
+}
+
+/// Refuses a share of dirty entries if no recovery depends on it.
+fn check_dirty_ratio(args: &ModelArgs, device: &Device, models: &[&Model]) -> Result<()> {
+    let other = Device { dirty_ratio: device.dirty_ratio / 2.0, ..*device };
+    let capped = |model: &&&Model| (model.recovery)(device) != (model.recovery)(&other);
+    if args.dirty_ratio.is_none() || models.iter().any(|model| capped(&model)) {
+        return Ok(());
+    }
+    let names = |list: &[&Model]| list.iter().map(|model| model.name).collect::<Vec<_>>().join(", ");
+    let all: Vec<&Model> = MODELS.iter().collect();
+    let honour: Vec<&Model> = all.iter().filter(capped).copied().collect();
+    Err(usage(format!(
+        "--dirty-ratio means nothing to {}; it is honoured by {}; choose one of those, or leave --dirty-ratio out",
+        names(models),
+        names(&honour)
+    )))
 }
 
 /// Structures of any FTL of the paper, with their formulas.

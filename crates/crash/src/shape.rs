@@ -3,7 +3,7 @@
 use crate::tap::{Tapped, blank};
 use crate::{Device, Shared};
 use ftl::ftls::Entry;
-use ftl::{Config, Flash, FtlError, GeckoOptions, GroupOptions, JanusOptions, WearOptions};
+use ftl::{Config, Flash, FtlError, GeckoOptions, GroupOptions, JanusOptions, Setting, WearOptions};
 use nand::{BlockId, Capabilities, Dimensions, FaultPlan, Geometry, GeometryError, Pairing, ProgramOrder};
 
 /// A device, and what an FTL on it is told. The number of a row is part of replay ids: rows are added at the end.
@@ -153,14 +153,15 @@ impl Shape {
 
     /// Whether the FTL can be mounted over the page-validity store; why not, if it cannot. Its own is what the other shapes have.
     fn mounts(&self, entry: &Entry<Device>) -> Result<(), String> {
-        if self.gecko != GeckoOptions::PAPER && self.validity.or(entry.info.validity) != Some("gecko") {
+        let honours = |setting| entry.info.honours_over(setting, self.validity);
+        if self.gecko != GeckoOptions::PAPER && !honours(Setting::Gecko) {
             return Err("it has no Logarithmic Gecko to be tuned".into());
         }
-        if self.janus != JanusOptions::PAPER && !self.has_paged_area(entry)? {
+        if self.janus != JanusOptions::PAPER && !honours(Setting::JanusBlockMap) {
             return Err("it has no page-mapped area to be tuned".into());
         }
-        if self.protected_percent > 0 && !entry.info.cached {
-            return Err("it caches no mapping entries".into());
+        if self.protected_percent > 0 && !honours(Setting::SegmentedLru) {
+            return Err("it caches no mapping entries in a segmented LRU order".into());
         }
         let (Some(store), Some(mount)) = (self.validity, entry.mount) else { return Ok(()) };
         if entry.info.validity == self.validity {
@@ -171,13 +172,6 @@ impl Shape {
             Err(error @ FtlError::Unsupported { .. }) => Err(error.to_string()),
             _ => Ok(()),
         }
-    }
-
-    /// Whether a part of the disk, and not all, is mapped by page.
-    fn has_paged_area(&self, entry: &Entry<Device>) -> Result<bool, String> {
-        let device = self.device(FaultPlan::default()).map_err(|e| e.to_string())?;
-        let Ok(ftl) = (entry.format)(Flash::new(device), &self.config(1)) else { return Ok(false) };
-        Ok(ftl.gauges().iter().any(|gauge| gauge.name == "fused_blocks"))
     }
 
     /// How large a disk the FTL makes of the device when some blocks are left to go bad; why not, if it makes none.

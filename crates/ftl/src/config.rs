@@ -106,7 +106,122 @@ impl GroupOptions {
     }
 }
 
-/// What an FTL is told when it is made. Parts ignore what does not concern them.
+/// A part of [`Config`] that an FTL honours or not; its row in the table says which ([`crate::ftls::Info::honours`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// [`Config::cache_entries`].
+    CacheEntries,
+    /// [`Config::protected_percent`].
+    SegmentedLru,
+    /// [`Config::victim`].
+    Victim,
+    /// [`Config::placement`].
+    Placement,
+    /// [`Config::lanes`].
+    Lanes,
+    /// [`Config::validity`].
+    Validity,
+    /// [`Config::gecko`]: a setting of a page-validity store, and so of every FTL over that store.
+    Gecko,
+    /// [`JanusOptions::utilisation_percent`].
+    JanusUtilisation,
+    /// [`JanusOptions::defuse_among`].
+    JanusDefuse,
+    /// [`JanusOptions::learn_utilisation`].
+    JanusLearn,
+    /// [`JanusOptions::page_map_percent`].
+    JanusBlockMap,
+    /// [`Config::groups`].
+    Groups,
+    /// [`Config::maps`].
+    Maps,
+    /// [`Config::wear`].
+    Wear,
+    /// [`Config::battery`].
+    Battery,
+}
+
+impl Setting {
+    /// Every setting, in the order of reports.
+    pub const ALL: [Self; 15] = [
+        Self::CacheEntries,
+        Self::SegmentedLru,
+        Self::Victim,
+        Self::Placement,
+        Self::Lanes,
+        Self::Validity,
+        Self::Gecko,
+        Self::JanusUtilisation,
+        Self::JanusDefuse,
+        Self::JanusLearn,
+        Self::JanusBlockMap,
+        Self::Groups,
+        Self::Maps,
+        Self::Wear,
+        Self::Battery,
+    ];
+
+    /// Its name in reports; does not change.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CacheEntries => "cache",
+            Self::SegmentedLru => "segmented-lru",
+            Self::Victim => "victim",
+            Self::Placement => "placement",
+            Self::Lanes => "lanes",
+            Self::Validity => "validity",
+            Self::Gecko => "gecko",
+            Self::JanusUtilisation => "janus-utilisation",
+            Self::JanusDefuse => "janus-defuse",
+            Self::JanusLearn => "janus-learn",
+            Self::JanusBlockMap => "janus-block-map",
+            Self::Groups => "groups",
+            Self::Maps => "maps",
+            Self::Wear => "wear",
+            Self::Battery => "battery",
+        }
+    }
+
+    /// Sets it in `to` as it is in `from`.
+    pub const fn copy(self, from: &Config, to: &mut Config) {
+        // Every field by its name: a new one does not compile before it belongs to a setting.
+        let Config {
+            logical_pages: _,
+            cache_entries,
+            protected_percent,
+            victim,
+            placement,
+            lanes,
+            validity,
+            gecko,
+            janus: JanusOptions { utilisation_percent, defuse_among, learn_utilisation, page_map_percent },
+            groups,
+            maps,
+            wear,
+            battery,
+        } = *from;
+        match self {
+            Self::CacheEntries => to.cache_entries = cache_entries,
+            Self::SegmentedLru => to.protected_percent = protected_percent,
+            Self::Victim => to.victim = victim,
+            Self::Placement => to.placement = placement,
+            Self::Lanes => to.lanes = lanes,
+            Self::Validity => to.validity = validity,
+            Self::Gecko => to.gecko = gecko,
+            Self::JanusUtilisation => to.janus.utilisation_percent = utilisation_percent,
+            Self::JanusDefuse => to.janus.defuse_among = defuse_among,
+            Self::JanusLearn => to.janus.learn_utilisation = learn_utilisation,
+            Self::JanusBlockMap => to.janus.page_map_percent = page_map_percent,
+            Self::Groups => to.groups = groups,
+            Self::Maps => to.maps = maps,
+            Self::Wear => to.wear = wear,
+            Self::Battery => to.battery = battery,
+        }
+    }
+}
+
+/// What an FTL is told when it is made. A part ignores what does not concern it; which settings concern an FTL its row says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Pages that the host sees.

@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use ftl::{Config, Counts, Flash, Ftl, FtlError, JanusOptions, OpCounts, Purpose, WearOptions, ftls, validity};
+use ftl::{
+    Config, Counts, Flash, Ftl, FtlError, JanusOptions, OpCounts, Purpose, Setting, WearOptions, ftls, validity,
+};
 use nand::geometry::Dimensions;
 use nand::{BlockId, Capabilities, FaultPlan, Faulty, Geometry, Lpn, Nand, NandError, Ppn, SimNand, Spare, Stamp};
 use openftl_ftl as ftl;
@@ -267,7 +269,7 @@ fn reached(composition: &Composition, counts: &Counts) {
     let programs = |purpose| assert!(counts.of(purpose).programs > 0, "{what}: no program for {purpose:?}");
     programs(Purpose::Gc);
     assert!(counts.of(Purpose::Gc).erases > 100, "{what}: {:?}", counts.of(Purpose::Gc));
-    if entry.info.cached {
+    if entry.info.honours(Setting::CacheEntries) {
         programs(Purpose::Translation);
         assert!(counts.of(Purpose::TranslationGc).erases > 0, "{what}");
     }

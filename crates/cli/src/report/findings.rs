@@ -1,6 +1,6 @@
 //! What the numbers of a comparison say, in sentences, and what to look at next.
 
-use super::{Report, ram_total};
+use super::{NotTaken, Report, ram_total};
 use crate::units::{bytes, duration_us};
 use ftl::Purpose;
 use sim::RunResult;
@@ -8,8 +8,14 @@ use sim::RunResult;
 /// Ratios nearer to 1 than this are called equal.
 const EQUAL_WITHIN: f64 = 0.005;
 
-/// Two to four sentences on what stands out.
-pub fn of(results: &[RunResult]) -> Vec<String> {
+/// Two to four sentences on what stands out, and which options did not concern every FTL.
+pub fn of(report: &Report) -> Vec<String> {
+    let mut out = compared(&report.results);
+    out.extend(report.not_taken.iter().map(NotTaken::sentence));
+    out
+}
+
+fn compared(results: &[RunResult]) -> Vec<String> {
     let mut out = Vec::new();
     out.extend(amplification(results));
     out.extend(memory(results));
@@ -190,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_largest_cause_is_named() {
-        let lines = of(&samples::report(true).results);
+        let lines = of(&samples::report(true));
         assert_eq!(
             lines[0],
             "page programs least, 1.854 pages for each host write; dftl programs 19% more, most of the difference \
@@ -198,15 +204,16 @@ mod tests {
         );
         assert!(lines[1].starts_with("gecko holds least in RAM, 96 KiB; page holds 10.7 times as much"));
         assert!(lines[2].contains("under page"), "{}", lines[2]);
+        assert_eq!(lines.last().unwrap(), "--cache means nothing to page, which runs without");
     }
 
     #[test]
     fn one_run_and_no_writes_are_described_too() {
         let mut results = vec![samples::run("page", 0.5, 0.0, 100, false)];
-        assert_eq!(of(&results), ["page programs 1.500 pages for each page the host writes"]);
+        assert_eq!(compared(&results), ["page programs 1.500 pages for each page the host writes"]);
         results[0].host.writes = 0;
-        assert!(of(&results)[0].contains("wrote nothing"));
-        assert_eq!(of(&[]), ["nothing was run"]);
+        assert!(compared(&results)[0].contains("wrote nothing"));
+        assert_eq!(compared(&[]), ["nothing was run"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A comparison as JSON: one object, with one object a run in `results`.
 
-use super::Report;
+use super::{NotTaken, Report};
 use anyhow::{Context, Result};
 use serde::Serialize;
 use sim::RunResult;
@@ -10,6 +10,7 @@ struct Document<'a> {
     openftl: &'static str,
     command: &'a str,
     notes: &'a [String],
+    not_taken: &'a [NotTaken],
     results: &'a [RunResult],
 }
 
@@ -19,6 +20,7 @@ pub fn render(report: &Report) -> Result<String> {
         openftl: env!("CARGO_PKG_VERSION"),
         command: &report.command,
         notes: &report.notes,
+        not_taken: &report.not_taken,
         results: &report.results,
     };
     let mut text = serde_json::to_string_pretty(&document).context("a result cannot be written as JSON")?;

@@ -7,6 +7,7 @@ pub mod table;
 pub mod text;
 
 use ftl::Purpose;
+use serde::Serialize;
 use sim::RunResult;
 
 /// What was compared, and what came out.
@@ -23,8 +24,29 @@ pub struct Report {
     pub seed: u64,
     /// Guesses and choices made on the user's behalf, in sentences.
     pub notes: Vec<String>,
+    /// Options that were given and did not concern every FTL.
+    pub not_taken: Vec<NotTaken>,
     /// One for each run, in the order asked for.
     pub results: Vec<RunResult>,
+}
+
+/// Options that mean nothing to some of the FTLs, which ran without them.
+#[derive(Clone, Debug, Serialize)]
+pub struct NotTaken {
+    /// The options as they are typed, without their values.
+    pub options: Vec<&'static str>,
+    /// The FTLs.
+    pub ftls: Vec<&'static str>,
+}
+
+impl NotTaken {
+    /// In a sentence.
+    pub fn sentence(&self) -> String {
+        let (options, ftls) = (self.options.join(", "), self.ftls.join(", "));
+        let mean = if self.options.len() == 1 { "means" } else { "mean" };
+        let run = if self.ftls.len() == 1 { "runs" } else { "run" };
+        format!("{options} {mean} nothing to {ftls}, which {run} without")
+    }
 }
 
 /// What a purpose means to a reader who sees it for the first time.

@@ -1,6 +1,6 @@
 //! Made-up results for the tests of reports.
 
-use super::Report;
+use super::{NotTaken, Report};
 use sim::result::{
     AmplificationResult, CdfPoint, FlashResult, GeometryResult, LatencyByKind, LatencyResult, PurposeAmplification,
     TimelinePoint, WearBin,
@@ -84,6 +84,7 @@ pub fn report(timed: bool) -> Report {
         method: "filled, then overwritten until steady".to_owned(),
         seed: 1,
         notes: vec!["the trace's time unit was guessed to be ms".to_owned()],
+        not_taken: vec![NotTaken { options: vec!["--cache"], ftls: vec!["page"] }],
         results: vec![
             run("page", 0.854, 0.0, 1 << 20, timed),
             run("dftl", 0.9, 0.31, 1 << 17, timed),

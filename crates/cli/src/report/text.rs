@@ -26,7 +26,7 @@ pub fn render(report: &Report) -> String {
         out.push_str(&text);
     }
     section(&mut out, "What to see");
-    for finding in findings::of(&report.results) {
+    for finding in findings::of(report) {
         push_wrapped(&mut out, &finding);
     }
     section(&mut out, "What to try next");

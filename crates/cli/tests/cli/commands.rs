@@ -3,7 +3,7 @@
 use super::common::{folder, json_of, openftl, output_of, small_trace};
 use std::process::{Command, Stdio};
 
-const LISTS: [&str; 6] = ["ftls", "workloads", "traces", "devices", "victims", "placements"];
+const LISTS: [&str; 7] = ["ftls", "workloads", "traces", "devices", "victims", "placements", "stores"];
 
 #[test]
 fn lists_fit_100_columns_and_have_a_json_form() {
@@ -19,6 +19,29 @@ fn lists_fit_100_columns_and_have_a_json_form() {
             assert!(text.contains(name), "{what}: {name}");
         }
     }
+}
+
+#[test]
+fn every_ftl_is_listed_with_its_settings() {
+    let settings = |name: &str| {
+        let list = json_of(&["list", "ftls", "--json"]);
+        let row = list.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone();
+        row["settings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|s| s.as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    assert_eq!(settings("superblock"), "groups, maps");
+    assert_eq!(settings("gecko"), "cache, segmented-lru, victim, placement, lanes, validity, gecko, wear");
+    let text = output_of(&["list", "ftls"]);
+    for name in ["dftl", "janus", "superblock"] {
+        assert!(text.contains(&format!("settings: {}", settings(name))), "{name} in {text}");
+    }
+    assert_eq!(json_of(&["list", "stores", "--json"])[3]["settings"], serde_json::json!(["gecko"]));
+    assert!(output_of(&["list", "stores"]).contains("settings, of every FTL over it: gecko"));
 }
 
 #[test]
@@ -109,6 +132,15 @@ fn nothing_is_lost_and_the_table_says_so() {
     let report = &json_of(&[&few[..], &["--json"]].concat())["report"];
     assert_eq!((&report["seed"], &report["ftls"][0]["cut_points"]), (&1.into(), &300.into()));
     assert_eq!(report["ftls"][0]["failures"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn ftls_that_need_no_battery_are_named_when_it_is_left_out() {
+    let few = ["crash", "--ftl", "page,dftl", "--cuts", "50", "--mode", "log", "--faults", "none", "--no-battery"];
+    let text = output_of(&few);
+    assert!(text.contains("--no-battery means nothing to page, which runs without."), "{text}");
+    let document = json_of(&[&few[..], &["--json"]].concat());
+    assert_eq!(document["not_taken"], serde_json::json!([{"options": ["--no-battery"], "ftls": ["page"]}]));
 }
 
 #[test]

@@ -174,6 +174,28 @@ fn options_of_ftls_and_policies_reach_them() {
 }
 
 #[test]
+fn ftls_that_do_not_take_an_option_are_named_and_run_without_it() {
+    let options =
+        ["--cache", "4KiB", "--segmented-lru", "--level-wear=2", "--gecko-t", "4", "--validity", "flash-bitmap"];
+    let some = [&quick(&["--ftl", "page,dftl,bast,gecko"]), &options[..6]].concat();
+    let text = output_of(&some);
+    assert_plain(&text);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for line in [
+        "--cache, --segmented-lru mean nothing to page, bast, which run without",
+        "--level-wear means nothing to bast, which runs without",
+        "--gecko-t means nothing to page, dftl, bast, which run without",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    let without = without_clock(json_of(&quick(&["--ftl", "bast", "--json"])));
+    let mixed = json_of(&[&quick(&["--ftl", "page,bast", "--json", "--level-wear=2"]), &options[6..]].concat());
+    let expected = serde_json::json!([{"options": ["--validity", "--level-wear"], "ftls": ["bast"]}]);
+    assert_eq!((&mixed["not_taken"], &without["not_taken"]), (&expected, &serde_json::json!([])));
+    assert_eq!(without_clock(mixed)["results"][1], without["results"][0]);
+}
+
+#[test]
 fn a_trace_sizes_its_device_and_guesses_aloud() {
     let folder = folder();
     let path = small_trace(folder.path());

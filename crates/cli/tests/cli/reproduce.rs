@@ -70,7 +70,7 @@ fn figures_are_listed() {
 
 #[test]
 fn wrong_arguments_are_explained() {
-    let cases: [(&[&str], &[&str]); 9] = [
+    let cases: [(&[&str], &[&str]); 10] = [
         (&["reproduce", "gecko/fig99"], &["no figure `gecko/fig99`", "reproduce list"]),
         (&["reproduce", "gecko/fig1", "gecko/fig1"], &["twice"]),
         (&["reproduce", "list", "gecko/fig1"], &["stands alone"]),
@@ -80,6 +80,7 @@ fn wrong_arguments_are_explained() {
         (&["model", "--capacity", "4KiB"], &["no block"]),
         (&["model", "--ftl", "bast"], &["no formulas for `bast`", "gecko"]),
         (&["model", "--read-us", "0"], &["--read-us"]),
+        (&["model", "--ftl", "dftl,gecko", "--dirty-ratio", "0.2"], &["means nothing to dftl, gecko", "lazy, ib-ftl;"]),
     ];
     for (arguments, parts) in cases {
         let ran = openftl(arguments);

@@ -32,7 +32,6 @@ const CASES: [Case; 36] = [
     (&["compare", "--validity", "gekco"], 2, &["no page-validity store `gekco`", "did you mean `gecko`", "ram-bitmap"]),
     (&["compare", "--ftl", "janus", "--janus-window", "8"], 2, &["--janus-window", "add --janus-defuse validity"]),
     (&["compare", "--ftl", "janus", "--janus-block-map=0"], 2, &["--janus-block-map", "1..=100"]),
-    (&["compare", "--validity", "log", "--ftl", "page,bast"], 2, &["--validity log", "means nothing to bast"]),
     (&["compare", "--html", "no/such/folder/r.html"], 1, &["no folder no/such/folder"]),
     (&["compare", "absent.trace"], 1, &["absent.trace"]),
     (&["compare", "--lanes", "4000"], 2, &["--lanes 4000", "32 dies"]),
@@ -42,7 +41,60 @@ const CASES: [Case; 36] = [
     (&["compare", "--lenient"], 2, &["need a trace"]),
     (&["compare", "small.trace", "--workload", "uniform"], 2, &["cannot be used with"]),
     (&["compare", "--delta", "0"], 2, &["--delta"]),
+    (&["compare", "--map", "fold"], 2, &["<TRACE>"]),
 ];
+
+/// Options that mean nothing to any FTL of the run.
+const IDLE_CASES: [Case; 20] = [
+    (&["--ftl", "page,block", "--cache", "8KiB"], 2, &["--cache means nothing to page, block", "dftl, lazy, uftl"]),
+    (&["--ftl", "page", "--segmented-lru"], 2, &["--segmented-lru means nothing to page;", "by dftl, lazy, gecko;"]),
+    (&["--ftl", "uftl", "--segmented-lru"], 2, &["--segmented-lru means nothing to uftl"]),
+    (
+        &["--ftl", "superblock", "--victim", "greedy"],
+        2,
+        &["--victim means nothing to superblock", "janus-fixed, janus;"],
+    ),
+    (&["--ftl", "janus", "--placement", "single"], 2, &["--placement means nothing to janus", "by page, dftl"]),
+    (&["--ftl", "fast", "--lanes", "2"], 2, &["--lanes means nothing to fast"]),
+    (&["--ftl", "block,bast", "--validity", "log"], 2, &["--validity means nothing to block, bast", "by page, dftl"]),
+    (
+        &["--ftl", "page", "--gecko-t", "2"],
+        2,
+        &["by gecko, and with --validity gecko by page, dftl, lazy, uftl, ib-ftl;"],
+    ),
+    (&["--ftl", "page,dftl", "--gecko-s", "2"], 2, &["--gecko-s means nothing to page, dftl;"]),
+    (&["--ftl", "page", "--gecko-two-way"], 2, &["--gecko-two-way means nothing to page;"]),
+    (&["--ftl", "gecko", "--validity", "log", "--gecko-packed"], 2, &["--gecko-packed means nothing to gecko;"]),
+    (&["--ftl", "bast", "--gecko-buffer", "2"], 2, &["--gecko-buffer means nothing to bast;"]),
+    (&["--ftl", "page", "--gecko-filter", "1MiB"], 2, &["--gecko-filter means nothing to page;"]),
+    (
+        &["--ftl", "page", "--janus-defuse", "recency"],
+        2,
+        &["--janus-defuse means nothing to page;", "janus-fixed, janus;"],
+    ),
+    (&["--ftl", "janus-fixed", "--janus-learn"], 2, &["--janus-learn means nothing to janus-fixed;", "by janus;"]),
+    (&["--ftl", "fast", "--janus-block-map"], 2, &["--janus-block-map means nothing to fast;"]),
+    (
+        &["--ftl", "blockset", "--groups", "8:4"],
+        2,
+        &["--groups means nothing to blockset;", "reconfigurable, superblock;"],
+    ),
+    (&["--ftl", "page,gecko", "--maps", "flash"], 2, &["--maps means nothing to page, gecko;", "by block, nftl, bast"]),
+    (&["--ftl", "janus", "--level-wear"], 2, &["--level-wear means nothing to janus;", "leave --level-wear out"]),
+    (&["--ftl", "janus", "--level-wear", "--wear-scans", "2"], 2, &["means nothing to janus;"]),
+];
+
+#[test]
+fn options_that_mean_nothing_to_any_ftl_are_refused() {
+    for (options, code, parts) in &IDLE_CASES {
+        let arguments = [&["compare"], *options].concat();
+        let ran = openftl(&arguments);
+        assert_eq!((ran.code, &*ran.out), (*code, ""), "{arguments:?}: {}", ran.err);
+        for part in *parts {
+            assert!(ran.err.contains(part), "{arguments:?}: no `{part}` in: {}", ran.err);
+        }
+    }
+}
 
 const TRACE_CASES: [Case; 9] = [
     (&["trace", "info", "absent.trace"], 1, &["absent.trace"]),
@@ -82,7 +134,7 @@ fn compare_explains_what_is_wrong() {
     check(&CASES);
 }
 
-const CRASH_CASES: [Case; 8] = [
+const CRASH_CASES: [Case; 9] = [
     (&["crash", "--ftl", "gekco"], 2, &["no FTL `gekco`", "did you mean `gecko`"]),
     (&["crash", "--ftl", "page,page"], 2, &["page twice"]),
     (&["crash", "--mode", "rarely"], 2, &["rarely", "exhaustive"]),
@@ -91,6 +143,7 @@ const CRASH_CASES: [Case; 8] = [
     (&["crash", "--faults", "worn,none"], 2, &["none", "alone"]),
     (&["crash", "--replay", "page-01"], 2, &["page-01", "not an id"]),
     (&["crash", "--sample", "--depth", "2"], 2, &["cannot be used with"]),
+    (&["crash", "--ftl", "page", "--no-battery"], 2, &["--no-battery means nothing to page", "by dftl, uftl;"]),
 ];
 
 #[test]

@@ -9,7 +9,7 @@ use crate::tap::Tapped;
 use crate::workload::Step;
 use crate::{Device, Shared};
 use ftl::ftls::{self, Entry};
-use ftl::{Config, Flash, Ftl};
+use ftl::{Config, Flash, Ftl, Setting};
 use nand::{Blemish, BlockId, Faulty, Geometry, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Snapshot, Spare, Stamp};
 
 /// What the device holds.
@@ -72,7 +72,7 @@ fn judge(bench: &Bench<'_>, config: Config, mut line: Line) -> Result<(), String
         let _ = line.ftl.read(lpn, &mut Stamp::UNWRITTEN.clone());
     }
     let info = &bench.entry.info;
-    if info.cached || !info.outlives_worn_pages || bench.config.validity.is_some() {
+    if info.honours(Setting::CacheEntries) || !info.outlives_worn_pages || bench.config.validity.is_some() {
         // Its mount does not read enough to see that an image contradicts itself: not to fall over is all it promises.
         for lpn in (0..config.logical_pages).map(Lpn) {
             let _ = line.ftl.write(lpn, &Stamp { lpn, version: 1 });

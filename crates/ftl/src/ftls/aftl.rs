@@ -19,6 +19,7 @@
 //! them. Writes that come back to no page in particular are merged as those do.
 
 use super::{Durability, Entry, Info};
+use crate::config::Setting;
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
@@ -34,7 +35,7 @@ pub(super) const INFO: Info = Info {
     name: "aftl",
     summary: "replacement blocks by default, a page-mapped level for pages that are written often",
     source: "Wu and Kuo, ICCAD 2006",
-    cached: false,
+    settings: &[Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Sequential,

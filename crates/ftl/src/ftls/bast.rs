@@ -8,6 +8,7 @@
 //! logical blocks than there are log blocks make it thrash: a merge for every page or two.
 
 use super::{Durability, Entry, Info};
+use crate::config::Setting;
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
@@ -21,7 +22,7 @@ pub(super) const INFO: Info = Info {
     name: "bast",
     summary: "log blocks that belong to one data block each",
     source: "Kim, Kim, Noh, Min and Cho, IEEE Transactions on Consumer Electronics 48(2), 2002",
-    cached: false,
+    settings: &[Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Sequential,

@@ -5,6 +5,7 @@
 //! that is written from end to end.
 
 use super::{Durability, Entry, Info};
+use crate::config::Setting;
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::scheme::{Scheme, Step, View};
@@ -15,7 +16,7 @@ pub(super) const INFO: Info = Info {
     name: "block",
     summary: "block mapping: an overwrite rewrites its logical block",
     source: "Ban, US patent 5,404,485 (1995); the block-mapping extreme of Kwon et al., EMSOFT 2010",
-    cached: false,
+    settings: &[Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Sequential,

@@ -26,6 +26,7 @@
 //! arrival, which every device allows. The rules for who is hot, what is given up and N are ours.
 
 use super::{Durability, Entry, Info};
+use crate::config::Setting;
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
@@ -39,7 +40,7 @@ pub(super) const INFO: Info = Info {
     name: "blockset",
     summary: "log blocks of their own for hot data blocks, one shared by the cold ones of each set",
     source: "Liu, Yue, Wei, Jin and Xiang, SAC 2009",
-    cached: false,
+    settings: &[Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Sequential,

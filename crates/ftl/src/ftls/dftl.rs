@@ -6,7 +6,7 @@
 //! saved before power is gone. Without one a mount finds the table as it was last synchronised: writes since are lost.
 
 use super::{Durability, Entry, Info};
-use crate::config::Config;
+use crate::config::{Config, Setting};
 use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use nand::{Nand, ProgramOrder};
@@ -17,7 +17,14 @@ pub(super) const INFO: Info = Info {
     name: "dftl",
     summary: "translation pages in flash behind a cache, validity bitmap in RAM",
     source: "Gupta, Kim and Urgaonkar, ASPLOS 2009",
-    cached: true,
+    settings: &[
+        Setting::CacheEntries,
+        Setting::SegmentedLru,
+        Setting::Victim,
+        Setting::Placement,
+        Setting::Lanes,
+        Setting::Wear,
+    ],
     validity: Some(VALIDITY),
     durable: Durability::Battery,
     program_order: ProgramOrder::Sequential,

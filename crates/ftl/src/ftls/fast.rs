@@ -12,6 +12,7 @@
 //! merge for every page of the block. A second sequential stream spoils the first.
 
 use super::{Durability, Entry, Info};
+use crate::config::Setting;
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::{Blocks, SHARED};
@@ -24,7 +25,7 @@ pub(super) const INFO: Info = Info {
     name: "fast",
     summary: "one sequential log block, the others shared and reclaimed in order",
     source: "Lee, Park, Chung, Lee, Park and Song, ACM Transactions on Embedded Computing Systems 6(3), 2007",
-    cached: false,
+    settings: &[Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Sequential,

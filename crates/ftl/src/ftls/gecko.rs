@@ -6,6 +6,7 @@
 //! far back an entry that is only in RAM can lie (section 4.3). After power loss every completed write and trim is there.
 
 use super::{Durability, Entry, Info};
+use crate::config::Setting;
 use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use alloc::boxed::Box;
@@ -17,7 +18,14 @@ pub(super) const INFO: Info = Info {
     name: "gecko",
     summary: "translation pages behind a cache, page validity in flash by Logarithmic Gecko",
     source: "Dayan, Bonnet and Idreos, SIGMOD 2016",
-    cached: true,
+    settings: &[
+        Setting::CacheEntries,
+        Setting::SegmentedLru,
+        Setting::Victim,
+        Setting::Placement,
+        Setting::Lanes,
+        Setting::Wear,
+    ],
     validity: Some(VALIDITY),
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Sequential,

@@ -8,7 +8,7 @@
 //! anew, and synchronises what was dirty. The paper's mount reads the log instead; what was in its buffer is then not known.
 
 use super::{Durability, Entry, Info};
-use crate::config::Config;
+use crate::config::{Config, Setting};
 use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::btree::{BtreeMap, BtreeOptions};
 use crate::validity::log::ValidityLog;
@@ -20,7 +20,7 @@ pub(super) const INFO: Info = Info {
     name: "ib-ftl",
     summary: "B-tree over extents in flash behind a cache with few dirty entries, log of dead pages in flash",
     source: "Huang, Chang and Kuo, TODAES 2013; cleaning and bound: GeckoFTL's paper",
-    cached: true,
+    settings: &[Setting::CacheEntries, Setting::Victim, Setting::Placement, Setting::Lanes, Setting::Wear],
     validity: Some(VALIDITY),
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Sequential,

@@ -5,6 +5,7 @@
 //! page mapping and a little; with `page_map_percent` it has fewer, and as `janus-fixed` it saves RAM.
 
 use super::{Durability, Entry, Info};
+use crate::config::Setting;
 use crate::engine::janus::{Goal, JanusFtl};
 use alloc::boxed::Box;
 use nand::{Nand, ProgramOrder};
@@ -13,7 +14,7 @@ pub(super) const INFO: Info = Info {
     name: "janus",
     summary: "part mapped by page and part by block, moved by the workload",
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010",
-    cached: false,
+    settings: &[Setting::Victim, Setting::JanusDefuse, Setting::JanusLearn, Setting::JanusBlockMap, Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Sequential,

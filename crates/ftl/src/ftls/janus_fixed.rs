@@ -5,7 +5,7 @@
 //! logical block.
 
 use super::{Durability, Entry, Info};
-use crate::config::Config;
+use crate::config::{Config, Setting};
 use crate::contract::FtlError;
 use crate::engine::janus::{Goal, JanusFtl};
 use alloc::boxed::Box;
@@ -16,7 +16,13 @@ pub(super) const INFO: Info = Info {
     name: "janus-fixed",
     summary: "Janus-FTL with its page-mapped area at 75% utilisation",
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010, section 6",
-    cached: false,
+    settings: &[
+        Setting::Victim,
+        Setting::JanusUtilisation,
+        Setting::JanusDefuse,
+        Setting::JanusBlockMap,
+        Setting::Maps,
+    ],
     validity: None,
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Sequential,

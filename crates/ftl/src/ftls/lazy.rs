@@ -11,7 +11,7 @@
 //! synchronises what was dirty. After power loss every completed write and trim is there.
 
 use super::{Durability, Entry, Info};
-use crate::config::Config;
+use crate::config::{Config, Setting};
 use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use nand::{Nand, ProgramOrder};
@@ -22,7 +22,14 @@ pub(super) const INFO: Info = Info {
     name: "lazy",
     summary: "translation pages behind a cache with few dirty entries, validity bitmap in RAM",
     source: "Ma, Feng and Li, SIGMOD 2011",
-    cached: true,
+    settings: &[
+        Setting::CacheEntries,
+        Setting::SegmentedLru,
+        Setting::Victim,
+        Setting::Placement,
+        Setting::Lanes,
+        Setting::Wear,
+    ],
     validity: Some(VALIDITY),
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Sequential,

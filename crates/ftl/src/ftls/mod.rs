@@ -19,9 +19,10 @@ mod superblock;
 mod uftl;
 mod vftl;
 
-use crate::config::Config;
+use crate::config::{Config, Setting};
 use crate::contract::{Ftl, FtlError, MountReport};
 use crate::flash::Flash;
+use crate::validity;
 use alloc::boxed::Box;
 use nand::{Capabilities, Nand, ProgramOrder};
 
@@ -51,8 +52,8 @@ pub struct Info {
     pub summary: &'static str,
     /// Where it was published.
     pub source: &'static str,
-    /// Whether it holds a cache of mapping entries, sized by [`Config::cache_entries`].
-    pub cached: bool,
+    /// The settings that concern it, beside those that follow from other fields; ask [`Info::honours`].
+    pub settings: &'static [Setting],
     /// Its page-validity store, by its name in [`crate::validity::table`], unless [`Config::validity`] names another; `None` if
     /// it is not mapped by page and has none, so that naming one is an error.
     pub validity: Option<&'static str>,
@@ -67,6 +68,34 @@ pub struct Info {
 }
 
 impl Info {
+    /// Whether a setting makes any difference to it over its own page-validity store. One that does not is ignored, or refused
+    /// when a disk is made.
+    #[must_use]
+    pub fn honours(&self, setting: Setting) -> bool {
+        self.honours_over(setting, None)
+    }
+
+    /// As [`Info::honours`], over the page-validity store of this name, if one is named and it has one.
+    #[must_use]
+    pub fn honours_over(&self, setting: Setting, store: Option<&str>) -> bool {
+        let of_store = |own| validity::find(store.unwrap_or(own)).is_some_and(|row| row.settings.contains(&setting));
+        match setting {
+            Setting::Validity => self.validity.is_some(),
+            Setting::Battery => self.durable == Durability::Battery,
+            _ => self.settings.contains(&setting) || self.validity.is_some_and(of_store),
+        }
+    }
+
+    /// What of `asked` makes a difference to it, and the default of everything else.
+    #[must_use]
+    pub fn config(&self, asked: &Config) -> Config {
+        let mut config = Config::new(asked.logical_pages);
+        for setting in Setting::ALL.into_iter().filter(|&setting| self.honours_over(setting, asked.validity)) {
+            setting.copy(asked, &mut config);
+        }
+        config
+    }
+
     /// Whether a device programs the pages of a block in an order that will do.
     #[must_use]
     pub fn runs_on(&self, capabilities: Capabilities) -> bool {

@@ -20,6 +20,7 @@
 //! page that is written again and again takes a block for every write.
 
 use super::{Durability, Entry, Info};
+use crate::config::Setting;
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
@@ -33,7 +34,7 @@ pub(super) const INFO: Info = Info {
     name: "nftl",
     summary: "chains of replacement blocks at fixed page offsets, folded when space runs out",
     source: "Ban, US patent 5,937,425 (1999); M-Systems, Flash-memory Translation Layer for NAND Flash (1998)",
-    cached: false,
+    settings: &[Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Free,

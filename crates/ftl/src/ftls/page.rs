@@ -4,6 +4,7 @@
 //! write is there; a trim may be undone, as nothing on flash records it.
 
 use super::{Durability, Entry, Info};
+use crate::config::Setting;
 use crate::engine::page::{PageOptions, format_over_store, mount_by_scan_over_store};
 use crate::mapping::ram::RamMap;
 use nand::{Nand, ProgramOrder};
@@ -14,7 +15,7 @@ pub(super) const INFO: Info = Info {
     name: "page",
     summary: "page table and validity bitmap in RAM",
     source: "Ban, US patent 5,404,485 (1995); PPM in GeckoFTL's and Janus-FTL's papers",
-    cached: false,
+    settings: &[Setting::Victim, Setting::Placement, Setting::Lanes, Setting::Wear],
     validity: Some(VALIDITY),
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Sequential,

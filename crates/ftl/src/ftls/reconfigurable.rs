@@ -14,7 +14,7 @@
 //! left than groups are written.
 
 use super::{Durability, Entry, Info};
-use crate::config::{Config, GroupOptions};
+use crate::config::{Config, GroupOptions, Setting};
 use crate::contract::FtlError;
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
@@ -30,7 +30,7 @@ pub(super) const INFO: Info = Info {
     name: "reconfigurable",
     summary: "groups of neighbouring data blocks that share a few log blocks each",
     source: "Park, Cheon, Kang, Roh, Cho and Kim, ACM Transactions on Embedded Computing Systems 7(4), 2008",
-    cached: false,
+    settings: &[Setting::Groups, Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Sequential,

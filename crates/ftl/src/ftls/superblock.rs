@@ -19,7 +19,7 @@
 //! extra blocks than superblocks that are written.
 
 use super::{Durability, Entry, Info};
-use crate::config::GroupOptions;
+use crate::config::{GroupOptions, Setting};
 use crate::engine::superblock::SuperblockFtl;
 use alloc::boxed::Box;
 use nand::{Nand, ProgramOrder};
@@ -30,7 +30,7 @@ pub(super) const INFO: Info = Info {
     name: "superblock",
     summary: "groups of neighbouring logical blocks, mapped by page within their own blocks",
     source: "Kang, Jo, Kim and Lee, EMSOFT 2006",
-    cached: false,
+    settings: &[Setting::Groups, Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Sequential,

@@ -5,7 +5,7 @@
 //! pages are saved before power is gone. Without one a mount finds the table as its leaves have it: writes since are lost.
 
 use super::{Durability, Entry, Info};
-use crate::config::Config;
+use crate::config::{Config, Setting};
 use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::btree::{BtreeMap, BtreeOptions};
 use crate::validity::flash_bitmap::FlashBitmap;
@@ -17,7 +17,7 @@ pub(super) const INFO: Info = Info {
     name: "uftl",
     summary: "B-tree over extents in flash behind a cache, validity bitmap in flash",
     source: "Lee, Kim and Kwon, EMSOFT 2008",
-    cached: true,
+    settings: &[Setting::CacheEntries, Setting::Victim, Setting::Placement, Setting::Lanes, Setting::Wear],
     validity: Some(VALIDITY),
     durable: Durability::Battery,
     program_order: ProgramOrder::Sequential,

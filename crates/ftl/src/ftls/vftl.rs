@@ -22,6 +22,7 @@
 //! What differs from the paper: it has no formula, and names no victim for either way.
 
 use super::{Durability, Entry, Info};
+use crate::config::Setting;
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
@@ -39,7 +40,7 @@ pub(super) const INFO: Info = Info {
     name: "vftl",
     summary: "log blocks as in fast, merged or collected within the log, whichever costs less in the long run",
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010, section 3.1",
-    cached: false,
+    settings: &[Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Sequential,

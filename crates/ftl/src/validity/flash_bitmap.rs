@@ -134,6 +134,7 @@ impl Store for FlashBitmap {
         name: "flash-bitmap",
         summary: "a bit a page in flash, nothing buffered: a read and a program for each dead page",
         source: "µ-FTL: Lee et al., EMSOFT 2008; the baseline of GeckoFTL's paper, section 5.1",
+        settings: &[],
     };
 
     fn make(site: &Site) -> Result<Self, FtlError> {

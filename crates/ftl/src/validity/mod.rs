@@ -9,7 +9,7 @@ pub mod gecko;
 pub mod log;
 pub mod ram_bitmap;
 
-use crate::config::GeckoOptions;
+use crate::config::{GeckoOptions, Setting};
 use crate::contract::{FtlError, RamReport};
 use crate::flash::Purpose;
 use crate::saved::{Sink, Source};
@@ -214,6 +214,8 @@ pub struct Entry {
     pub summary: &'static str,
     /// Where it was published.
     pub source: &'static str,
+    /// The settings that concern it, and with it an FTL over it.
+    pub settings: &'static [Setting],
 }
 
 /// A store with a row in the table.

@@ -91,6 +91,7 @@ impl Store for RamBitmap {
         name: "ram-bitmap",
         summary: "a bit a page in RAM (PVB): no flash operation, lost with power",
         source: "DFTL, LazyFTL; GeckoFTL's paper, section 2",
+        settings: &[],
     };
 
     fn make(site: &Site) -> Result<Self, FtlError> {

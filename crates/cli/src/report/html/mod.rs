@@ -17,7 +17,7 @@ pub fn render(report: &Report) -> String {
     let names: Vec<&str> = report.results.iter().map(|result| result.ftl.as_str()).collect();
     let title = format!("{} compared", list(&names));
     let mut body = format!("<h1>{}</h1>\n{}", escape(&title), run(report));
-    body.push_str(&section("What stands out", "", &bullets(&findings::of(&report.results))));
+    body.push_str(&section("What stands out", "", &bullets(&findings::of(report))));
     body.push_str(&section("Summary", "", &summary(&report.results)));
     for figure in figures::all(&report.results) {
         body.push_str(&figure);

@@ -97,7 +97,7 @@ impl<N: Nand> JanusFtl<N> {
     /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for, or the page map has no entries.
     pub fn format(flash: Flash<N>, config: &Config, name: &'static str, goal: Goal) -> Result<Self, FtlError> {
         check_options(config, name)?;
-        let options = AreaOptions { name, least_logs: 2, order: ProgramOrder::Sequential };
+        let options = AreaOptions { name, least_logs: 2, order: ProgramOrder::Sequential, picks_victims: true };
         let area = Area::format(flash, config, options, |data, over| Self::room(goal, config.janus, data, over))?;
         Ok(Self::new(area, goal, config.janus))
     }
@@ -127,7 +127,7 @@ impl<N: Nand> JanusFtl<N> {
         goal: Goal,
     ) -> Result<(Self, MountReport), Unmounted<N>> {
         check_options(config, name)?;
-        let options = AreaOptions { name, least_logs: 2, order: ProgramOrder::Sequential };
+        let options = AreaOptions { name, least_logs: 2, order: ProgramOrder::Sequential, picks_victims: true };
         let (area, mut recovered) =
             Area::mount(flash, config, options, Others::LogsAndPaged(SequentialLogs::most), |data, over| {
                 Self::room(goal, config.janus, data, over)

@@ -25,6 +25,8 @@ pub struct AreaOptions {
     pub least_logs: u32,
     /// The order in which it programs the pages of a block.
     pub order: ProgramOrder,
+    /// Whether the victim policy picks blocks for it.
+    pub picks_victims: bool,
 }
 
 /// The most that an area's maps have room for.

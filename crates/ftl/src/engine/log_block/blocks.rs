@@ -79,7 +79,8 @@ pub struct Blocks {
     /// Pages programmed since their block was erased, if they are programmed in any order.
     programmed: Option<Bits>,
     free: VecDeque<BlockId>,
-    candidates: Box<dyn Victim>,
+    /// Blocks that may be collected, if a victim policy picks among them.
+    candidates: Option<Box<dyn Victim>>,
     logical_blocks: u32,
     usable: u32,
     logs: u32,
@@ -100,7 +101,7 @@ impl Blocks {
         order: ProgramOrder,
         logical_blocks: u32,
         for_checkpoints: u32,
-        victim: &victim::Entry,
+        victim: Option<&victim::Entry>,
     ) -> Self {
         let geometry = *nand.geometry();
         let record = |b| Block {
@@ -123,7 +124,7 @@ impl Blocks {
         Self {
             geometry,
             usable: free.len() as u32,
-            candidates: (victim.make)(geometry.blocks(), geometry.pages_per_block()),
+            candidates: victim.map(|victim| (victim.make)(geometry.blocks(), geometry.pages_per_block())),
             records,
             programmed: (order == ProgramOrder::Free).then(|| Bits::new(geometry.pages())),
             free,
@@ -409,25 +410,29 @@ impl Blocks {
         let record = &mut self.records[block.index()];
         debug_assert!(record.valid > 0, "a page died in {block}, in which none lives");
         record.valid -= 1;
-        if record.candidate {
-            let valid = u32::from(record.valid);
-            self.candidates.page_died(block, valid);
+        if let Some(candidates) = &mut self.candidates
+            && record.candidate
+        {
+            candidates.page_died(block, u32::from(record.valid));
         }
     }
 
-    /// A block of a page-mapped area may be collected from now on.
+    /// A block of a page-mapped area may be collected from now on, if a victim policy picks.
     pub fn offer(&mut self, block: BlockId) {
         let record = &mut self.records[block.index()];
         debug_assert!(record.role == Role::Paged && !record.candidate, "{block} is no new candidate");
-        record.candidate = true;
-        let valid = u32::from(record.valid);
-        self.candidates.closed(block, valid);
+        if let Some(candidates) = &mut self.candidates {
+            record.candidate = true;
+            candidates.closed(block, u32::from(record.valid));
+        }
     }
 
     /// A block is not to be collected, because it is being filled or emptied.
     pub fn withhold(&mut self, block: BlockId) {
-        if core::mem::replace(&mut self.records[block.index()].candidate, false) {
-            self.candidates.removed(block);
+        if let Some(candidates) = &mut self.candidates
+            && core::mem::replace(&mut self.records[block.index()].candidate, false)
+        {
+            candidates.removed(block);
         }
     }
 
@@ -437,9 +442,9 @@ impl Blocks {
         self.records[block.index()].candidate
     }
 
-    /// The block to collect next.
+    /// The block that the victim policy would collect next.
     pub fn pick(&mut self) -> Option<Choice> {
-        self.candidates.pick()
+        self.candidates.as_mut()?.pick()
     }
 
     fn leave(&mut self, block: BlockId, role: Role) {
@@ -483,6 +488,8 @@ impl Blocks {
         if let Some(programmed) = &self.programmed {
             report.push(RamItem { name: "programmed_pages", bytes: programmed.bytes() });
         }
-        report.push(RamItem { name: "victim_index", bytes: self.candidates.ram_bytes() });
+        if let Some(candidates) = &self.candidates {
+            report.push(RamItem { name: "victim_index", bytes: candidates.ram_bytes() });
+        }
     }
 }

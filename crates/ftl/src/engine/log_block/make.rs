@@ -16,7 +16,8 @@ use nand::{BlockId, Geometry, Nand, NandError, ProgramOrder};
 
 /// What is known of a device that is large enough.
 pub(super) struct Budget {
-    victim: &'static victim::Entry,
+    /// The victim policy asked for, if it is to pick.
+    victim: Option<&'static victim::Entry>,
     /// Good blocks that the disk needs.
     pub(super) needed: u32,
     /// Blocks that are bad.
@@ -109,7 +110,7 @@ impl<N: Nand> Area<N> {
         if config.logical_pages == 0 || needed > geometry.blocks() {
             return Err(too_small(&geometry, config, options, needed, geometry.blocks()));
         }
-        Ok(Budget { victim, needed, bad_blocks })
+        Ok(Budget { victim: options.picks_victims.then_some(victim), needed, bad_blocks })
     }
 
     /// What a checkpoint may have to hold; `None` if none is made.

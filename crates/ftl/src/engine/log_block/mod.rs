@@ -65,7 +65,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
         name: &'static str,
         make: impl FnOnce(Size) -> S,
     ) -> Result<Self, FtlError> {
-        let options = AreaOptions { name, least_logs: S::LEAST_LOGS, order: S::ORDER };
+        let options = AreaOptions { name, least_logs: S::LEAST_LOGS, order: S::ORDER, picks_victims: false };
         let area = Area::format(flash, config, options, |_, logs| Room { logs, fused: 0 })?;
         let scheme = make(Size::of(&area));
         Ok(Self { area, scheme })
@@ -81,7 +81,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
         name: &'static str,
         make: impl FnOnce(Size) -> S,
     ) -> Result<(Self, MountReport), Unmounted<N>> {
-        let options = AreaOptions { name, least_logs: S::LEAST_LOGS, order: S::ORDER };
+        let options = AreaOptions { name, least_logs: S::LEAST_LOGS, order: S::ORDER, picks_victims: false };
         let (area, mut recovered) =
             Area::mount(flash, config, options, Others::Logs, |_, logs| Room { logs, fused: 0 })?;
         let scheme = make(Size::of(&area));

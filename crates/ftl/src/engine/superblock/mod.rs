@@ -57,7 +57,7 @@ fn room(logical_blocks: u32, _: u32) -> Room {
 
 /// One block for [`RESERVE`] to be whole when a request begins, and one that a superblock can have.
 const fn options(name: &'static str) -> AreaOptions {
-    AreaOptions { name, least_logs: 2, order: ProgramOrder::Sequential }
+    AreaOptions { name, least_logs: 2, order: ProgramOrder::Sequential, picks_victims: false }
 }
 
 impl<N: Nand> SuperblockFtl<N> {
@@ -149,12 +149,11 @@ impl<N: Nand> SuperblockFtl<N> {
         let geometry = *self.area.blocks.geometry();
         for block in (0..geometry.blocks()).map(BlockId) {
             match self.area.blocks.role(block) {
-                Role::Paged => self.area.blocks.withhold(block),
                 Role::Data | Role::Log => {
                     let reason = "it is not mapped by page: the device was written by another FTL";
                     return Err(FtlError::Damaged { structure: "superblock", ppn: geometry.page_at(block, 0), reason });
                 }
-                Role::Free | Role::Bad | Role::Checkpoint => {}
+                Role::Paged | Role::Free | Role::Bad | Role::Checkpoint => {}
             }
         }
         for lpn in (0..self.area.logical_pages).map(Lpn) {

@@ -46,7 +46,7 @@ mod tests;
 mod writer;
 
 use super::{Entry, MetaStore, PageSet, Site, Store, Validity};
-use crate::config::GeckoOptions;
+use crate::config::{GeckoOptions, Setting};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
 use alloc::boxed::Box;
@@ -216,6 +216,7 @@ impl Store for Gecko {
         name: "gecko",
         summary: "log-structured merge tree in flash: reports are buffered, a query reads a page of each run",
         source: "Dayan, Bonnet and Idreos, SIGMOD 2016, section 3",
+        settings: &[Setting::Gecko],
     };
 
     fn make(site: &Site) -> Result<Self, FtlError> {

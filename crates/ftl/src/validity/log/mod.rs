@@ -240,6 +240,7 @@ impl Store for ValidityLog {
         name: "log",
         summary: "log of dead pages in flash (PVL), chained by block: cheap reports, a query reads a page for each dead one",
         source: "Huang, Chang and Kuo, TODAES 2013; cleaning: GeckoFTL's paper, Appendix E",
+        settings: &[],
     };
 
     /// X is twice what over-provisioning adds, as in the paper.

@@ -1,0 +1,258 @@
+//! Options that configure FTLs: what each FTL is told of them, and which of those that were given mean nothing to which FTL.
+//!
+//! An option that means nothing to any FTL of a run is refused. One that means something to some of them runs, and the
+//! report says which FTLs did without.
+
+use crate::args::{CompareArgs, Defuse, MapsArg};
+use crate::error::usage;
+use crate::report::NotTaken;
+use crate::units::Groups;
+use anyhow::Result;
+use ftl::config::Maps;
+use ftl::ftls::Info;
+use ftl::{Config, GroupOptions, JanusOptions, Setting, WearOptions, validity};
+use nand::Geometry;
+use nand::sim::SimNand;
+
+/// Bytes of a cached mapping entry, as GeckoFTL counts them: 2^19 entries are 4 MiB.
+const CACHE_ENTRY_BYTES: u64 = 8;
+
+/// An option of the command line, the setting that it changes, and whether it was given.
+pub type Choice = (&'static str, Setting, bool);
+
+/// Every option of a comparison that configures FTLs.
+pub fn of_comparison(args: &CompareArgs) -> [Choice; 20] {
+    let (gecko, janus) = (&args.gecko, &args.janus);
+    [
+        ("--cache", Setting::CacheEntries, args.cache.is_some()),
+        ("--segmented-lru", Setting::SegmentedLru, args.segmented_lru.is_some()),
+        ("--victim", Setting::Victim, args.victim.is_some()),
+        ("--placement", Setting::Placement, args.placement.is_some()),
+        ("--lanes", Setting::Lanes, args.lanes.is_some()),
+        ("--validity", Setting::Validity, args.validity.is_some()),
+        ("--gecko-t", Setting::Gecko, gecko.t.is_some()),
+        ("--gecko-s", Setting::Gecko, gecko.s.is_some()),
+        ("--gecko-two-way", Setting::Gecko, gecko.two_way),
+        ("--gecko-buffer", Setting::Gecko, gecko.buffer.is_some()),
+        ("--gecko-packed", Setting::Gecko, gecko.packed),
+        ("--gecko-filter", Setting::Gecko, gecko.filter.is_some()),
+        ("--janus-defuse", Setting::JanusDefuse, janus.defuse.is_some()),
+        ("--janus-window", Setting::JanusDefuse, janus.window.is_some()),
+        ("--janus-learn", Setting::JanusLearn, janus.learn),
+        ("--janus-block-map", Setting::JanusBlockMap, janus.block_map.is_some()),
+        ("--groups", Setting::Groups, args.groups.is_some()),
+        ("--maps", Setting::Maps, args.maps.is_some()),
+        ("--level-wear", Setting::Wear, args.level_wear.is_some()),
+        ("--wear-scans", Setting::Wear, args.wear_scans.is_some()),
+    ]
+}
+
+/// Refuses options that were given and mean nothing to any of these FTLs over the page-validity store that was named; says
+/// which mean nothing to some.
+pub fn not_taken(choices: &[Choice], ftls: &[Info], store: Option<&str>) -> Result<Vec<NotTaken>> {
+    let mut list: Vec<NotTaken> = Vec::new();
+    for &(option, setting, _) in choices.iter().filter(|(.., given)| *given) {
+        let without: Vec<&str> = names(ftls, |info| !info.honours_over(setting, store));
+        if without.len() == ftls.len() {
+            let them = without.join(", ");
+            let who = who_honours(setting, store);
+            return Err(usage(format!(
+                "{option} means nothing to {them}; {who}; choose one of those, or leave {option} out"
+            )));
+        }
+        match list.iter_mut().find(|entry| entry.ftls == without) {
+            _ if without.is_empty() => {}
+            Some(entry) => entry.options.push(option),
+            None => list.push(NotTaken { options: vec![option], ftls: without }),
+        }
+    }
+    Ok(list)
+}
+
+fn names(ftls: &[Info], which: impl Fn(&Info) -> bool) -> Vec<&'static str> {
+    ftls.iter().filter(|info| which(info)).map(|info| info.name).collect()
+}
+
+/// The FTLs that honour a setting over the page-validity store that was named or their own, and over which other.
+fn who_honours(setting: Setting, store: Option<&str>) -> String {
+    let table = ftl::ftls::table::<SimNand>().map(|entry| entry.info);
+    let honours = names(&table, |info| info.honours_over(setting, store));
+    let mut parts = Vec::new();
+    if !honours.is_empty() {
+        parts.push(format!("by {}", honours.join(", ")));
+    }
+    for row in validity::table().iter().filter(|row| row.settings.contains(&setting)) {
+        let more =
+            names(&table, |info| !info.honours_over(setting, store) && info.honours_over(setting, Some(row.name)));
+        if !more.is_empty() {
+            parts.push(format!("with --validity {} by {}", row.name, more.join(", ")));
+        }
+    }
+    format!("it is honoured {}", parts.join(", and "))
+}
+
+/// The configuration that the options ask for on a device, from `default` on; an FTL is told what it honours of it.
+pub fn asked(args: &CompareArgs, default: Config, geometry: &Geometry) -> Result<Config> {
+    // The tables hold names that live as long as the program; the user's do not.
+    let victim = args.victim.as_deref().and_then(ftl::victim::find).map_or(default.victim, |entry| entry.name);
+    let placement =
+        args.placement.as_deref().and_then(ftl::placement::find).map_or(default.placement, |entry| entry.name);
+    let mut config = Config {
+        cache_entries: cache_entries(args, default)?,
+        protected_percent: args.segmented_lru.unwrap_or(default.protected_percent),
+        victim,
+        placement,
+        lanes: args.lanes.unwrap_or(default.lanes),
+        validity: args.validity.as_deref().and_then(validity::find).map(|entry| entry.name),
+        groups: args.groups.map(|Groups { blocks, extra }| GroupOptions { blocks, extra }),
+        wear: args
+            .level_wear
+            .map(|spread| WearOptions { spread, scans: args.wear_scans.unwrap_or(WearOptions::default().scans) }),
+        ..default
+    };
+    config.maps = match args.maps {
+        Some(MapsArg::Nonvolatile) => Maps::NonVolatile,
+        Some(MapsArg::Flash) => Maps::InFlash,
+        None => default.maps,
+    };
+    config.gecko.size_ratio = args.gecko.t.unwrap_or(default.gecko.size_ratio);
+    config.gecko.partitions = args.gecko.s.unwrap_or(default.gecko.partitions);
+    config.gecko.multi_way = !args.gecko.two_way;
+    config.gecko.buffer_pages = args.gecko.buffer.unwrap_or(default.gecko.buffer_pages);
+    config.gecko.packed = args.gecko.packed;
+    config.gecko.filter_bytes = args.gecko.filter.map_or(Ok(0), |size| filter_bytes(size.0))?;
+    config.janus.defuse_among = match args.janus.defuse.unwrap_or_default() {
+        Defuse::Recency => JanusOptions::PAPER.defuse_among,
+        Defuse::Validity => args.janus.window.unwrap_or(16),
+    };
+    config.janus.learn_utilisation = args.janus.learn;
+    config.janus.page_map_percent = args.janus.block_map.unwrap_or(JanusOptions::PAPER.page_map_percent);
+    let (partitions, pages) = (config.gecko.partitions, geometry.pages_per_block());
+    if partitions > pages {
+        return Err(usage(format!("--gecko-s {partitions} is more than the {pages} pages of a block")));
+    }
+    Ok(config)
+}
+
+fn cache_entries(args: &CompareArgs, default: Config) -> Result<u32> {
+    let Some(cache) = args.cache else { return Ok(default.cache_entries) };
+    match u32::try_from(cache.0 / CACHE_ENTRY_BYTES).unwrap_or(u32::MAX) {
+        0 => Err(usage(format!("--cache {} B holds no entry; an entry is {CACHE_ENTRY_BYTES} B", cache.0))),
+        entries => Ok(entries),
+    }
+}
+
+/// The size of a filter, which is no use if it is larger than a bitmap of the largest device.
+fn filter_bytes(bytes: u64) -> Result<u32> {
+    match u32::try_from(bytes) {
+        Ok(bytes) if bytes >= 4 => Ok(bytes),
+        _ => Err(usage(format!(
+            "--gecko-filter {bytes} B is not between 4 B and 4 GiB; 1MiB is enough for 2 TiB of flash"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::{CommandFactory, Parser};
+
+    /// Options that mean the same whichever FTL runs, and those that are checked against the device or each other.
+    const OF_ANY_FTL: [&str; 26] = [
+        "workload",
+        "ftl",
+        "device",
+        "capacity",
+        "logical-ratio",
+        "writes",
+        "precondition",
+        "delta",
+        "seed",
+        "json",
+        "html",
+        "timing",
+        "queue-depth",
+        "open-loop",
+        "time-scale",
+        "gc",
+        "trace-format",
+        "time-unit",
+        "lba-unit",
+        "size-unit",
+        "flag",
+        "device-filter",
+        "lenient",
+        "limit",
+        "repeat",
+        "map",
+    ];
+
+    fn compare(arguments: &[&str]) -> Box<CompareArgs> {
+        match Cli::try_parse_from(["openftl", "compare"].iter().chain(arguments)).map(|cli| cli.command) {
+            Ok(Command::Compare(args)) => args,
+            _ => panic!("{arguments:?} is no comparison"),
+        }
+    }
+
+    fn info(name: &str) -> Info {
+        ftl::ftls::find::<SimNand>(name).unwrap().info
+    }
+
+    #[test]
+    fn every_option_either_configures_ftls_or_means_the_same_to_all() {
+        let command = Cli::command();
+        let options: Vec<&str> =
+            command.find_subcommand("compare").unwrap().get_arguments().filter_map(clap::Arg::get_long).collect();
+        let settings = of_comparison(&compare(&[])).map(|(option, ..)| option.trim_start_matches('-'));
+        for option in &options {
+            assert!(settings.contains(option) != OF_ANY_FTL.contains(option), "--{option} is in one list");
+        }
+        for option in settings.into_iter().chain(OF_ANY_FTL) {
+            assert!(options.contains(&option), "there is no --{option}");
+        }
+    }
+
+    #[test]
+    fn without_options_none_is_given_and_the_default_is_asked_for() {
+        let args = compare(&[]);
+        assert!(of_comparison(&args).iter().all(|(.., given)| !given));
+        let default = Config::new(100_000);
+        let geometry = nand::profiles::find("demo").unwrap().geometry().unwrap();
+        assert_eq!(asked(&args, default, &geometry).unwrap(), default);
+    }
+
+    #[test]
+    fn an_option_is_given_if_it_is_typed_even_with_its_default() {
+        let args = compare(&["--victim", "greedy", "--gecko-t=2", "--maps", "flash", "--janus-defuse", "recency"]);
+        let given: Vec<&str> =
+            of_comparison(&args).into_iter().filter(|(.., given)| *given).map(|(option, ..)| option).collect();
+        assert_eq!(given, ["--victim", "--gecko-t", "--janus-defuse", "--maps"]);
+    }
+
+    #[test]
+    fn options_are_told_apart_by_who_takes_them() {
+        let args = compare(&["--cache", "8KiB", "--segmented-lru", "--maps", "flash", "--victim", "fifo"]);
+        let ftls = ["page", "dftl", "bast"].map(info);
+        let list = not_taken(&of_comparison(&args), &ftls, None).unwrap();
+        let list: Vec<_> = list.into_iter().map(|entry| (entry.options, entry.ftls)).collect();
+        let expected = [
+            (vec!["--cache", "--segmented-lru"], vec!["page", "bast"]),
+            (vec!["--victim"], vec!["bast"]),
+            (vec!["--maps"], vec!["page", "dftl"]),
+        ];
+        assert_eq!(list, expected);
+    }
+
+    #[test]
+    fn the_store_decides_who_takes_the_options_of_a_store() {
+        let choices = of_comparison(&compare(&["--gecko-packed"]));
+        assert!(not_taken(&choices, &[info("page")], Some("gecko")).unwrap().is_empty());
+        let error = not_taken(&choices, &[info("gecko")], Some("log")).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "--gecko-packed means nothing to gecko; it is honoured with --validity gecko by page, dftl, lazy, uftl, \
+             ib-ftl, gecko; choose one of those, or leave --gecko-packed out"
+        );
+    }
+}

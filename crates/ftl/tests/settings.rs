@@ -1,0 +1,183 @@
+//! What a row of the table says of settings is so: a setting that an FTL honours makes a difference, any other makes none.
+
+#![allow(clippy::unwrap_used)]
+
+use ftl::{
+    Config, Counts, Flash, FtlError, GroupOptions, JanusOptions, Maps, MountReport, RamReport, Setting, WearOptions,
+    ftls, validity,
+};
+use nand::geometry::Dimensions;
+use nand::{Capabilities, Geometry, Lpn, ProgramOrder, SimNand, Stamp};
+use openftl_ftl as ftl;
+
+const BLOCKS: u32 = 480;
+const PAGES_PER_BLOCK: u32 = 32;
+const LOGICAL: u32 = 11_700;
+
+fn device() -> Flash<SimNand> {
+    let geometry = Geometry::new(Dimensions {
+        channels: 2,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks: BLOCKS,
+        pages_per_block: PAGES_PER_BLOCK,
+        page_bytes: 512,
+        spare_bytes: 32,
+    });
+    let capabilities = Capabilities { program_order: ProgramOrder::Free, ..Capabilities::MODERN };
+    Flash::new(SimNand::new(geometry.unwrap(), capabilities))
+}
+
+fn plain() -> Config {
+    Config { cache_entries: 64, ..Config::new(LOGICAL) }
+}
+
+/// Other values of a setting than [`plain`] has.
+fn others(setting: Setting) -> Vec<Config> {
+    let plain = plain();
+    let gecko = |change: fn(&mut ftl::GeckoOptions)| {
+        let mut config = plain;
+        change(&mut config.gecko);
+        config
+    };
+    let janus = |change: fn(&mut JanusOptions)| {
+        let mut config = plain;
+        change(&mut config.janus);
+        config
+    };
+    match setting {
+        Setting::CacheEntries => vec![Config { cache_entries: 20, ..plain }, Config { cache_entries: 200, ..plain }],
+        Setting::SegmentedLru => vec![Config { protected_percent: 80, ..plain }],
+        Setting::Victim => ["fifo", "cost-benefit"].map(|victim| Config { victim, ..plain }).to_vec(),
+        Setting::Placement => vec![Config { placement: "single", ..plain }],
+        Setting::Lanes => vec![Config { lanes: 2, ..plain }],
+        Setting::Validity => {
+            validity::table().iter().map(|store| Config { validity: Some(store.name), ..plain }).collect()
+        }
+        Setting::Gecko => vec![
+            gecko(|gecko| gecko.size_ratio = 4),
+            gecko(|gecko| gecko.partitions = 2),
+            gecko(|gecko| gecko.multi_way = false),
+            gecko(|gecko| gecko.buffer_pages = 3),
+            gecko(|gecko| gecko.packed = true),
+            gecko(|gecko| gecko.filter_bytes = 4096),
+        ],
+        Setting::JanusUtilisation => vec![janus(|janus| janus.utilisation_percent = 50)],
+        Setting::JanusDefuse => vec![janus(|janus| janus.defuse_among = 8)],
+        Setting::JanusLearn => vec![janus(|janus| janus.learn_utilisation = true)],
+        Setting::JanusBlockMap => vec![janus(|janus| janus.page_map_percent = 30)],
+        Setting::Groups => {
+            [(1, 1), (5, 2), (30, 9)].map(|(blocks, extra)| grouped(GroupOptions { blocks, extra })).to_vec()
+        }
+        Setting::Maps => vec![Config { maps: Maps::NonVolatile, ..plain }],
+        Setting::Wear => vec![Config { wear: Some(WearOptions { spread: 1, scans: 4 }), ..plain }],
+        Setting::Battery => vec![Config { battery: false, ..plain }],
+    }
+}
+
+fn grouped(groups: GroupOptions) -> Config {
+    Config { groups: Some(groups), ..plain() }
+}
+
+/// What a disk did and holds, and what its mount did.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome {
+    counts: Counts,
+    mount: Option<Result<(Counts, MountReport), FtlError>>,
+    ram: RamReport,
+}
+
+/// Writes of which most go to a sixth of the disk, in runs and single, with reads, trims, flushes and idle times; then power
+/// goes and comes back.
+fn run(entry: &ftls::Entry<SimNand>, config: &Config) -> Result<Outcome, FtlError> {
+    let mut ftl = (entry.format)(device(), config)?;
+    (0..LOGICAL).for_each(|lpn| ftl.write(Lpn(lpn), &Stamp { lpn: Lpn(lpn), version: 1 }).unwrap());
+    let mut state = 17_u32;
+    let mut random = |below: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) % below
+    };
+    for step in 0..9000_u32 {
+        let everywhere = random(4) == 0;
+        let lpn = random(if everywhere { LOGICAL } else { LOGICAL / 6 });
+        let pages = if step % 11 == 0 { PAGES_PER_BLOCK } else { 1 }.min(LOGICAL - lpn);
+        let version = (step % 60_000) as u16 + 2;
+        (lpn..lpn + pages).map(Lpn).for_each(|lpn| ftl.write(lpn, &Stamp { lpn, version }).unwrap());
+        ftl.read(Lpn(random(LOGICAL)), &mut Stamp::UNWRITTEN.clone()).unwrap();
+        match step % 400 {
+            100 => ftl.trim(Lpn(lpn), pages).unwrap(),
+            200 => ftl.flush().unwrap(),
+            300 => drop(ftl.idle().unwrap()),
+            _ => {}
+        }
+    }
+    ftl.power_failing().unwrap();
+    let (counts, ram) = (*ftl.flash().counts(), ftl.ram());
+    let flash = Flash::new(ftl.into_flash().into_nand());
+    let mount = entry.mount.map(|mount| mount(flash, config).map(|(ftl, report)| (*ftl.flash().counts(), report)));
+    Ok(Outcome { counts, mount, ram })
+}
+
+/// A setting, given another value, makes a difference exactly if it is honoured over a page-validity store of that name or the
+/// FTL's own; it may be refused if not.
+fn check(entry: &ftls::Entry<SimNand>, store: Option<&'static str>, settings: &[Setting]) {
+    let info = entry.info;
+    let before = run(entry, &Config { validity: store, ..plain() }).unwrap();
+    for &setting in settings {
+        for mut config in others(setting) {
+            match setting {
+                Setting::Validity if config.validity == info.validity => continue,
+                Setting::Validity => {}
+                _ => config.validity = store,
+            }
+            let (honours, what) = (info.honours_over(setting, store), format!("{} with {config:?}", info.name));
+            match run(entry, &config) {
+                Ok(after) => assert_eq!(after != before, honours, "{what}"),
+                Err(error) => assert!(!honours && matches!(error, FtlError::Unsupported { .. }), "{what}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn settings_that_are_honoured_make_a_difference_and_no_others() {
+    for entry in ftls::table::<SimNand>() {
+        check(&entry, None, &Setting::ALL);
+    }
+}
+
+#[test]
+fn settings_of_a_store_concern_every_ftl_over_it_and_over_no_other() {
+    for entry in ftls::table::<SimNand>().iter().filter(|entry| entry.info.validity.is_some()) {
+        for store in validity::table() {
+            check(entry, Some(store.name), &[Setting::Gecko]);
+        }
+    }
+}
+
+#[test]
+fn an_ftl_is_told_what_it_honours_and_the_default_of_the_rest() {
+    let mut asked = plain();
+    // The last of each setting's other values.
+    for setting in Setting::ALL {
+        setting.copy(others(setting).last().unwrap(), &mut asked);
+    }
+    for entry in ftls::table::<SimNand>() {
+        let told = entry.info.config(&asked);
+        for setting in Setting::ALL {
+            let (mut with, mut without) = (told, told);
+            setting.copy(&asked, &mut with);
+            setting.copy(&Config::new(LOGICAL), &mut without);
+            let honours = entry.info.honours_over(setting, asked.validity);
+            assert_eq!(told, if honours { with } else { without }, "{}: {}", entry.info.name, setting.name());
+            assert_ne!(with, without, "{}", setting.name());
+        }
+    }
+}
+
+#[test]
+fn no_two_settings_have_a_name() {
+    for (at, setting) in Setting::ALL.iter().enumerate() {
+        assert!(Setting::ALL[..at].iter().all(|other| other.name() != setting.name()), "{setting:?}");
+    }
+}
