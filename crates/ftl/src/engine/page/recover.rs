@@ -9,7 +9,7 @@
 //! 4. Spare areas of blocks with pages younger than F, or than R as it was at F. The newest copy of a logical page has an entry
 //!    that was only in RAM if it is younger than its translation page. Every older copy is dead.
 //! 5. Translation pages younger than F are compared with the versions before them: pages that left are dead, if they still
-//!    hold what they held (C.2.2).
+//!    hold what they held (C.2.2). If a page of host data cannot be read, all of them are searched for what is lost with it (`lost`).
 //! 6. The store is read once: the live pages of every block (BVC).
 //! 7. What the store had only in RAM is reported again: blocks opened since F were erased, and the
 //!    pages found in 4 and 5 died. Flushes claim no more than F until all of it is said.
