@@ -146,6 +146,24 @@ fn a_half_erased_block_must_be_erased_again() {
 }
 
 #[test]
+fn half_an_erase_gives_no_spare_area_back() {
+    for seed in 0..40 {
+        let mut n = faulty(FaultPlan { seed, correctable_bits: 2, ..FaultPlan::cut(3, CutOutcome::HalfErased) });
+        for page in 0..3 {
+            fill(&mut n, page).unwrap();
+        }
+        for (page, blemish) in [Blemish::Unreadable, Blemish::Blank, Blemish::BitFlips(3)].into_iter().enumerate() {
+            n.damage(Ppn(page as u32), blemish);
+        }
+        assert_eq!(n.erase(BlockId(0)), Err(NandError::PowerLost));
+        n.power_up();
+        for page in 0..3 {
+            assert!(!matches!(n.read_spare(Ppn(page)), Ok(Some(_))), "page {page} reads again with seed {seed}");
+        }
+    }
+}
+
+#[test]
 fn an_erase_is_not_done_or_done() {
     for (outcome, erased) in [(CutOutcome::NotDone, false), (CutOutcome::Done, true)] {
         let mut n = faulty(FaultPlan::cut(1, outcome));

@@ -54,6 +54,7 @@ pub struct Survey {
     torn: Vec<FoundPage>,
     broken: Vec<Broken>,
     illegible: Vec<BlockId>,
+    mute: Vec<Ppn>,
     /// Sequence number of the youngest translation page that can be read, of those in blocks read whole.
     newest_translation: u64,
     /// Pages that could not be read.
@@ -78,6 +79,7 @@ impl Survey {
             torn: Vec::new(),
             broken: Vec::new(),
             illegible: Vec::new(),
+            mute: Vec::new(),
             newest_translation: 0,
             unreadable: 0,
         };
@@ -165,6 +167,8 @@ impl Survey {
     ) -> Result<u16, FtlError> {
         let geometry = *flash.nand().geometry();
         let (begin, mut end) = (pages.len(), 0);
+        self.mute.retain(|ppn| geometry.block_of(*ppn) != block);
+        let mute = self.mute.len();
         let (mut unreadable, mut inside) = (false, false);
         for offset in 0..geometry.pages_per_block() {
             let ppn = geometry.page_at(block, offset);
@@ -174,9 +178,15 @@ impl Survey {
                     inside |= unreadable;
                     pages.push((ppn, spare));
                 }
-                None => unreadable = true,
+                None => {
+                    unreadable = true;
+                    self.mute.push(ppn);
+                }
             }
             end = offset as u16 + 1;
+        }
+        if pages[begin..].first().is_none_or(|(_, spare)| spare.kind != PageKind::User) {
+            self.mute.truncate(mute);
         }
         if let Some(&(last, spare)) = pages[begin..].last() {
             match flash.probe(Purpose::Recovery, last) {
@@ -227,6 +237,12 @@ impl Survey {
     #[must_use]
     pub fn illegible(&self) -> &[BlockId] {
         &self.illegible
+    }
+
+    /// Pages of blocks of host data whose spare area cannot be read, in blocks that were read whole: nobody knows whose they are.
+    #[must_use]
+    pub fn mute(&self) -> &[Ppn] {
+        &self.mute
     }
 
     /// Blocks of metadata of which a page cannot be read. They have to go before the next mount could mistake that for a

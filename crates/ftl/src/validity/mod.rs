@@ -149,6 +149,11 @@ pub trait Validity {
     /// Those of the device.
     fn flush<S: MetaStore>(&mut self, store: &mut S) -> Result<(), FtlError>;
 
+    /// How many pages can be reported dead before a report makes everything durable that was reported before it.
+    fn room(&self) -> u32 {
+        u32::MAX
+    }
+
     /// How often the store has made its RAM contents durable: what depends on unsaved reports may
     /// go when this has grown.
     fn flushes(&self) -> u64;

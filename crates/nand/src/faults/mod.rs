@@ -260,10 +260,19 @@ impl<N: Nand> Faulty<N> {
             let ppn = geometry.page_at(block, offset);
             match self.plan.roll(op, offset.into()) % 4 {
                 0 => {}
-                1 => self.damage(ppn, Blemish::Unreadable),
-                2 => self.damage(ppn, Blemish::DataUnreadable),
+                2 if self.has_spare(ppn) => self.damage(ppn, Blemish::DataUnreadable),
+                1 | 2 => self.damage(ppn, Blemish::Unreadable),
                 _ => self.damage(ppn, Blemish::Blank),
             }
+        }
+    }
+
+    /// Whether a page was left with a spare area that can be read: half an erase gives none back.
+    fn has_spare(&self, ppn: Ppn) -> bool {
+        match self.blemish(ppn) {
+            Some(Blemish::Unreadable | Blemish::Blank) => false,
+            Some(Blemish::BitFlips(bits)) => bits <= self.plan.correctable_bits,
+            Some(Blemish::DataUnreadable | Blemish::Fading) | None => true,
         }
     }
 

@@ -21,8 +21,8 @@ pub enum CutOutcome {
     Weak,
     /// The page cannot be read, nor the pages programmed earlier in the same word line.
     PartnerLost,
-    /// Each page of the block reads as it did, not at all, or as erased, as the seed decides; none
-    /// may be programmed before the block is erased again.
+    /// Each page of the block reads as it did, not at all, as erased, or with its spare area alone if that could be read
+    /// before, as the seed decides; none may be programmed before the block is erased again.
     HalfErased,
 }
 

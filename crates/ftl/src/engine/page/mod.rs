@@ -14,6 +14,7 @@ mod check;
 mod collect;
 mod flat;
 mod heal;
+mod lost;
 mod mount;
 mod rebuild;
 mod recover;

@@ -13,7 +13,6 @@ use crate::flash::Purpose;
 use crate::mapping::is_page;
 use crate::recovery::survey::Survey;
 use alloc::vec;
-use alloc::vec::Vec;
 use nand::{NandError, PageKind, Ppn};
 
 impl Findings {
@@ -39,35 +38,6 @@ impl Findings {
             }
         }
         self.bury_torn(flash, survey, mapping, &mut buffer)
-    }
-
-    /// Finds the entries that lead to blocks of which nothing can be read. Such a block is erased before it is used again,
-    /// and the entry would lead to a page of something else. Reads every translation page if there is such a block.
-    pub(super) fn find_lost<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        survey: &Survey,
-        mapping: &Mapped,
-    ) -> Result<(), FtlError> {
-        if survey.illegible().is_empty() {
-            return Ok(());
-        }
-        let geometry = *flash.nand().geometry();
-        let mut unsaved: Vec<Lpn> = self.unsaved.iter().map(|copy| copy.lpn).collect();
-        unsaved.sort_unstable();
-        let mut buffer = vec![0; geometry.page_bytes() as usize];
-        for page in (0..self.gmd.len()).filter(|page| self.gmd[*page].is_some()).collect::<Vec<_>>() {
-            flash.read_meta(Purpose::Recovery, self.gmd[page], &mut buffer)?;
-            let first = page as u32 * mapping.entries_per_page();
-            let entries = (first..).map(Lpn).zip(Mapped::entries(&buffer));
-            let lost = entries.filter(|(lpn, entry)| {
-                is_page(*entry)
-                    && survey.illegible().contains(&geometry.block_of(*entry))
-                    && unsaved.binary_search(lpn).is_err()
-            });
-            self.lost.extend(lost.map(|(lpn, entry)| (lpn, geometry.block_of(entry))));
-        }
-        Ok(())
     }
 
     /// Reads a translation page; one that cannot be read is given up.

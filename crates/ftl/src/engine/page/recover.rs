@@ -9,7 +9,7 @@
 //! 4. Spare areas of blocks with pages younger than F, or than R as it was at F. The newest copy of a logical page has an entry
 //!    that was only in RAM if it is younger than its translation page. Every older copy is dead.
 //! 5. Translation pages younger than F are compared with the versions before them: pages that left are dead, if they still
-//!    hold what they held (C.2.2).
+//!    hold what they held (C.2.2). If a page of host data cannot be read, all of them are searched for what is lost with it (`lost`).
 //! 6. The store is read once: the live pages of every block (BVC).
 //! 7. What the store had only in RAM is reported again: blocks opened since F were erased, and the
 //!    pages found in 4 and 5 died. Flushes claim no more than F until all of it is said.
@@ -32,8 +32,8 @@ use crate::placement::Stream;
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::space::blocks::{BlockState, Found};
 use crate::space::core::{Core, Origin};
-use crate::validity::Validity;
 use crate::validity::gecko::Gecko;
+use crate::validity::{PageSet, Validity};
 use alloc::vec;
 use alloc::vec::Vec;
 use nand::{BlockId, NandError, PageKind, Ppn};
@@ -60,8 +60,12 @@ pub(super) struct Findings {
     pub(super) unsaved: Vec<Copy>,
     /// Pages that died since the last flush, and may not have been reported.
     pub(super) dead: Vec<Ppn>,
-    /// Logical pages whose only copy was in a block of which nothing can be read, with the block.
-    pub(super) lost: Vec<(Lpn, BlockId)>,
+    /// Logical pages whose present copy cannot be read.
+    pub(super) lost: Vec<Lpn>,
+    /// Pages that nothing names once it is on flash what is lost.
+    pub(super) buried: Vec<Ppn>,
+    /// Pages that flash names, of logical pages whose younger copies may be among those that cannot be read.
+    pub(super) named: Option<PageSet>,
     /// Blocks with a page that lives although the store knows it as dead: what it knows of them is told anew.
     pub(super) revived: Vec<BlockId>,
     /// Logical pages whose entry leads to a page of something else.
@@ -182,7 +186,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
             findings.check_all(flash, &mut survey, &mapping)?;
             steps.end("4, 5 every spare area of host data against the translation pages", flash);
         }
-        findings.find_lost(&mut self.core.flash, &survey, &mapping)?;
+        findings.find_lost(&mut self.core, &mut gecko, &survey, &mapping)?;
         let valid = findings.count_live(&mut self.core, &mut gecko, &survey)?;
         steps.end("6 one pass over the validity store: BVC", &self.core.flash);
 
@@ -191,9 +195,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         space.restore(survey.erased_at(), survey.mean_erases(), |block| match survey.block(block) {
             Some(info) => Found::Pages { kind: info.kind, valid: valid[block.index()] },
             // Not to be used again before flash says that its pages are lost.
-            None if findings.lost.iter().any(|(_, lost_in)| *lost_in == block) => {
-                Found::Pages { kind: PageKind::User, valid: 1 }
-            }
+            None if findings.held(&survey).contains(&block) => Found::Pages { kind: PageKind::User, valid: 1 },
             None => Found::Empty,
         });
         space.reserve_free(most_free(self.idle_blocks, self.reserve_blocks, self.rest_blocks));
@@ -250,10 +252,11 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         if !findings.lost.is_empty() {
             self.synchronise_all()?;
         }
+        self.bury(&findings.buried)?;
         self.validity.release_flush_seq();
         self.validity.flush(&mut self.core)?;
         self.make_space()?;
-        for block in survey.broken().chain(findings.lost.iter().map(|(_, block)| *block)) {
+        for block in survey.broken().chain(findings.held(survey).iter().copied()) {
             if self.core.space.state(block) == BlockState::Closed {
                 self.collect(block)?;
                 self.make_space()?;
@@ -277,7 +280,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
     /// Step 8. Entries that were only in RAM fit the cache, unless translation pages were lost. Then each page is written once with
     /// all of its entries: it speaks for every page of host data programmed before it, also after the next cut.
     fn restore_entries(&mut self, findings: &Findings) -> Result<(), FtlError> {
-        let lost = findings.lost.iter().map(|(lpn, _)| (*lpn, LOST));
+        let lost = findings.lost.iter().map(|lpn| (*lpn, LOST));
         let dangling = findings.dangling.iter().map(|lpn| (*lpn, Ppn::NONE));
         let unsaved = findings.unsaved.iter().map(|copy| (copy.lpn, copy.ppn));
         let mut entries: Vec<(Lpn, Ppn)> = unsaved.chain(lost).chain(dangling).collect();
@@ -313,8 +316,14 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
             self.validity.erased(&mut self.core, block, info.first_seq)?;
         }
         for block in &findings.revived {
+            // What it knew of the block is not said again unless all of it is: it has to find room in one buffer.
+            self.validity.flush(&mut self.core)?;
             let seq = survey.block(*block).map_or(0, |info| info.first_seq);
             self.validity.erased(&mut self.core, *block, seq)?;
+            let geometry = *self.core.space.geometry();
+            for ppn in findings.dead.iter().filter(|ppn| geometry.block_of(**ppn) == *block) {
+                self.validity.invalidate(&mut self.core, *ppn)?;
+            }
         }
         for ppn in &findings.dead {
             // A block erased meanwhile has no dead pages.
@@ -402,6 +411,8 @@ impl Findings {
             unsaved: Vec::new(),
             dead: Vec::new(),
             lost: Vec::new(),
+            buried: Vec::new(),
+            named: None,
             revived: Vec::new(),
             dangling: Vec::new(),
             checked: !whole,
@@ -457,28 +468,6 @@ impl Findings {
         let mut copies: Vec<Copy> = found.iter().map(copy).collect();
         copies.sort_unstable_by_key(|copy| (copy.lpn, u64::MAX - copy.seq));
         Ok(copies)
-    }
-
-    /// A page that cannot be read died before it was complete, unless flash names it: then it is worn, and lost.
-    pub(super) fn bury_torn<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        survey: &Survey,
-        mapping: &Mapped,
-        buffer: &mut [u8],
-    ) -> Result<(), FtlError> {
-        for (ppn, spare) in survey.torn().iter().filter(|(_, spare)| spare.kind == PageKind::User) {
-            let page = (spare.tag / mapping.entries_per_page()) as usize;
-            let at = self.gmd.get(page).copied().unwrap_or(Ppn::NONE);
-            if is_page(at) {
-                flash.read_meta(Purpose::Recovery, at, buffer)?;
-            }
-            let index = (spare.tag % mapping.entries_per_page()) as usize;
-            if !is_page(at) || Mapped::entries(buffer).nth(index) != Some(*ppn) {
-                self.dead.push(*ppn);
-            }
-        }
-        Ok(())
     }
 
     /// Step 5.
@@ -548,12 +537,15 @@ impl Findings {
         let (dead, mut known, mut again) = (&self.dead, Vec::new(), Vec::new());
         let mut unsaved: Vec<Ppn> = self.unsaved.iter().map(|copy| copy.ppn).collect();
         unsaved.sort_unstable();
-        let revived = &mut self.revived;
+        let (revived, named) = (&mut self.revived, &self.named);
         gecko.for_each_block(core, Purpose::Recovery, |block, set| {
             let Some(info) = survey.block(block) else { return };
             if info.kind == PageKind::User && info.first_seq < flushed {
                 let pages = geometry.pages_per_block();
-                let lives = |offset: &u32| unsaved.binary_search(&geometry.page_at(block, *offset)).is_ok();
+                let lives = |offset: &u32| {
+                    let ppn = geometry.page_at(block, *offset);
+                    unsaved.binary_search(&ppn).is_ok() || named.as_ref().is_some_and(|named| named.contains(ppn.0))
+                };
                 if (0..pages).any(|offset| set.contains(offset) && lives(&offset)) {
                     // Its death was durable, and what says so in the table was lost: it lives again.
                     revived.push(block);

@@ -234,6 +234,15 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         self.buffer[index * ENTRY_BYTES..][..ENTRY_BYTES].copy_from_slice(&ppn.0.to_le_bytes());
     }
 
+    /// Whether one of these entries of the translation page in the buffer is, or was when it was cached, not that of a page never
+    /// written.
+    fn is_any_mapped(&self, page: u32, mut indices: core::ops::Range<u32>) -> bool {
+        indices.any(|index| {
+            let cached = self.cmt.find(Lpn(page * self.entries_per_page + index));
+            entry_at(&self.buffer, index as usize).is_some() || cached.is_some_and(|slot| self.cmt.ppn(slot).is_some())
+        })
+    }
+
     /// What is cached of a logical page is that it is not mapped, as flash says too.
     fn forget_entry(&mut self, lpn: Lpn) {
         if let Some(slot) = self.cmt.find(lpn) {
@@ -386,31 +395,32 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         let first = lpn.0 % self.entries_per_page;
         let count = count.min(self.entries_per_page - first).min(TRIM_STEP);
         self.load_page(ctx, page, Purpose::Translation)?;
-        let mut changed = false;
+        if !self.is_any_mapped(page, first..first + count) {
+            return Ok(count);
+        }
+        self.absorb(ctx, page)?;
+        let mut next = first;
         self.trimmed.clear();
-        for index in first..first + count {
-            let lpn = Lpn(page * self.entries_per_page + index);
-            let before = self.checked(ctx, self.gmd[page as usize], entry_at(&self.buffer, index as usize))?;
-            let cached = self.cmt.find(lpn);
-            let now = cached.map_or(before, |slot| self.cmt.ppn(slot));
-            let uip = cached.is_some_and(|slot| self.cmt.is_uip(slot));
-            let uncertain = cached.is_some_and(|slot| self.cmt.is_uncertain(slot));
-            let report = uip && is_page(before) && (!uncertain || self.still_dies(ctx, lpn, before, now)?);
-            let dead = [now, if report { before } else { Ppn::NONE }];
+        if LAZY && ctx.validity.room() == 0 {
+            ctx.validity.flush(ctx.core)?;
+        }
+        // The store looks for what it was told before it was flushed in translation pages programmed after that, so it is told
+        // before the page is programmed; and it must not be flushed in between, or the page would name what is durably dead.
+        while next < first + count && (!LAZY || next == first || ctx.validity.room() > 0) {
+            let lpn = Lpn(page * self.entries_per_page + next);
+            let now = self.checked(ctx, self.gmd[page as usize], entry_at(&self.buffer, next as usize))?;
             if LAZY {
-                // The store looks for what it was told before it was flushed in translation pages programmed after that.
                 self.forget_entry(lpn);
-                dead.into_iter().filter(|ppn| is_page(*ppn)).try_for_each(|ppn| ctx.page_died(ppn))?;
+                if is_page(now) {
+                    ctx.page_died(now)?;
+                }
             } else {
                 self.trimmed.push((lpn, now));
             }
-            changed |= before.is_some() || now.is_some();
+            self.set_entry(next as usize, Ppn::NONE);
+            next += 1;
         }
-        if changed {
-            self.absorb(ctx, page)?;
-            (first..first + count).for_each(|index| self.set_entry(index as usize, Ppn::NONE));
-            self.replace_page(ctx, page, Purpose::Translation)?;
-        }
+        self.replace_page(ctx, page, Purpose::Translation)?;
         for at in 0..self.trimmed.len() {
             let (lpn, dead) = self.trimmed[at];
             self.forget_entry(lpn);
@@ -418,7 +428,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
                 ctx.page_died(dead)?;
             }
         }
-        Ok(count)
+        Ok(next - first)
     }
 
     fn move_page<N: Nand, V: Validity>(

@@ -48,6 +48,11 @@ impl Buffer {
         self.len == 0
     }
 
+    /// New entries for which there is room.
+    pub fn room(&self) -> u32 {
+        (self.keys.len() - self.len) as u32
+    }
+
     /// The index of an entry, or the slot where it would be entered.
     #[inline]
     fn find(&self, id: u32) -> Result<usize, usize> {

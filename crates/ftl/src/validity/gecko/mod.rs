@@ -284,6 +284,10 @@ impl Validity for Gecko {
         if self.buffer.is_empty() { Ok(()) } else { self.flush_buffer(store) }
     }
 
+    fn room(&self) -> u32 {
+        self.buffer.room()
+    }
+
     fn flushes(&self) -> u64 {
         self.flushes
     }
