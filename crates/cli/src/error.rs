@@ -44,6 +44,7 @@ fn workload_is_usage(error: &WorkloadError) -> bool {
             | WorkloadError::BadValue { .. }
             | WorkloadError::Syntax { .. }
             | WorkloadError::Contradiction { .. }
+            | WorkloadError::SaidByFormat { .. }
             | WorkloadError::DoesNotFit { .. }
     )
 }

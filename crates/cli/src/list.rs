@@ -146,6 +146,10 @@ fn traces() -> String {
     for format in workload::formats() {
         table.row(vec![format.name.to_owned(), format.summary.to_owned()]);
         table.row(vec![String::new(), format.layout.to_owned()]);
+        if !format.unsaid.is_empty() {
+            let unsaid: Vec<&str> = format.unsaid.iter().map(|what| what.name()).collect();
+            table.row(vec![String::new(), format!("options state: {}", unsaid.join(", "))]);
+        }
     }
     format!(
         "{}\nFormats are found by the file's contents, plain or packed with gzip, zstd, xz or bzip2.\n",
@@ -221,7 +225,10 @@ fn as_json(what: Listing) -> Value {
         Listing::Devices => profiles::profiles().iter().map(|profile| json!(profile)).collect(),
         Listing::Traces => workload::formats()
             .iter()
-            .map(|f| json!({"name": f.name, "summary": f.summary, "layout": f.layout}))
+            .map(|f| {
+                let unsaid: Vec<&str> = f.unsaid.iter().map(|what| what.name()).collect();
+                json!({"name": f.name, "summary": f.summary, "layout": f.layout, "unsaid": unsaid})
+            })
             .collect(),
         Listing::Workloads => workload::workloads()
             .iter()

@@ -110,6 +110,21 @@ pub enum WorkloadError {
         /// All formats.
         valid: String,
     },
+    /// An option states what every file of the trace's format says, or what it has no column for.
+    #[error(
+        "{file} is of format `{format}`, of which the {what} is known: leave it out, or name another format; it is asked for \
+         in {asking}"
+    )]
+    SaidByFormat {
+        /// The file.
+        file: String,
+        /// The format read.
+        format: &'static str,
+        /// What was stated.
+        what: &'static str,
+        /// The formats that leave it open.
+        asking: String,
+    },
     /// A trace holds no request, or none is left.
     #[error("{file} holds no request to replay: {why}")]
     Empty {

@@ -96,13 +96,15 @@ fn options_that_mean_nothing_to_any_ftl_are_refused() {
     }
 }
 
-const TRACE_CASES: [Case; 9] = [
+const TRACE_CASES: [Case; 11] = [
     (&["trace", "info", "absent.trace"], 1, &["absent.trace"]),
     (&["trace", "info", "empty.trace"], 1, &["empty.trace", "empty"]),
     (&["trace", "info", "noise.trace"], 1, &["noise.trace", "no known trace format"]),
     (&["trace", "info", "torn.trace"], 1, &["torn.trace:3", "not a line"]),
     (&["trace", "info", "small.trace", "--trace-format", "msrr"], 2, &["msrr", "did you mean `msr`"]),
     (&["trace", "info", "small.trace", "--time-unit", "fortnight"], 2, &["fortnight", "ms"]),
+    (&["trace", "info", "said.trace", "--time-unit", "ms"], 2, &["said.trace", "`msr`", "unit of times", "fivecolumn"]),
+    (&["compare", "said.trace", "--flag", "1=write"], 2, &["said.trace", "`msr`", "meaning of the flag"]),
     (&["trace", "info", "small.trace", "--device-filter", "9"], 1, &["small.trace", "9"]),
     (&["trace", "convert", "small.trace", "--to", "xml"], 2, &["xml", "fio-v3"]),
     (&["trace", "convert", "small.trace", "--to", "csv", "-o", "no/such/folder/x"], 1, &["no/such/folder/x"]),
@@ -115,6 +117,7 @@ fn check(cases: &[Case]) {
     write("empty.trace", "");
     write("noise.trace", "the quick brown fox\njumps over\nthe lazy dog\n");
     write("torn.trace", "0.5 0 8 8 0\n1.5 0 16 8 0\n2.5 0 24\n3.5 0 32 8 0\n");
+    write("said.trace", "128166372003061629,hm,0,Write,8192,4096,331\n128166372003061630,hm,0,Read,8192,4096,331\n");
     let profile = output_of(&["list", "devices", "--toml", "demo"]);
     write("wrong.toml", &profile.replace("endurance_erases", "endurance"));
     for (arguments, code, parts) in cases {

@@ -26,7 +26,7 @@ pub use footprint::{Footprint, footprint};
 pub use formats::{FormatEntry, formats};
 pub use info::{Info, Percentiles, Skew, info};
 pub use open::{Detection, detect, open, read};
-pub use options::{FlagMeaning, OpenOptions, SizeUnit, TimeUnit};
+pub use options::{FlagMeaning, OpenOptions, SizeUnit, TimeUnit, Unsaid};
 pub use record::record;
 pub use replay::{Map, Replay, ReplayOptions};
 

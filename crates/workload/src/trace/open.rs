@@ -63,6 +63,15 @@ pub fn read(reader: impl BufRead, name: &str, options: &OpenOptions) -> Result<T
         }
         None => find(&input).map(|(format, reason)| (format, Some(reason)))?,
     };
+    if let Some(what) = options.stated().find(|what| !format.unsaid.contains(what)) {
+        let asking = formats().iter().filter(|row| row.unsaid.contains(&what)).map(|row| row.name);
+        return Err(WorkloadError::SaidByFormat {
+            file: name.to_owned(),
+            format: format.name,
+            what: what.name(),
+            asking: asking.collect::<Vec<_>>().join(", "),
+        });
+    }
     let mut builder = Builder::new(options, name, format.name);
     builder.notes.extend(reason);
     (format.read)(&mut input, &mut builder)?;

@@ -4,7 +4,7 @@ use crate::error::{WorkloadError, nearest};
 use crate::request::Op;
 use std::str::FromStr;
 
-/// How to open a trace; the default finds out everything and is strict.
+/// How to open a trace; the default finds out everything and is strict. To state what a file says itself is an error.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     /// Name of the format; found by content if `None`.
@@ -25,6 +25,48 @@ pub struct OpenOptions {
     pub unsaid_op: Option<Op>,
     /// Stop after so many requests.
     pub limit: Option<u64>,
+}
+
+/// Something that files of some formats do not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsaid {
+    /// [`OpenOptions::time_unit`].
+    TimeUnit,
+    /// [`OpenOptions::address_unit`].
+    AddressUnit,
+    /// [`OpenOptions::size_unit`].
+    SizeUnit,
+    /// [`OpenOptions::flag`].
+    Flag,
+    /// [`OpenOptions::unsaid_op`].
+    Operation,
+}
+
+impl Unsaid {
+    /// What it is.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Unsaid::TimeUnit => "unit of times",
+            Unsaid::AddressUnit => "unit of addresses",
+            Unsaid::SizeUnit => "unit of sizes",
+            Unsaid::Flag => "meaning of the flag",
+            Unsaid::Operation => "kind of a request",
+        }
+    }
+}
+
+impl OpenOptions {
+    /// What these options say that a file of some formats does not.
+    pub(super) fn stated(&self) -> impl Iterator<Item = Unsaid> {
+        let given = [
+            (Unsaid::TimeUnit, self.time_unit.is_some()),
+            (Unsaid::AddressUnit, self.address_unit.is_some()),
+            (Unsaid::SizeUnit, self.size_unit.is_some()),
+            (Unsaid::Flag, self.flag.is_some()),
+            (Unsaid::Operation, self.unsaid_op.is_some()),
+        ];
+        given.into_iter().filter(|(_, given)| *given).map(|(what, _)| what)
+    }
 }
 
 /// Unit of a time column.

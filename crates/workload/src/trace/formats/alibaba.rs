@@ -10,6 +10,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     name: "alibaba",
     summary: "Alibaba cloud block traces (IISWC 2020)",
     layout: "device_id, R|W, offset (B), length (B), timestamp (us)",
+    unsaid: &[],
     detect: |head| fields::score_lines(head, parse),
     read,
 };

@@ -12,6 +12,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     name: "biotracer",
     summary: "BIOtracer, mobile eMMC traces",
     layout: "LBA (512 B), sectors, bytes, type (bit 0: write), four times (s): queued, issued, sent, done",
+    unsaid: &[],
     detect: |head| fields::score_lines(head, parse),
     read,
 };

@@ -16,6 +16,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     name: "blkparse",
     summary: "blkparse text output (Linux blktrace)",
     layout: "major,minor cpu sequence time (s) pid action rwbs sector (512 B) + sectors [process]",
+    unsaid: &[],
     detect,
     read,
 };

@@ -15,6 +15,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     name: "csv",
     summary: "this project's own CSV",
     layout: "header time_ns,device,op,offset,bytes; op is read, write, trim or flush",
+    unsaid: &[],
     detect: |head| fields::score_lines(head, parse),
     read,
 };

@@ -11,6 +11,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     name: "diskmon",
     summary: "Sysinternals DiskMon",
     layout: "number, time (s), duration (s), disk, Read|Write, sector (512 B), sectors",
+    unsaid: &[],
     detect: |head| fields::score_lines(head, parse),
     read,
 };

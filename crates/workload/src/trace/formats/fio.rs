@@ -14,6 +14,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     name: "fio",
     summary: "fio I/O logs, versions 2 and 3",
     layout: "file, action, offset (B), length (B); version 3 with the time (us) before them",
+    unsaid: &[],
     detect,
     read,
 };

@@ -10,8 +10,8 @@
 //!    unit with at most 200,000 requests a second.
 //! 4. Flag: 1 reads, 0 writes, as in DiskSim. Letters speak for themselves.
 
-use super::FormatEntry;
 use super::fields::{self, decimal, decimal_ns, int, words};
+use super::{FormatEntry, Unsaid};
 use crate::error::WorkloadError;
 use crate::request::Op;
 use crate::trace::builder::{Builder, Row};
@@ -23,6 +23,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     name: "fivecolumn",
     summary: "five-column ASCII of DiskSim, FlashSim, SSDSim, MQSim",
     layout: "time (ns, us, ms or s), device, address (512 B or B), size (512 B, B or 4 KiB), flag (1 read, 0 write)",
+    unsaid: &[Unsaid::TimeUnit, Unsaid::AddressUnit, Unsaid::SizeUnit, Unsaid::Flag],
     detect: |head| {
         let (mut good, mut bad) = (0, 0);
         for line in fields::head_lines(head) {
@@ -87,6 +88,9 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
             Some(FlagMeaning::OneReads) => "flag: 1 reads, 0 writes (stated)".to_owned(),
             Some(FlagMeaning::OneWrites) => "flag: 1 writes, 0 reads (stated)".to_owned(),
         });
+    }
+    if options.flag.is_some() && rows.iter().all(|r| matches!(r.flag, Flag::Said(_))) {
+        notes.push("flag: letters say what each request is; the stated meaning of 0 and 1 was not needed".to_owned());
     }
     builder.notes.extend(notes);
     for raw in &rows {

@@ -17,6 +17,7 @@ mod vscsi;
 
 use super::builder::Builder;
 use super::input::Input;
+pub(super) use super::options::Unsaid;
 use crate::error::WorkloadError;
 
 /// A row of the table of trace formats.
@@ -28,6 +29,8 @@ pub struct FormatEntry {
     pub summary: &'static str,
     /// Columns or record layout with units.
     pub layout: &'static str,
+    /// What a file of this format does not say, so that [`super::OpenOptions`] may.
+    pub unsaid: &'static [Unsaid],
     /// Percent of the first lines or records that are of this format.
     pub(super) detect: fn(&[u8]) -> u32,
     pub(super) read: fn(&mut Input<'_>, &mut Builder<'_>) -> Result<(), WorkloadError>,

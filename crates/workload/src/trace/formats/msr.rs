@@ -10,6 +10,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     name: "msr",
     summary: "MSR Cambridge block traces (SNIA IOTTA)",
     layout: "timestamp (100 ns since 1601), host, disk, Read|Write, offset (B), size (B), latency",
+    unsaid: &[],
     detect: |head| fields::score_lines(head, parse),
     read,
 };

@@ -4,7 +4,7 @@
 //! writes unless the options say otherwise. Object numbers are taken for sectors, unless they are too large for
 //! addresses; then objects are laid out one after another in order of first appearance, in 4-KiB pages.
 
-use super::FormatEntry;
+use super::{FormatEntry, Unsaid};
 use crate::error::WorkloadError;
 use crate::request::Op;
 use crate::trace::builder::{Builder, Row};
@@ -16,6 +16,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     name: "oraclegeneral",
     summary: "libCacheSim oracleGeneral, binary cache trace",
     layout: "u32 time (s), u64 object, u32 size (B), i64 next access (-1: none)",
+    unsaid: &[Unsaid::AddressUnit, Unsaid::Operation],
     detect,
     read,
 };

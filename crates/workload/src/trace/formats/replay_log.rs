@@ -12,6 +12,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     name: "replaylog",
     summary: "log of a trace replayer with latencies (Heimdall's, seven columns)",
     layout: "arrival (ms), latency (us), 1 read | 0 write, size (B), offset (B), submission (ms), size done (B)",
+    unsaid: &[],
     detect: |head| fields::score_lines(head, parse),
     read,
 };

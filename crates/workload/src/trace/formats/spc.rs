@@ -11,6 +11,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     name: "spc",
     summary: "SPC trace format of the UMass repository (Financial, WebSearch)",
     layout: "ASU, LBA (512 B), size (B), r|w, timestamp (s)",
+    unsaid: &[],
     detect: |head| fields::score_lines(head, parse),
     read,
 };

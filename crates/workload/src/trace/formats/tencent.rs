@@ -12,6 +12,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     name: "tencent",
     summary: "Tencent cloud block storage traces (SNIA IOTTA)",
     layout: "timestamp (s), offset (512 B), size (512 B), 0 read | 1 write, volume",
+    unsaid: &[],
     detect: |head| fields::score_lines(head, parse),
     read,
 };

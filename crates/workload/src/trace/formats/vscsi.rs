@@ -14,6 +14,7 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     name: "vscsi",
     summary: "VMware VSCSI (CloudPhysics), binary, versions 1 and 2",
     layout: "v1: u32 number, u32 bytes, u32 entries, u16 command, u16 version, u64 LBN (512 B), u64 time (us); v2: command and version first, response time last",
+    unsaid: &[],
     detect,
     read,
 };
