@@ -359,6 +359,11 @@ fn remarks(runs: &[Run]) -> Vec<String> {
         "measured recovery is what the mount after a power cut did, one operation after the other; it guards against torn \
          pages and worn blocks, for which the formulas have no term"
             .to_owned(),
+        format!(
+            "power is cut between two requests. A cut that leaves the spare area of a page of host data unreadable makes GeckoFTL's \
+             mount read every translation page too, for the page may be a worn one: {} s more at 2 TiB",
+            short(Device::PAPER.translation_pages() as f64 * Times::PAPER.read_us / 1e6)
+        ),
     ];
     for run in runs.iter().filter(|run| run.result.mount.is_none()) {
         out.push(format!(
