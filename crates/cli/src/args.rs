@@ -224,6 +224,9 @@ pub enum Defuse {
     Validity,
 }
 
+/// The environment's variable that names a folder of recorded traces.
+pub const TRACES: &str = "OPENFTL_TRACES";
+
 /// What the trace file does not say.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Reading a trace")]
@@ -495,7 +498,7 @@ pub struct ReproduceArgs {
     #[arg(long, short, value_name = "DIR", default_value = "figures", value_hint = ValueHint::DirPath)]
     pub out: PathBuf,
     /// Folder of recorded traces, for figures that can use them
-    #[arg(long, value_name = "DIR", env = "OPENFTL_TRACES", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", env = TRACES, value_hint = ValueHint::DirPath)]
     pub traces: Option<PathBuf>,
     /// Runs at once, as far as memory allows [default: the processor's threads]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]

@@ -4,7 +4,7 @@ mod draw;
 mod pages;
 mod text;
 
-use crate::args::ReproduceArgs;
+use crate::args::{ReproduceArgs, TRACES};
 use crate::device::check_memory;
 use crate::error::{unknown, usage};
 use crate::output;
@@ -33,6 +33,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
         return list(args);
     }
     let figures = choose(&args.figures)?;
+    refuse_idle_traces(args, &figures)?;
     if let Some(folder) = args.traces.as_deref().filter(|folder| !folder.is_dir()) {
         bail!("there is no folder {} of traces (--traces, OPENFTL_TRACES)", folder.display());
     }
@@ -51,6 +52,21 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let mut text: String = made.iter().map(text::figure).collect();
     text.push_str(&text::closing(&made, &summary));
     output::print(&text)
+}
+
+/// Refuses a folder of traces that no figure would look into, unless only the environment names it.
+fn refuse_idle_traces(args: &ReproduceArgs, figures: &[&'static Figure]) -> Result<()> {
+    let stated =
+        args.traces.as_ref().is_some_and(|folder| std::env::var_os(TRACES).as_deref() != Some(folder.as_os_str()));
+    if !stated || figures.iter().any(|figure| figure.uses_traces) {
+        return Ok(());
+    }
+    let names = |figures: &mut dyn Iterator<Item = &Figure>| figures.map(|f| f.name).collect::<Vec<_>>().join(", ");
+    Err(usage(format!(
+        "--traces means nothing to {}; recorded traces are played by {}; leave it out, or add one of these",
+        names(&mut figures.iter().copied()),
+        names(&mut reproduce::table().iter().filter(|figure| figure.uses_traces))
+    )))
 }
 
 /// The figures of these names, each once, in the order of the table if all are meant.
@@ -84,7 +100,7 @@ fn list(args: &ReproduceArgs) -> Result<()> {
     if args.json {
         let rows: Vec<_> = reproduce::table()
             .iter()
-            .map(|figure| json!({"name": figure.name, "title": figure.title, "source": figure.source}))
+            .map(|figure| json!({"name": figure.name, "title": figure.title, "source": figure.source, "uses_traces": figure.uses_traces}))
             .collect();
         let mut text = serde_json::to_string_pretty(&rows).context("the table is not JSON")?;
         text.push('\n');

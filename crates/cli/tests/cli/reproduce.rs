@@ -70,9 +70,13 @@ fn figures_are_listed() {
 
 #[test]
 fn wrong_arguments_are_explained() {
-    let cases: [(&[&str], &[&str]); 10] = [
+    let cases: [(&[&str], &[&str]); 11] = [
         (&["reproduce", "gecko/fig99"], &["no figure `gecko/fig99`", "reproduce list"]),
         (&["reproduce", "gecko/fig1", "gecko/fig1"], &["twice"]),
+        (
+            &["reproduce", "gecko/fig9", "--traces", "no-folder"],
+            &["--traces means nothing to gecko/fig9", "janus/fig5"],
+        ),
         (&["reproduce", "list", "gecko/fig1"], &["stands alone"]),
         (&["reproduce", "gecko/fig1", "--scale", "2"], &["--scale", "1/256"]),
         (&["model", "--logical-ratio", "1"], &["--logical-ratio"]),

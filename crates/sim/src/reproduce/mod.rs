@@ -34,6 +34,8 @@ pub struct Figure {
     pub title: &'static str,
     /// Paper and section.
     pub source: &'static str,
+    /// Whether it plays recorded traces, if the laboratory has a folder of them.
+    pub uses_traces: bool,
     /// The runs it takes, in order.
     pub plan: fn(&Lab) -> Result<Vec<Experiment>, SimError>,
     /// What follows from their results, given in the same order.

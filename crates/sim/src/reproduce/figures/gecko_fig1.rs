@@ -11,6 +11,7 @@ pub(super) const FIGURE: Figure = Figure {
     name: "gecko/fig1",
     title: "RAM and recovery time of LazyFTL against capacity, by formula and measured",
     source: "Dayan, Bonnet and Idreos, SIGMOD 2016, sections 1, 2 and 5.3",
+    uses_traces: false,
     plan,
     conclude,
 };

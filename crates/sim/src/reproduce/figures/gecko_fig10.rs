@@ -11,6 +11,7 @@ pub(super) const FIGURE: Figure = Figure {
     name: "gecko/fig10",
     title: "entry-partitioning factor S against block size B",
     source: "Dayan, Bonnet and Idreos, SIGMOD 2016, sections 3.3 and 5.2",
+    uses_traces: false,
     plan,
     conclude,
 };

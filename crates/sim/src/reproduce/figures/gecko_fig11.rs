@@ -13,6 +13,7 @@ pub(super) const FIGURE: Figure = Figure {
     name: "gecko/fig11",
     title: "page validity against the number of blocks K",
     source: "Dayan, Bonnet and Idreos, SIGMOD 2016, section 5.2",
+    uses_traces: false,
     plan,
     conclude,
 };

@@ -10,6 +10,7 @@ pub(super) const FIGURE: Figure = Figure {
     name: "gecko/fig12",
     title: "page validity against over-provisioning: the share R of the flash that the host sees",
     source: "Dayan, Bonnet and Idreos, SIGMOD 2016, section 5.2",
+    uses_traces: false,
     plan,
     conclude,
 };

@@ -13,6 +13,7 @@ pub(super) const FIGURE: Figure = Figure {
     name: "gecko/fig13",
     title: "RAM, recovery time and write-amplification of the paper's FTLs, by structure, step and purpose",
     source: "Dayan, Bonnet and Idreos, SIGMOD 2016, section 5.3",
+    uses_traces: false,
     plan,
     conclude,
 };

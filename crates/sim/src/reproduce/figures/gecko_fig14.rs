@@ -13,6 +13,7 @@ pub(super) const FIGURE: Figure = Figure {
     name: "gecko/fig14",
     title: "equal RAM: bitmap and small cache, or large cache and page validity in flash",
     source: "Dayan, Bonnet and Idreos, SIGMOD 2016, section 5.4",
+    uses_traces: false,
     plan,
     conclude,
 };

@@ -10,6 +10,7 @@ pub(super) const FIGURE: Figure = Figure {
     name: "gecko/fig9",
     title: "size ratio T of Logarithmic Gecko against a page validity bitmap in flash, by interval of 10,000 writes",
     source: "Dayan, Bonnet and Idreos, SIGMOD 2016, section 5.1",
+    uses_traces: false,
     plan,
     conclude,
 };

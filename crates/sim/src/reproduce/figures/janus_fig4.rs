@@ -9,6 +9,7 @@ pub(super) const FIGURE: Figure = Figure {
     name: "janus/fig4",
     title: "average cost of a write against the number of fused blocks, from the cost model",
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010, section 4",
+    uses_traces: false,
     plan: |_| -> Result<Vec<Experiment>, SimError> { Ok(Vec::new()) },
     conclude: |_: &Lab, _: &[Run]| conclude(),
 };

@@ -9,6 +9,7 @@ pub(super) const FIGURE: Figure = Figure {
     name: "janus/fig5",
     title: "utilisation of the collected block against that of the page-mapped area, measured and estimated",
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010, section 4, equation 5",
+    uses_traces: true,
     plan,
     conclude,
 };

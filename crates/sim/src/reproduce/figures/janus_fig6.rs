@@ -8,6 +8,7 @@ pub(super) const FIGURE: Figure = Figure {
     name: "janus/fig6",
     title: "page mapping at 3 to 20% over-provisioning against Janus-FTL at 3%",
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010, section 6",
+    uses_traces: true,
     plan,
     conclude,
 };

@@ -9,6 +9,7 @@ pub(super) const FIGURE: Figure = Figure {
     name: "janus/fig7",
     title: "BAST, FAST, Janus-FTL fixed and adaptive on a mostly sequential and an OLTP workload",
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010, section 6",
+    uses_traces: true,
     plan,
     conclude,
 };

@@ -8,6 +8,7 @@ pub(super) const FIGURE: Figure = Figure {
     name: "janus/fig8",
     title: "fused blocks while the footprint of the workload goes 90, 10, 70, 30% of capacity",
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010, section 6",
+    uses_traces: false,
     plan,
     conclude,
 };

@@ -10,6 +10,7 @@ pub(super) const FIGURE: Figure = Figure {
     name: "janus/fig9",
     title: "time of page mapping, BAST, FAST and Janus-FTL under a file-system benchmark, maps in flash",
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010, section 6",
+    uses_traces: false,
     plan,
     conclude,
 };
