@@ -256,14 +256,13 @@ impl Checkpoint {
 
 impl Header {
     fn fits(&self, geometry: &Geometry, logical_pages: u32) -> bool {
-        let entries = u64::from(self.logs) + u64::from(self.fused);
         self.seq < Spare::SEQ_END / 2
-            && entries * u64::from(self.pages_per_block) < u64::from(u32::MAX / 2)
             && self.blocks == geometry.blocks()
             && self.pages_per_block == geometry.pages_per_block()
             && self.logical_pages == logical_pages
             && self.logs <= self.blocks
             && self.fused <= logical_pages.div_ceil(self.pages_per_block)
+            && u64::from(self.logs + self.fused) * u64::from(self.pages_per_block) < u64::from(u32::MAX / 2)
     }
 
     fn total(&self, geometry: &Geometry) -> u32 {

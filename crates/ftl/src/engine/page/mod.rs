@@ -480,6 +480,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     fn trim_pages(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
         let (mut next, end) = (lpn.0, lpn.0 + count);
         while next < end {
+            // A table that is asked page by page reads the same page of metadata that often.
+            self.refresh()?;
             self.prepare()?;
             let count = (end - next).min(trim_step(self.core.space.geometry()));
             let (mut ctx, mapping) = self.parts();
