@@ -13,6 +13,7 @@ use nand::sim::SimNand;
 use nand::{ProgramOrder, profiles};
 use serde_json::{Value, json};
 use workload::Parameter;
+use workload::trace::Unsaid;
 
 /// Prints what was asked for.
 pub fn run(args: &ListArgs) -> Result<()> {
@@ -141,14 +142,25 @@ fn devices() -> String {
     )
 }
 
+/// The option that states what a trace does not say; what a request is, only programs can state.
+const fn option_for(what: Unsaid) -> Option<&'static str> {
+    match what {
+        Unsaid::TimeUnit => Some("--time-unit"),
+        Unsaid::AddressUnit => Some("--lba-unit"),
+        Unsaid::SizeUnit => Some("--size-unit"),
+        Unsaid::Flag => Some("--flag"),
+        Unsaid::Operation => None,
+    }
+}
+
 fn traces() -> String {
     let mut table = Table::new(&[("format", Align::Left), ("what it is; its columns", Align::Left)]);
     for format in workload::formats() {
         table.row(vec![format.name.to_owned(), format.summary.to_owned()]);
         table.row(vec![String::new(), format.layout.to_owned()]);
-        if !format.unsaid.is_empty() {
-            let unsaid: Vec<&str> = format.unsaid.iter().map(|what| what.name()).collect();
-            table.row(vec![String::new(), format!("options state: {}", unsaid.join(", "))]);
+        let options: Vec<&str> = format.unsaid.iter().filter_map(|what| option_for(*what)).collect();
+        if !options.is_empty() {
+            table.row(vec![String::new(), format!("takes {}", options.join(", "))]);
         }
     }
     format!(
