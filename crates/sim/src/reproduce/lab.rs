@@ -4,10 +4,8 @@ use super::{Experiment, Figure, Outcome, Run};
 use crate::error::SimError;
 use crate::run::{self, Phase, Progress};
 use crate::spec::{DevicePlan, PreconditionMode, RunSpec, WorkloadSpec};
-use ftl::ftls;
 use nand::geometry::Dimensions;
 use nand::profiles;
-use nand::sim::SimNand;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::thread;
@@ -213,16 +211,4 @@ pub fn run_all(plan: Vec<Experiment>, jobs: usize, progress: &(dyn Fn(Advance) +
         }
     }
     Ok(runs)
-}
-
-/// Whether the table of FTLs has this one and it can be mounted.
-#[must_use]
-pub fn mountable(ftl: &str) -> bool {
-    ftls::find::<SimNand>(ftl).is_some_and(|entry| entry.mount.is_some())
-}
-
-/// Whether the table of FTLs has this one.
-#[must_use]
-pub fn in_build(ftl: &str) -> bool {
-    ftls::find::<SimNand>(ftl).is_some()
 }

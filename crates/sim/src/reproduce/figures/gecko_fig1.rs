@@ -3,7 +3,7 @@
 use crate::error::SimError;
 use crate::model::{Device, Model, Times};
 use crate::reproduce::common::{PROFILE, mib, setup};
-use crate::reproduce::lab::{Shape, mountable};
+use crate::reproduce::lab::Shape;
 use crate::reproduce::verdict::short;
 use crate::reproduce::{Cell, Chart, DataTable, Experiment, Figure, Lab, Lines, Outcome, Run, Series, Verdict};
 
@@ -27,9 +27,6 @@ const SHARES: [f64; 4] = [0.125, 0.25, 0.5, 1.0];
 /// The cache is as large on every device, as in the paper.
 fn plan(lab: &Lab) -> Result<Vec<Experiment>, SimError> {
     let mut plan = Vec::new();
-    if !mountable(FTL) {
-        return Ok(plan);
-    }
     let cache_entries = lab.device(PROFILE, Shape::share(lab.scale))?.config().cache_entries;
     for share in SHARES {
         let device = lab.device(PROFILE, Shape::share(lab.scale * share))?;

@@ -5,7 +5,7 @@ use crate::model::{Device, MODELS, Model, Times};
 use crate::reproduce::common::{
     GECKO, Group, PROFILE, amplification, amplification_bars, mib, model_of, setup, validity,
 };
-use crate::reproduce::lab::{Shape, in_build, mountable};
+use crate::reproduce::lab::Shape;
 use crate::reproduce::verdict::{Named, short};
 use crate::reproduce::{Bar, Cell, Chart, DataTable, Experiment, Figure, Lab, Outcome, Part, Run, Verdict};
 
@@ -20,14 +20,14 @@ pub(super) const FIGURE: Figure = Figure {
 
 /// The FTLs of the comparison that formulas are given for: page mapping, which has no metadata in flash, is not in it.
 fn compared() -> impl Iterator<Item = &'static Model> {
-    MODELS.iter().filter(|model| model.name != "page" && in_build(model.name))
+    MODELS.iter().filter(|model| model.name != "page")
 }
 
 fn plan(lab: &Lab) -> Result<Vec<Experiment>, SimError> {
     let device = lab.device(PROFILE, Shape::share(lab.scale))?;
     let each = compared().map(|model| {
         let mut spec = lab.uniform(model.name, &device)?;
-        spec.power_cut = mountable(model.name);
+        spec.power_cut = true;
         Ok(Experiment { series: model.name.to_owned(), x: 0.0, spec })
     });
     each.collect()
@@ -366,12 +366,6 @@ fn remarks(runs: &[Run]) -> Vec<String> {
             short(Device::PAPER.translation_pages() as f64 * Times::PAPER.read_us / 1e6)
         ),
     ];
-    for run in runs.iter().filter(|run| run.result.mount.is_none()) {
-        out.push(format!(
-            "{} cannot be mounted in this build: its recovery is given by formula only",
-            run.experiment.series
-        ));
-    }
     for run in runs {
         if let Some(saved) = run.result.mount.as_ref().and_then(|mount| mount.saved_before) {
             out.push(format!(
