@@ -300,14 +300,19 @@ impl Tree {
         let (key, role) = (leaf.items[0].key, Role::Leaf { end }.encode());
         let ppn = ctx.core.program_metadata(purpose, PageKind::Translation, key, role, &self.buffer)?;
         if self.cache_leaves {
-            self.clock += 1;
-            self.forget_leaf(ppn);
-            // A place that the caller goes on with must stay, so that no inner node gives way.
-            if let Some(at) = self.least_recent(|at| !self.frames[*at].taken) {
-                self.keep_leaf(at, ppn, leaf);
-            }
+            self.note_leaf(ppn, leaf);
         }
         Ok(ppn)
+    }
+
+    /// A page is this leaf from now on.
+    fn note_leaf(&mut self, ppn: Ppn, leaf: &Node) {
+        self.clock += 1;
+        self.forget_leaf(ppn);
+        // A place that the caller goes on with must stay, so that no inner node gives way.
+        if let Some(at) = self.least_recent(|at| !self.frames[*at].taken) {
+            self.keep_leaf(at, ppn, leaf);
+        }
     }
 
     /// The item at a place.
@@ -551,5 +556,38 @@ impl Tree {
     pub(super) fn ram_bytes(&self) -> u64 {
         let frames = self.frames.capacity() * size_of::<Frame>() + self.buffer.capacity();
         frames as u64 + self.frames.iter().map(|frame| frame.node.ram_bytes()).sum::<u64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaf(value: u32) -> Node {
+        let mut leaf = Node::new(512);
+        leaf.clear(0);
+        leaf.items[0].value = Ppn(value);
+        leaf
+    }
+
+    #[test]
+    fn a_frame_never_holds_what_a_page_was_before() {
+        let mut tree = Tree::new(1000, 512, 16, true);
+        let place = Place { frame: ROOT, index: 0, end: 1000 };
+        let cached =
+            |tree: &Tree, ppn: u32| tree.frame_of_leaf(Ppn(ppn)).map(|at| tree.frames[at].node.items[0].value.0);
+        tree.replace(place, Ppn(5));
+        tree.note_leaf(Ppn(5), &leaf(100));
+        tree.note_leaf(Ppn(7), &leaf(200));
+        assert_eq!((cached(&tree, 5), cached(&tree, 7)), (Some(100), Some(200)));
+        // Nothing leads to page 7: it was erased, and another leaf was programmed there.
+        tree.note_leaf(Ppn(7), &leaf(300));
+        assert_eq!(cached(&tree, 7), Some(300));
+        // Nothing does yet: a copy of the leaf at hand was put there, its old place died.
+        tree.moved(place, Ppn(7));
+        assert_eq!((cached(&tree, 5), cached(&tree, 7)), (None, None));
+        tree.note_leaf(Ppn(7), &leaf(100));
+        assert_eq!(tree.replace(place, Ppn(8)), Ppn(7));
+        assert_eq!(cached(&tree, 7), None);
     }
 }
