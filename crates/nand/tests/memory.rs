@@ -75,6 +75,43 @@ fn a_device_in_its_steady_state_does_not_grow() {
 }
 
 #[test]
+fn versions_of_metadata_take_little_more_than_what_they_change_and_read_back_as_programmed() {
+    const MAPS: u32 = 512;
+    const CHANGED: usize = 1021;
+    let mut n = device(640, 128);
+    let spare = |tag, seq| Spare { kind: PageKind::Translation, tag, seq, erase_count: 0, erased_at: 0, aux: 7 };
+    let mut maps: Vec<Vec<u8>> = (0..MAPS).map(|map| vec![map as u8; 4096]).collect();
+    let mut at = vec![Ppn(0); MAPS as usize];
+    let mut snapshot = None;
+    let mut read = vec![0; 4096];
+    for next in 0..n.geometry().pages() {
+        let (map, version) = (next % MAPS, next / MAPS);
+        if version > 0 {
+            n.read_meta(at[map as usize], &mut read).unwrap();
+            assert_eq!(read, maps[map as usize], "version {} of map {map}", version - 1);
+            read[(version as usize * 97 % CHANGED) * 4..][..4].copy_from_slice(&next.to_le_bytes());
+            maps[map as usize].clone_from(&read);
+        }
+        at[map as usize] = Ppn(next);
+        n.program_meta(Ppn(next), &maps[map as usize], &spare(map, u64::from(next))).unwrap();
+        if next == n.geometry().pages() / 2 {
+            snapshot = Some((n.snapshot(), at.clone(), maps.clone()));
+        }
+    }
+    assert_eq!(n.full_records(), n.geometry().pages() as usize);
+    // Half of the records, and all of those that are kept whole anyway, take 4 KiB.
+    let whole = n.memory_bytes() / 4096;
+    assert!(whole < u64::from(n.geometry().pages()) * 6 / 10, "{whole} pages of contents");
+    let (mut snapshot, at, maps) = snapshot.unwrap();
+    (0..640).for_each(|block| n.erase(BlockId(block)).unwrap());
+    work::fill_meta(&mut n, 1);
+    for map in 0..MAPS as usize {
+        snapshot.read_meta(at[map], &mut read).unwrap();
+        assert_eq!(read, maps[map]);
+    }
+}
+
+#[test]
 fn a_snapshot_costs_by_the_block() {
     let mut n = device(64, 128);
     work::fill(&mut n, 1);

@@ -8,6 +8,7 @@
 //! block by resetting one counter: cells beyond it are never looked at.
 
 mod cell;
+mod delta;
 mod slab;
 
 use crate::addr::{BlockId, Lpn, Ppn};
@@ -16,11 +17,10 @@ use crate::error::{Law, NandError};
 use crate::geometry::{Capabilities, Geometry};
 use crate::laws::{self, BlockState, illegal, illegal_block};
 use crate::spare::{PageKind, Spare};
-use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use cell::{Cell, NOTHING, PerPage, RECORD};
-use slab::{Body, Record, Slab};
+use slab::{Body, Bytes, Record, Slab};
 
 /// One block: its cells, and what its compact pages share.
 #[derive(Clone, Debug)]
@@ -96,8 +96,8 @@ fn aux_slot(kept: &mut PerPage<u32>, state: BlockState, offset: u32, aux: u32) -
 enum Content<'a> {
     Stamp(Stamp),
     Bytes(&'a [u8]),
-    /// The bytes of a page being copied.
-    Same(Arc<Vec<u8>>),
+    /// Those of a page being copied.
+    Same(Bytes),
 }
 
 /// A simulated device that keeps a [`Stamp`] a page of host data.
@@ -238,7 +238,7 @@ impl SimNand {
             block.state.note();
             let body = match data {
                 Content::Stamp(stamp) => Body::Stamp(stamp),
-                Content::Bytes(bytes) => Body::Bytes(self.slab.buffer(bytes)),
+                Content::Bytes(bytes) => Body::Bytes(self.slab.keep(bytes)),
                 Content::Same(bytes) => Body::Bytes(bytes),
             };
             Cell::record(self.slab.insert(Record { spare: *spare, body, reprograms: 0 }))
@@ -281,7 +281,7 @@ impl SimNand {
     fn copy_record(&mut self, index: u32, to: Ppn, spare: &Spare) -> Result<(), NandError> {
         let content = match &self.slab.get(index).body {
             Body::Stamp(stamp) => Content::Stamp(*stamp),
-            Body::Bytes(bytes) => Content::Same(Arc::clone(bytes)),
+            Body::Bytes(bytes) => Content::Same(bytes.clone()),
         };
         self.put_any("copy", to, content, spare)
     }
@@ -325,11 +325,9 @@ impl Nand for SimNand {
         match cell.seq_delta {
             NOTHING => Err(NandError::Erased { ppn }),
             RECORD => {
-                let record = self.slab.get(cell.tag);
+                let record = self.slab.read(cell.tag);
                 let Body::Bytes(bytes) = &record.body else { return Err(illegal("read", ppn, Law::PageContent)) };
-                let kept = bytes.len().min(out.len());
-                out[..kept].copy_from_slice(&bytes[..kept]);
-                out[kept..].fill(0xFF);
+                bytes.read(out);
                 Ok(record.spare)
             }
             _ => Err(illegal("read", ppn, Law::PageContent)),

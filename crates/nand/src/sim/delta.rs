@@ -1,0 +1,116 @@
+//! Pages as what differs from another page.
+
+use alloc::vec::Vec;
+
+/// Bytes of a word.
+const WORD: usize = 4;
+
+/// A page is kept by its differences if they are no more than one for so many bytes of it: they take a fortieth of it at most.
+const BYTES_A_CHANGE: usize = 256;
+
+/// Bytes that are compared at once.
+const STRIDE: usize = 64;
+
+/// A word that is another. Packed like the cells of pages: there are millions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, packed(2))]
+pub(super) struct Change {
+    word: u16,
+    now: [u8; WORD],
+}
+
+impl Change {
+    /// Makes the change, if it lies in the page.
+    #[inline]
+    pub(super) fn apply(&self, page: &mut [u8]) {
+        let at = usize::from(self.word) * WORD;
+        if let Some(word) = page.get_mut(at..at + WORD) {
+            word.copy_from_slice(&self.now);
+        }
+    }
+}
+
+/// Gathers the words in which a page differs from a base; whether they are few enough to be kept instead of the page.
+pub(super) fn differences(base: &[u8], page: &[u8], changes: &mut Vec<Change>) -> bool {
+    changes.clear();
+    if base.len() != page.len() || !page.len().is_multiple_of(STRIDE) || page.len() / WORD > 1 << 16 {
+        return false;
+    }
+    let most = page.len() / BYTES_A_CHANGE;
+    let (was, _) = base.as_chunks::<STRIDE>();
+    let (now, _) = page.as_chunks::<STRIDE>();
+    for (stride, (was, now)) in was.iter().zip(now).enumerate() {
+        if differ(was, now) {
+            let (words, len) = changes_of(stride * (STRIDE / WORD), was, now);
+            if changes.len() + len > most {
+                return false;
+            }
+            changes.extend_from_slice(&words[..len]);
+        }
+    }
+    true
+}
+
+/// The words in which a stride differs that begins with the word `first`, and how many there are. Without branches: which they
+/// are cannot be foreseen.
+#[inline]
+fn changes_of(first: usize, was: &[u8; STRIDE], now: &[u8; STRIDE]) -> ([Change; STRIDE / WORD], usize) {
+    let mut changes = [Change { word: 0, now: [0; WORD] }; STRIDE / WORD];
+    let mut len = 0;
+    for (word, (was, now)) in was.as_chunks::<WORD>().0.iter().zip(now.as_chunks::<WORD>().0).enumerate() {
+        changes[len] = Change { word: (first + word) as u16, now: *now };
+        len += usize::from(was != now);
+    }
+    (changes, len)
+}
+
+/// Whether any byte differs, without a branch for each.
+#[inline]
+fn differ(was: &[u8; STRIDE], now: &[u8; STRIDE]) -> bool {
+    let words = was.as_chunks::<8>().0.iter().zip(now.as_chunks::<8>().0);
+    words.fold(0, |any, (was, now)| any | (u64::from_ne_bytes(*was) ^ u64::from_ne_bytes(*now))) != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(seed: u8) -> Vec<u8> {
+        (0..512_u32).map(|i| (i as u8).wrapping_mul(7).wrapping_add(seed)).collect()
+    }
+
+    #[test]
+    fn a_change_takes_six_bytes() {
+        assert_eq!(size_of::<Change>(), 6);
+    }
+
+    #[test]
+    fn changes_make_one_page_of_the_other() {
+        let (base, mut now, mut changes) = (page(1), page(1), Vec::new());
+        assert!(differences(&base, &now, &mut changes));
+        assert!(changes.is_empty());
+        for at in [3, 60, 63] {
+            now[at] ^= 0xA5;
+        }
+        assert!(differences(&base, &now, &mut changes));
+        assert_eq!(changes.len(), 2, "two of the bytes are of a word");
+        let mut made = base;
+        changes.iter().for_each(|change| change.apply(&mut made));
+        assert_eq!(made, now);
+    }
+
+    #[test]
+    fn pages_that_differ_in_much_or_in_length_are_not_kept_by_their_differences() {
+        let mut changes = Vec::new();
+        assert!(!differences(&page(1), &page(2), &mut changes));
+        assert!(!differences(&page(1)[..448], &page(1), &mut changes));
+        assert!(!differences(&page(1)[..100], &page(1)[..100], &mut changes));
+        let (base, mut now) = (page(1), page(1));
+        for word in 0..2 {
+            now[word * 40] ^= 1;
+        }
+        assert!(differences(&base, &now, &mut changes), "one for 256 bytes");
+        now[508] ^= 1;
+        assert!(!differences(&base, &now, &mut changes), "one more");
+    }
+}
