@@ -4,7 +4,7 @@ use super::{Bar, Experiment, Lab, Part, Run};
 use crate::error::SimError;
 use crate::model;
 use crate::result::RunResult;
-use crate::spec::{DevicePlan, RunSpec};
+use crate::spec::{DevicePlan, PreconditionMode, RunSpec};
 use ftl::Purpose;
 
 /// The device of GeckoFTL's evaluation.
@@ -127,9 +127,11 @@ pub fn setup(lab: &Lab, runs: &[Run]) -> Vec<String> {
             largest.experiment.spec.config.cache_entries,
         ),
         format!(
-            "workload: {}; filled, overwritten until write-amplification was steady, then measured over {} writes; \
-             seed {}; every page checked at the end",
-            largest.result.workload, largest.result.host.writes, lab.seed
+            "workload: {}; filled, overwritten {}, then measured over {} writes; seed {}; every page checked at the end",
+            largest.result.workload,
+            ageing(&largest.experiment.spec.precondition, runs),
+            largest.result.host.writes,
+            lab.seed
         ),
         format!(
             "write-amplification is i_writes + i_reads / δ per page that the host writes, δ = {}; a spare area read \
@@ -137,6 +139,20 @@ pub fn setup(lab: &Lab, runs: &[Run]) -> Vec<String> {
             largest.result.write_amplification.delta
         ),
     ]
+}
+
+/// Until when devices were overwritten, and which of them were not steady then.
+fn ageing(mode: &PreconditionMode, runs: &[Run]) -> String {
+    let PreconditionMode::Steady(options) = mode else { return "not at all".to_owned() };
+    let restless = runs.iter().filter(|run| !run.result.precondition.steady);
+    let restless: Vec<_> = restless.map(|run| run.experiment.series.as_str()).collect();
+    let but = if restless.is_empty() { String::new() } else { format!(" (never so: {})", restless.join(", ")) };
+    format!(
+        "until write-amplification was the same to {}% in {} windows of {} times the logical pages{but}",
+        options.tolerance * 100.0,
+        options.agree,
+        options.window
+    )
 }
 
 /// A scale as it is written on the command line.

@@ -3,7 +3,7 @@
 use super::{Experiment, Figure, Outcome, Run};
 use crate::error::SimError;
 use crate::run::{self, Phase, Progress};
-use crate::spec::{DevicePlan, PreconditionMode, RunSpec, WorkloadSpec};
+use crate::spec::{DevicePlan, PreconditionMode, RunSpec, SteadyOptions, WorkloadSpec};
 use nand::geometry::Dimensions;
 use nand::profiles;
 use std::path::PathBuf;
@@ -25,6 +25,9 @@ pub struct Lab {
 
 /// The scale that takes seconds.
 pub const DEFAULT_SCALE: f64 = 1.0 / 256.0;
+
+/// Logical pages from which on a run under uniform writes is shorter for its device: 128 GiB of 4 KiB pages.
+const MANY_PAGES: u32 = 1 << 25;
 
 /// Bytes of memory that a run takes for each physical page, on the safe side.
 const MEMORY_A_PAGE: u64 = 30;
@@ -58,7 +61,8 @@ impl Lab {
     }
 
     /// A run of this FTL under uniform random writes of a page each: filled, overwritten until steady, then measured
-    /// over half as many writes as there are logical pages.
+    /// over half as many writes as there are logical pages. On a device of many pages chance has little say: a tenth is
+    /// enough there, and two windows that agree.
     ///
     /// # Errors
     /// As [`WorkloadSpec::synthetic`].
@@ -66,6 +70,11 @@ impl Lab {
         let mut spec = RunSpec::new(ftl, device.clone(), WorkloadSpec::synthetic("uniform")?);
         spec.seed = self.seed;
         spec.writes = (u64::from(device.logical_pages) / 2).max(1);
+        if device.logical_pages >= MANY_PAGES {
+            let steady = SteadyOptions { window: 0.25, agree: 2, ..SteadyOptions::default() };
+            spec.precondition = PreconditionMode::Steady(steady);
+            spec.writes = u64::from(device.logical_pages) / 10;
+        }
         Ok(spec)
     }
 }
@@ -126,7 +135,9 @@ fn expected(spec: &RunSpec) -> [f64; 3] {
     let (fill, age) = match &spec.precondition {
         PreconditionMode::Off => (0.0, 0.0),
         PreconditionMode::Fill(share) => (share * logical, 0.0),
-        PreconditionMode::Steady(options) => (options.fill * logical, 2.0 * logical),
+        PreconditionMode::Steady(options) => {
+            (options.fill * logical, f64::from(options.agree + 1) * options.window * logical)
+        }
     };
     [fill, age, spec.writes.max(1) as f64]
 }
@@ -211,4 +222,26 @@ pub fn run_all(plan: Vec<Experiment>, jobs: usize, progress: &(dyn Fn(Advance) +
         }
     }
     Ok(runs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::common::PROFILE;
+
+    #[test]
+    fn a_large_device_is_run_for_fewer_of_its_pages() {
+        let run = |scale| {
+            let lab = Lab { scale, ..Lab::default() };
+            let device = lab.device(PROFILE, Shape::share(scale)).unwrap();
+            let spec = lab.uniform("gecko", &device).unwrap();
+            let pages = f64::from(spec.device.logical_pages);
+            (expected(&spec).map(|part| (part / pages * 100.0).round()), spec.precondition)
+        };
+        let (usual, mode) = run(1.0 / 16.0);
+        assert_eq!((usual, mode), ([100.0, 200.0, 50.0], PreconditionMode::default()));
+        let (full, mode) = run(1.0);
+        assert_eq!(full, [100.0, 75.0, 10.0]);
+        assert!(matches!(mode, PreconditionMode::Steady(options) if options.tolerance == 0.01 && options.agree == 2));
+    }
 }
