@@ -16,6 +16,7 @@
 
 mod node;
 mod restore;
+mod saved;
 mod tree;
 mod trim;
 
@@ -101,20 +102,17 @@ impl BtreeMap {
         if !self.tree.item(place).value.is_some() {
             return Ok(Ppn::NONE);
         }
-        self.tree.read(ctx, place, Purpose::Translation, &mut self.leaf)?;
-        self.find_in_leaf(ctx, place, lpn.0)
+        let frame = self.tree.find_leaf(ctx, place, Purpose::Translation, &mut self.leaf)?;
+        let leaf = frame.map_or(&self.leaf, |at| self.tree.node(at));
+        Self::find_in_leaf(ctx, leaf, self.tree.item(place).value, lpn.0)
     }
 
-    /// Where the leaf at hand says that a logical page is; an extent that leads out of the device is damage.
-    fn find_in_leaf<N: Nand, V>(&self, ctx: &Context<'_, N, V>, place: Place, lpn: u32) -> Result<Ppn, FtlError> {
-        let found = self.leaf.find(lpn);
+    /// Where a leaf on a page says that a logical page is; an extent that leads out of the device is damage.
+    fn find_in_leaf<N: Nand, V>(ctx: &Context<'_, N, V>, leaf: &Node, on: Ppn, lpn: u32) -> Result<Ppn, FtlError> {
+        let found = leaf.find(lpn);
         if is_page(found) && found.0 >= ctx.core.space.geometry().pages() {
             let reason = "an extent leads to a page beyond the device's last";
-            return Err(FtlError::Damaged {
-                structure: "leaf of the mapping tree",
-                ppn: self.tree.item(place).value,
-                reason,
-            });
+            return Err(FtlError::Damaged { structure: "leaf of the mapping tree", ppn: on, reason });
         }
         Ok(found)
     }
@@ -140,11 +138,11 @@ impl BtreeMap {
             } else {
                 core::mem::swap(&mut self.leaf, &mut self.sibling);
             }
-            other = Some(self.tree.program(ctx, &self.sibling, end_of_other, purpose)?);
+            other = Some(self.tree.program(ctx, &mut self.sibling, end_of_other, purpose)?);
         }
         self.leaf.set(lpn, ppn, end);
         self.absorb(end, ctx.core.seq, 0..0);
-        let new = match self.tree.program(ctx, &self.leaf, end, purpose) {
+        let new = match self.tree.program(ctx, &mut self.leaf, end, purpose) {
             Ok(new) => new,
             Err(error) => {
                 if let Some(other) = other {
@@ -155,12 +153,12 @@ impl BtreeMap {
         };
         let old = match other {
             None => self.tree.replace(place, new),
-            Some(other) if self.leaf.items[0].key < self.sibling.items[0].key => {
-                self.tree.insert_after(place, Item { key: self.sibling.items[0].key, value: other });
+            Some(other) if self.leaf.first() < self.sibling.first() => {
+                self.tree.insert_after(place, Item { key: self.sibling.first(), value: other });
                 self.tree.replace(place, new)
             }
             Some(other) => {
-                self.tree.insert_after(place, Item { key: self.leaf.items[0].key, value: new });
+                self.tree.insert_after(place, Item { key: self.leaf.first(), value: new });
                 self.tree.replace(place, other)
             }
         };
@@ -170,7 +168,7 @@ impl BtreeMap {
 
     /// Dirty entries of the leaf at hand, by `act` on each of them.
     fn for_each_dirty(&mut self, end: u32, mut act: impl FnMut(&mut Node, &mut Cmt, Slot)) {
-        let first = self.leaf.items[0].key;
+        let first = self.leaf.first();
         for group in first / self.group..=(end - 1) / self.group {
             let mut next = self.cmt.first_dirty(group);
             while let Some(slot) = next {
@@ -191,11 +189,7 @@ impl BtreeMap {
             if trimmed.contains(&lpn) {
                 return;
             }
-            if leaf.len_with(lpn, ppn, end) <= room {
-                leaf.set(lpn, ppn, end);
-            } else {
-                complete = false;
-            }
+            complete &= leaf.set_within(lpn, ppn, end, room);
         });
         if complete {
             self.leaf.speaks_for = seq;
@@ -291,8 +285,8 @@ impl Mapping for BtreeMap {
         if let Some(slot) = self.cmt.find(lpn) {
             return Ok(self.cmt.ppn(slot));
         }
-        self.tree.peek(ctx, lpn.0, &mut self.leaf)?;
-        Ok(self.leaf.find(lpn.0))
+        let on = self.tree.peek(ctx, lpn.0, &mut self.leaf)?;
+        Self::find_in_leaf(ctx, &self.leaf, on, lpn.0)
     }
 
     fn record<N: Nand, V: Validity>(
@@ -440,15 +434,16 @@ impl Mapping for BtreeMap {
     fn dump<N: Nand>(&self, nand: &mut N) -> Result<Vec<Ppn>, FtlError> {
         let leaves = self.tree.leaves(nand)?;
         let mut table = Vec::with_capacity(self.logical_pages as usize);
-        let mut page = alloc::vec![0; self.tree.buffer.len()];
-        let mut leaf = Node::new(page.len() as u32);
+        let page_bytes = self.tree.page_bytes;
+        let mut leaf = Node::new(page_bytes as u32);
         for (i, item) in leaves.iter().enumerate() {
             let end = leaves.get(i + 1).map_or(self.logical_pages, |next| next.key);
             leaf.clear(item.key);
             if item.value.is_some() {
-                nand.read_meta(item.value, &mut page)?;
+                nand.read_meta(item.value, leaf.page(page_bytes))?;
                 let damaged = |reason| FtlError::Damaged { structure: "leaf", ppn: item.value, reason };
-                leaf.parse(&page, 0, item.key, u32::MAX).map_err(damaged)?;
+                let taken = leaf.take(page_bytes, 0, item.key);
+                taken.and_then(|()| leaf.check(u32::MAX)).map_err(damaged)?;
             }
             table.extend((item.key..end).map(|lpn| leaf.find(lpn)));
         }

@@ -5,8 +5,9 @@
 //! next key, or to the leaf's end, to consecutive pages from its value on; or all of them to nothing. An item of an inner node
 //! leads to the child whose first key it has.
 
-use super::super::is_page;
+use super::super::{LOST, is_page};
 use alloc::vec::Vec;
+use core::ops::BitOr;
 use nand::Ppn;
 
 const HEADER_BYTES: usize = 16;
@@ -18,13 +19,26 @@ pub(super) struct Item {
     pub(super) value: Ppn,
 }
 
-/// A node in RAM.
+impl Item {
+    const fn decode(bytes: [u8; ITEM_BYTES]) -> Self {
+        let word = u64::from_le_bytes(bytes);
+        Self { key: word as u32, value: Ppn((word >> 32) as u32) }
+    }
+
+    const fn encode(self) -> [u8; ITEM_BYTES] {
+        (self.key as u64 | (self.value.0 as u64) << 32).to_le_bytes()
+    }
+}
+
+/// A node in RAM, its items as its page holds them: read where it lies and programmed from there.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) level: u32,
     /// A leaf says where every page of host data was that was programmed before this sequence number; 0 for an inner node.
     pub(super) speaks_for: u64,
-    pub(super) items: Vec<Item>,
+    count: usize,
+    /// The page, and room for one item more. Level, count and sequence number are put there when it is programmed.
+    bytes: Vec<u8>,
 }
 
 /// What an extent's value is, `n` logical pages on.
@@ -40,6 +54,8 @@ struct Change {
     count: usize,
 }
 
+const OUT_OF_ORDER: &str = "the keys of a node are not in order";
+
 fn word(page: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]])
 }
@@ -51,84 +67,144 @@ impl Node {
     }
 
     pub(super) fn new(page_bytes: u32) -> Self {
-        Self { level: 0, speaks_for: 0, items: Vec::with_capacity(Self::capacity(page_bytes) + 1) }
-    }
-
-    /// Becomes what another node of the same tree is.
-    pub(super) fn copy(&mut self, from: &Self) {
-        (self.level, self.speaks_for) = (from.level, from.speaks_for);
-        self.items.clear();
-        self.items.extend_from_slice(&from.items);
+        let bytes = HEADER_BYTES + (Self::capacity(page_bytes) + 1) * ITEM_BYTES;
+        Self { level: 0, speaks_for: 0, count: 0, bytes: alloc::vec![0xFF; bytes.max(page_bytes as usize)] }
     }
 
     /// A place for a node, without memory for items.
     pub(super) const fn nothing() -> Self {
-        Self { level: 0, speaks_for: 0, items: Vec::new() }
+        Self { level: 0, speaks_for: 0, count: 0, bytes: Vec::new() }
+    }
+
+    /// Becomes what another node of the same tree is.
+    pub(super) fn copy(&mut self, from: &Self) {
+        (self.level, self.speaks_for, self.count) = (from.level, from.speaks_for, from.count);
+        self.slots_mut()[..from.count].copy_from_slice(from.slots());
+    }
+
+    /// The items as they are in the page.
+    fn slots(&self) -> &[[u8; ITEM_BYTES]] {
+        &self.bytes[HEADER_BYTES..].as_chunks().0[..self.count]
+    }
+
+    /// The items as they are in the page, and the room behind them.
+    fn slots_mut(&mut self) -> &mut [[u8; ITEM_BYTES]] {
+        self.bytes[HEADER_BYTES..].as_chunks_mut().0
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn item(&self, at: usize) -> Item {
+        Item::decode(self.slots()[at])
+    }
+
+    pub(super) fn items(&self) -> impl ExactSizeIterator<Item = Item> + '_ {
+        self.slots().iter().map(|slot| Item::decode(*slot))
+    }
+
+    /// The first key.
+    pub(super) fn first(&self) -> u32 {
+        self.item(0).key
+    }
+
+    /// The item after one, if there is one.
+    pub(super) fn item_after(&self, at: usize) -> Option<Item> {
+        self.slots().get(at + 1).map(|slot| Item::decode(*slot))
+    }
+
+    /// Changes where an item leads; answers where it did.
+    pub(super) fn set_value(&mut self, at: usize, value: Ppn) -> Ppn {
+        let Item { key, value: old } = self.item(at);
+        self.slots_mut()[at] = Item { key, value }.encode();
+        old
+    }
+
+    pub(super) fn insert(&mut self, at: usize, item: Item) {
+        let count = self.count;
+        let slots = self.slots_mut();
+        slots.copy_within(at..count, at + 1);
+        slots[at] = item.encode();
+        self.count += 1;
+    }
+
+    /// Takes items away, all of them.
+    pub(super) const fn clear_items(&mut self) {
+        self.count = 0;
     }
 
     /// An empty leaf that begins at a key.
     pub(super) fn clear(&mut self, key: u32) {
-        (self.level, self.speaks_for) = (0, 0);
-        self.items.clear();
-        self.items.push(Item { key, value: Ppn::NONE });
+        (self.level, self.speaks_for, self.count) = (0, 0, 0);
+        self.insert(0, Item { key, value: Ppn::NONE });
     }
 
     /// Leaves of a leaf what lies from `start`, which is in it, to `end`.
     pub(super) fn clip(&mut self, start: u32, end: u32) {
         let first = self.position(start);
         let value = self.find(start);
-        self.items.truncate(self.items.partition_point(|item| item.key < end));
-        self.items.drain(..first);
-        self.items[0] = Item { key: start, value };
+        let stop = self.slots().partition_point(|slot| Item::decode(*slot).key < end);
+        self.slots_mut().copy_within(first..stop, 0);
+        self.count = stop - first;
+        self.slots_mut()[0] = Item { key: start, value }.encode();
     }
 
-    /// Takes a node from a page; if that is damaged, what is wrong.
-    pub(super) fn parse(&mut self, page: &[u8], level: u32, key: u32, limit: u32) -> Result<(), &'static str> {
-        let count = word(page, 4) as usize;
-        if word(page, 0) != level || count == 0 || count > Self::capacity(page.len() as u32) {
+    /// Where to read a page of so many bytes to, which [`Node::take`] makes the node then.
+    pub(super) fn page(&mut self, bytes: usize) -> &mut [u8] {
+        &mut self.bytes[..bytes]
+    }
+
+    /// Becomes what was read to a page of so many bytes; if it is damaged, what is wrong. What its items say was not looked at yet.
+    pub(super) fn take(&mut self, page_bytes: usize, level: u32, key: u32) -> Result<(), &'static str> {
+        let count = word(&self.bytes, 4) as usize;
+        if word(&self.bytes, 0) != level || count == 0 || count > Self::capacity(page_bytes as u32) {
             return Err("a node has another level than its parent says, or a count of items that does not fit a page");
         }
-        self.level = level;
-        self.speaks_for = u64::from(word(page, 8)) | u64::from(word(page, 12)) << 32;
-        self.items.clear();
-        for at in (0..count).map(|i| HEADER_BYTES + i * ITEM_BYTES) {
-            self.items.push(Item { key: word(page, at), value: Ppn(word(page, at + 4)) });
+        (self.level, self.count) = (level, count);
+        self.speaks_for = u64::from(word(&self.bytes, 8)) | u64::from(word(&self.bytes, 12)) << 32;
+        if self.first() == key { Ok(()) } else { Err(OUT_OF_ORDER) }
+    }
+
+    /// Whether the items are in order and lead to pages before `limit`; if not, what is wrong.
+    pub(super) fn check(&self, limit: u32) -> Result<(), &'static str> {
+        // Every item is looked at, whatever the others are: without a branch for each, several are looked at at once.
+        let misplaced = |(one, next): (Item, Item)| u32::from(one.key >= next.key);
+        if self.items().zip(self.items().skip(1)).map(misplaced).fold(0, BitOr::bitor) != 0 {
+            return Err(OUT_OF_ORDER);
         }
-        if self.items[0].key != key || self.items.windows(2).any(|pair| pair[0].key >= pair[1].key) {
-            return Err("the keys of a node are not in order");
-        }
-        let beyond = |item: &Item| is_page(item.value) && item.value.0 >= limit;
-        if self.items.iter().any(beyond) {
+        let pages_beyond = LOST.0.saturating_sub(limit);
+        let beyond = |item: Item| u32::from(item.value.0.wrapping_sub(limit) < pages_beyond);
+        if self.items().map(beyond).fold(0, BitOr::bitor) != 0 {
             return Err("an item leads to a page beyond the device's last");
         }
         Ok(())
     }
 
-    pub(super) fn format(&self, page: &mut [u8]) {
-        page.fill(0xFF);
+    /// Its page of so many bytes, 0xFF behind the last item.
+    pub(super) fn seal(&mut self, bytes: usize) -> &[u8] {
+        let page = &mut self.bytes[..bytes];
         page[..4].copy_from_slice(&self.level.to_le_bytes());
-        page[4..8].copy_from_slice(&(self.items.len() as u32).to_le_bytes());
+        page[4..8].copy_from_slice(&(self.count as u32).to_le_bytes());
         page[8..HEADER_BYTES].copy_from_slice(&self.speaks_for.to_le_bytes());
-        for (item, out) in self.items.iter().zip(page[HEADER_BYTES..].chunks_exact_mut(ITEM_BYTES)) {
-            out[..4].copy_from_slice(&item.key.to_le_bytes());
-            out[4..].copy_from_slice(&item.value.0.to_le_bytes());
-        }
+        page[HEADER_BYTES + self.count * ITEM_BYTES..].fill(0xFF);
+        page
     }
 
     /// The item that covers a key, which is not before the first.
     pub(super) fn position(&self, key: u32) -> usize {
-        self.items.partition_point(|item| item.key <= key) - 1
+        self.slots().partition_point(|slot| Item::decode(*slot).key <= key).saturating_sub(1)
     }
 
     /// Where a leaf says that a logical page is.
     pub(super) fn find(&self, lpn: u32) -> Ppn {
-        let item = self.items[self.position(lpn)];
+        let item = self.item(self.position(lpn));
         follow(item.value, lpn - item.key)
     }
 
     fn change(&self, lpn: u32, ppn: Ppn, end: u32) -> Change {
         let at = self.position(lpn);
-        let Item { key: start, value } = self.items[at];
+        let Item { key: start, value } = self.item(at);
         let mut change = Change { at, removed: 1, new: [Item { key: start, value }; 3], count: 0 };
         if follow(value, lpn - start) == ppn {
             change.count = 1;
@@ -142,13 +218,13 @@ impl Node {
         if start < lpn {
             push(start, value);
         } else if at > 0 {
-            let left = self.items[at - 1];
+            let left = self.item(at - 1);
             joins_left = follow(left.value, lpn - left.key) == ppn;
         }
         if !joins_left {
             push(lpn, ppn);
         }
-        let next = self.items.get(at + 1).copied();
+        let next = self.item_after(at);
         let stop = next.map_or(end, |item| item.key);
         if lpn + 1 < stop {
             push(lpn + 1, follow(value, lpn + 1 - start));
@@ -161,30 +237,48 @@ impl Node {
     /// Items that a leaf, which ends before `end`, would have once a logical page is at `ppn`.
     pub(super) fn len_with(&self, lpn: u32, ppn: Ppn, end: u32) -> usize {
         let change = self.change(lpn, ppn, end);
-        self.items.len() + change.count - change.removed
+        self.count + change.count - change.removed
     }
 
     /// A logical page of a leaf is at `ppn` now; extents split and merge.
     pub(super) fn set(&mut self, lpn: u32, ppn: Ppn, end: u32) {
+        self.apply(&self.change(lpn, ppn, end));
+    }
+
+    /// As [`Node::set`], if the leaf has no more than so many items then; whether it did.
+    pub(super) fn set_within(&mut self, lpn: u32, ppn: Ppn, end: u32, most: usize) -> bool {
         let change = self.change(lpn, ppn, end);
-        self.items.drain(change.at..change.at + change.removed);
-        for (i, item) in change.new[..change.count].iter().enumerate() {
-            self.items.insert(change.at + i, *item);
+        let fits = self.count + change.count - change.removed <= most;
+        if fits {
+            self.apply(&change);
         }
+        fits
+    }
+
+    fn apply(&mut self, change: &Change) {
+        let Change { at, removed, new, count } = change;
+        let len = self.count;
+        let slots = self.slots_mut();
+        if removed != count {
+            slots.copy_within(at + removed..len, at + count);
+        }
+        for (slot, item) in slots[*at..].iter_mut().zip(&new[..*count]) {
+            *slot = item.encode();
+        }
+        self.count = len + count - removed;
     }
 
     /// Leaves the lower half here and hands the upper half to `upper`; answers the first key of that.
     pub(super) fn split(&mut self, upper: &mut Self) -> u32 {
-        let middle = self.items.len() / 2;
-        (upper.level, upper.speaks_for) = (self.level, self.speaks_for);
-        upper.items.clear();
-        upper.items.extend_from_slice(&self.items[middle..]);
-        self.items.truncate(middle);
-        upper.items[0].key
+        let middle = self.count / 2;
+        (upper.level, upper.speaks_for, upper.count) = (self.level, self.speaks_for, self.count - middle);
+        upper.slots_mut()[..self.count - middle].copy_from_slice(&self.slots()[middle..]);
+        self.count = middle;
+        upper.first()
     }
 
     pub(super) fn ram_bytes(&self) -> u64 {
-        (self.items.capacity() * size_of::<Item>()) as u64
+        self.bytes.capacity() as u64
     }
 }
 
@@ -203,7 +297,7 @@ mod tests {
         for step in [1, 7, 53, 99] {
             let mut node = leaf();
             (0..100).for_each(|i| node.set(i * step % 100, Ppn(500 + i * step % 100), 100));
-            assert_eq!(node.items, [Item { key: 0, value: Ppn(500) }]);
+            assert!(node.items().eq([Item { key: 0, value: Ppn(500) }]));
         }
     }
 
@@ -224,10 +318,10 @@ mod tests {
             let expected = node.len_with(lpn, ppn, 60);
             node.set(lpn, ppn, 60);
             plain[lpn as usize] = ppn;
-            assert_eq!(node.items.len(), expected);
+            assert_eq!(node.len(), expected);
             (0..60).for_each(|lpn| assert_eq!(node.find(lpn), plain[lpn as usize]));
-            for pair in node.items.windows(2) {
-                assert_ne!(follow(pair[0].value, pair[1].key - pair[0].key), pair[1].value, "{:?}", node.items);
+            for (one, next) in node.items().zip(node.items().skip(1)) {
+                assert_ne!(follow(one.value, next.key - one.key), next.value, "{node:?}");
             }
         }
     }
@@ -238,9 +332,9 @@ mod tests {
         (0..90).for_each(|lpn| node.set(lpn, Ppn(if lpn < 30 { 500 + lpn } else { 900 - lpn }), 100));
         for (start, end) in [(0, 100), (7, 100), (29, 31), (40, 95), (95, 96)] {
             let mut clipped = leaf();
-            clipped.items.clone_from(&node.items);
+            clipped.copy(&node);
             clipped.clip(start, end);
-            assert!(clipped.items[0].key == start && clipped.items.iter().all(|item| item.key < end));
+            assert!(clipped.first() == start && clipped.items().all(|item| item.key < end));
             (start..end).for_each(|lpn| assert_eq!(clipped.find(lpn), node.find(lpn)));
         }
     }
@@ -250,13 +344,19 @@ mod tests {
         let mut node = leaf();
         (0..50).for_each(|i| node.set(i * 2, Ppn(900 - i), 100));
         node.speaks_for = 1 << 40;
-        let mut page = alloc::vec![0; 4096];
-        node.format(&mut page);
+        let page = node.seal(4096).to_vec();
         let mut back = leaf();
-        back.parse(&page, 0, 0, 1000).expect("an undamaged page");
-        assert_eq!(back.items, node.items);
-        assert_eq!(back.speaks_for, 1 << 40);
-        assert!(back.parse(&page, 1, 0, 1000).is_err() && back.parse(&page, 0, 1, 1000).is_err());
-        assert!(back.parse(&page, 0, 0, 800).is_err());
+        let mut read = |level, key, limit| {
+            back.page(4096).copy_from_slice(&page);
+            back.take(4096, level, key)
+                .and_then(|()| back.check(limit))
+                .map(|()| (back.speaks_for, back.items().collect()))
+        };
+        assert_eq!(read(0, 0, 1000), Ok((1 << 40, node.items().collect::<Vec<Item>>())));
+        assert!(read(1, 0, 1000).is_err() && read(0, 1, 1000).is_err() && read(0, 0, 800).is_err());
+        let mut disordered = leaf();
+        disordered.copy(&node);
+        disordered.insert(3, Item { key: 90, value: Ppn::NONE });
+        assert!(node.check(1000).is_ok() && disordered.check(1000).is_err());
     }
 }

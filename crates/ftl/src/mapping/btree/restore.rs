@@ -68,10 +68,12 @@ impl BtreeMap {
             self.leaf.clear(piece.lpns.start);
             return Ok(());
         }
-        ctx.core.flash.read_meta(Purpose::Recovery, piece.leaf, &mut self.tree.buffer)?;
+        let page_bytes = self.tree.page_bytes;
+        ctx.core.flash.read_meta(Purpose::Recovery, piece.leaf, self.leaf.page(page_bytes))?;
         let limit = ctx.core.space.geometry().pages();
         let damaged = |reason| FtlError::Damaged { structure: "leaf of the mapping tree", ppn: piece.leaf, reason };
-        self.leaf.parse(&self.tree.buffer, 0, piece.of.start, limit).map_err(damaged)?;
+        let taken = self.leaf.take(page_bytes, 0, piece.of.start);
+        taken.and_then(|()| self.leaf.check(limit)).map_err(damaged)?;
         self.leaf.clip(piece.lpns.start, piece.lpns.end);
         Ok(())
     }
@@ -82,7 +84,7 @@ impl BtreeMap {
     /// As [`BtreeMap::read_piece`].
     pub fn rewrite_piece<N: Nand, V>(&mut self, ctx: &mut Context<'_, N, V>, piece: &Piece) -> Result<Ppn, FtlError> {
         self.load_piece(ctx, piece)?;
-        self.tree.program(ctx, &self.leaf, piece.lpns.end, Purpose::Recovery)
+        self.tree.program(ctx, &mut self.leaf, piece.lpns.end, Purpose::Recovery)
     }
 
     /// Leads to a leaf, behind those that were told of before.

@@ -14,7 +14,6 @@
 use super::node::{Item, Node};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
-use crate::saved::{Sink, Source};
 use crate::space::core::Context;
 use crate::validity::Validity;
 use alloc::vec::Vec;
@@ -47,28 +46,32 @@ impl Role {
 }
 
 #[derive(Debug)]
-struct Frame {
-    node: Node,
-    parent: usize,
+pub(super) struct Frame {
+    pub(super) node: Node,
+    pub(super) parent: usize,
     /// Children that are in frames.
-    children: u32,
+    pub(super) children: u32,
     used: u64,
-    dirty: bool,
+    pub(super) dirty: bool,
     /// It holds an inner node.
-    taken: bool,
-    /// The page of the leaf that it holds, if it holds no inner node.
-    leaf: Ppn,
+    pub(super) taken: bool,
 }
 
 /// The inner nodes.
 #[derive(Debug)]
 pub(super) struct Tree {
-    frames: Vec<Frame>,
+    pub(super) frames: Vec<Frame>,
+    /// The first key of the inner node in each frame but the root's. Frames are looked for here and in `leaves`, where they lie close.
+    pub(super) keys: Vec<u32>,
+    /// The page of the leaf in each frame that holds one.
+    leaves: Vec<Ppn>,
+    /// Every leaf that the tree leads to was programmed or checked since the mount.
+    pub(super) known: bool,
     cache_leaves: bool,
     clock: u64,
-    end: u32,
+    pub(super) end: u32,
     pub(super) capacity: usize,
-    pub(super) buffer: Vec<u8>,
+    pub(super) page_bytes: usize,
 }
 
 /// The item that leads to a node: in which frame, where, and where the node's range of keys ends.
@@ -79,28 +82,30 @@ pub(super) struct Place {
     pub(super) end: u32,
 }
 
-const ROOT: usize = 0;
+pub(super) const ROOT: usize = 0;
 
-/// Bytes that a save puts for a node in a frame, beside its items.
-const SAVED_FRAME_BYTES: u64 = 20;
+/// In a list of first keys, a frame without an inner node.
+pub(super) const NO_KEY: u32 = u32::MAX;
 
 impl Tree {
     pub(super) fn new(logical_pages: u32, page_bytes: u32, frames: u32, cache_leaves: bool) -> Self {
-        let frame = |_| Frame {
-            node: Node::new(page_bytes),
-            parent: ROOT,
-            children: 0,
-            used: 0,
-            dirty: false,
-            taken: false,
-            leaf: Ppn::NONE,
-        };
+        let frame =
+            |_| Frame { node: Node::new(page_bytes), parent: ROOT, children: 0, used: 0, dirty: false, taken: false };
         let mut frames: Vec<Frame> = (0..frames.max(2 * MOST_LEVELS)).map(frame).collect();
         frames[ROOT].taken = true;
         frames[ROOT].node.clear(0);
         frames[ROOT].node.level = 1;
-        let buffer = alloc::vec![0; page_bytes as usize];
-        Self { frames, cache_leaves, clock: 0, end: logical_pages, capacity: Node::capacity(page_bytes), buffer }
+        Self {
+            keys: alloc::vec![NO_KEY; frames.len()],
+            leaves: alloc::vec![Ppn::NONE; frames.len()],
+            frames,
+            known: true,
+            cache_leaves,
+            clock: 0,
+            end: logical_pages,
+            capacity: Node::capacity(page_bytes),
+            page_bytes: page_bytes as usize,
+        }
     }
 
     /// The most nodes of each level, from the leaves up to the root, and the number of levels.
@@ -123,72 +128,6 @@ impl Tree {
         self.bounds().0 - leaves
     }
 
-    /// The most bytes that [`Tree::save`] puts.
-    pub(super) fn saved_bytes(&self) -> u64 {
-        let nodes = self.most_inner().min(self.frames.len() as u32);
-        4 + u64::from(nodes) * (SAVED_FRAME_BYTES + self.buffer.len() as u64)
-    }
-
-    /// Puts every node that is in a frame.
-    pub(super) fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
-        let taken = || (0..).zip(&self.frames).filter(|(_, frame)| frame.taken);
-        sink.put_u32(taken().count() as u32)?;
-        for (at, frame) in taken() {
-            let Node { level, items, .. } = &frame.node;
-            let dirty = u32::from(frame.dirty);
-            for word in [at, frame.parent as u32, dirty, *level, items.len() as u32] {
-                sink.put_u32(word)?;
-            }
-            for Item { key, value } in items {
-                sink.put_u32(*key)?;
-                sink.put_u32(value.0)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes over the nodes that were saved; `None` if they are not of this tree on a device of so many pages.
-    pub(super) fn load(&mut self, source: &mut Source<'_>, pages: u32) -> Option<()> {
-        let count = source.take_u32()?;
-        for _ in 0..count {
-            let [at, parent] = [source.take_u32()? as usize, source.take_u32()? as usize];
-            let [dirty, level, items] = [source.take_u32()?, source.take_u32()?, source.take_u32()?];
-            if at.max(parent) >= self.frames.len() || items == 0 || items as usize > self.capacity {
-                return None;
-            }
-            let Frame { node, .. } = &mut self.frames[at];
-            (node.level, node.speaks_for) = (level, 0);
-            node.items.clear();
-            for _ in 0..items {
-                let item = Item { key: source.take_u32()?, value: Ppn(source.take_u32()?) };
-                if item.key >= self.end || item.value.is_some() && item.value.0 >= pages {
-                    return None;
-                }
-                node.items.push(item);
-            }
-            self.frames[at].parent = parent;
-            (self.frames[at].dirty, self.frames[at].taken) = (dirty != 0, true);
-        }
-        self.is_sound().then(|| {
-            for at in 1..self.frames.len() {
-                let Frame { taken, parent, .. } = self.frames[at];
-                self.frames[parent].children += u32::from(taken);
-            }
-        })
-    }
-
-    /// Whether every node that is in a frame is where its parent says, and in order.
-    fn is_sound(&self) -> bool {
-        let in_order = |node: &Node| node.items.windows(2).all(|pair| pair[0].key < pair[1].key);
-        let fits = |(at, Frame { node, parent, .. }): (usize, &Frame)| {
-            let Frame { node: above, taken, .. } = &self.frames[*parent];
-            let key = node.items[0].key;
-            let led_to = || above.level == node.level + 1 && above.items.iter().any(|item| item.key == key);
-            in_order(node) && if at == ROOT { key == 0 && node.level > 0 } else { *taken && led_to() }
-        };
-        self.frames.iter().enumerate().filter(|(_, frame)| frame.taken).all(fits)
-    }
-
     /// Adds a leaf behind those that are there, the first of which begins at 0.
     pub(super) fn append<N: Nand, V: Validity>(
         &mut self,
@@ -206,67 +145,77 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes a node from a page, of which parent and place say what it has to be.
+    /// Takes a leaf from a page, of which its place says what it has to be.
     pub(super) fn read<N: Nand, V>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
         place: Place,
         purpose: Purpose,
-        node: &mut Node,
+        leaf: &mut Node,
     ) -> Result<(), FtlError> {
-        let level = self.frames[place.frame].node.level - 1;
-        let item = self.item(place);
-        if level > 0 || !self.cache_leaves || !item.value.is_some() {
-            return self.fetch(ctx, item, level, purpose, node);
-        }
-        self.clock += 1;
-        if let Some(at) = self.frame_of_leaf(item.value) {
-            self.frames[at].used = self.clock;
-            node.copy(&self.frames[at].node);
-            return Ok(());
-        }
-        self.fetch(ctx, item, level, purpose, node)?;
-        let gives_way = |at: &usize| {
-            let frame = &self.frames[*at];
-            !frame.taken || *at != place.frame && frame.children == 0 && !frame.dirty
-        };
-        if let Some(at) = self.least_recent(gives_way) {
-            if core::mem::replace(&mut self.frames[at].taken, false) {
-                let parent = self.frames[at].parent;
-                self.frames[parent].children -= 1;
-            }
-            self.keep_leaf(at, item.value, node);
+        if let Some(at) = self.find_leaf(ctx, place, purpose, leaf)? {
+            leaf.copy(&self.frames[at].node);
         }
         Ok(())
     }
 
+    /// As [`Tree::read`], but if the leaf is in a frame now that answers in which, and `leaf` holds anything.
+    pub(super) fn find_leaf<N: Nand, V>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        place: Place,
+        purpose: Purpose,
+        leaf: &mut Node,
+    ) -> Result<Option<usize>, FtlError> {
+        let item = self.item(place);
+        if !self.cache_leaves || !item.value.is_some() {
+            return self.fetch(ctx, item, 0, purpose, leaf).map(|()| None);
+        }
+        self.clock += 1;
+        if let Some(at) = self.frame_of_leaf(item.value) {
+            self.frames[at].used = self.clock;
+            return Ok(Some(at));
+        }
+        self.fetch(ctx, item, 0, purpose, leaf)?;
+        let gives_way = |at, frame: &Frame| !frame.taken || at != place.frame && frame.children == 0 && !frame.dirty;
+        let found = self.least_recent(gives_way);
+        if let Some(at) = found {
+            if self.frames[at].taken {
+                self.release(at);
+            }
+            (self.leaves[at], self.frames[at].used) = (item.value, self.clock);
+            core::mem::swap(&mut self.frames[at].node, leaf);
+        }
+        Ok(found)
+    }
+
     fn frame_of_leaf(&self, leaf: Ppn) -> Option<usize> {
-        self.frames.iter().position(|frame| frame.leaf == leaf)
+        self.leaves.iter().position(|other| *other == leaf)
     }
 
     /// An empty frame of some, or the one used least recently.
-    fn least_recent(&self, of: impl FnMut(&usize) -> bool) -> Option<usize> {
-        let rank = |at: &usize| {
-            let frame = &self.frames[*at];
-            (frame.taken || frame.leaf.is_some(), frame.used)
-        };
-        (1..self.frames.len()).filter(of).min_by_key(rank)
-    }
-
-    fn keep_leaf(&mut self, at: usize, leaf: Ppn, node: &Node) {
-        let frame = &mut self.frames[at];
-        (frame.leaf, frame.used) = (leaf, self.clock);
-        frame.node.copy(node);
+    fn least_recent(&self, of: impl Fn(usize, &Frame) -> bool) -> Option<usize> {
+        let (mut found, mut least) = (None, u64::MAX);
+        for (at, frame) in self.frames.iter().enumerate().skip(1) {
+            let rank = if frame.taken || self.leaves[at].is_some() { frame.used + 1 } else { 0 };
+            if rank < least && of(at, frame) {
+                (found, least) = (Some(at), rank);
+            }
+        }
+        found
     }
 
     /// A page is not a leaf that is in a frame, or not any more.
     fn forget_leaf(&mut self, ppn: Ppn) {
         if let Some(at) = self.frame_of_leaf(ppn).filter(|_| ppn.is_some()) {
-            self.frames[at].leaf = Ppn::NONE;
+            self.leaves[at] = Ppn::NONE;
         }
     }
 
     /// Takes a node of a level from the page that an item names.
+    ///
+    /// What a leaf's items say is not looked at again if that is known to be sound: a page that can be read holds what was programmed
+    /// there. Those who would go astray with an entry look where it leads.
     fn fetch<N: Nand, V>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
@@ -279,26 +228,24 @@ impl Tree {
             node.clear(item.key);
             return Ok(());
         }
-        ctx.core.flash.read_meta(purpose, item.value, &mut self.buffer)?;
+        ctx.core.flash.read_meta(purpose, item.value, node.page(self.page_bytes))?;
         let limit = ctx.core.space.geometry().pages();
-        node.parse(&self.buffer, level, item.key, limit).map_err(|reason| FtlError::Damaged {
-            structure: "node of the mapping tree",
-            ppn: item.value,
-            reason,
-        })
+        let checked = node.take(self.page_bytes, level, item.key);
+        let checked = if self.known && level == 0 { checked } else { checked.and_then(|()| node.check(limit)) };
+        let structure = "node of the mapping tree";
+        checked.map_err(|reason| FtlError::Damaged { structure, ppn: item.value, reason })
     }
 
     /// Programs a leaf that ends before `end`; nothing leads to the page yet.
     pub(super) fn program<N: Nand, V>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
-        leaf: &Node,
+        leaf: &mut Node,
         end: u32,
         purpose: Purpose,
     ) -> Result<Ppn, FtlError> {
-        leaf.format(&mut self.buffer);
-        let (key, role) = (leaf.items[0].key, Role::Leaf { end }.encode());
-        let ppn = ctx.core.program_metadata(purpose, PageKind::Translation, key, role, &self.buffer)?;
+        let (key, role) = (leaf.first(), Role::Leaf { end }.encode());
+        let ppn = ctx.core.program_metadata(purpose, PageKind::Translation, key, role, leaf.seal(self.page_bytes))?;
         if self.cache_leaves {
             self.note_leaf(ppn, leaf);
         }
@@ -310,21 +257,27 @@ impl Tree {
         self.clock += 1;
         self.forget_leaf(ppn);
         // A place that the caller goes on with must stay, so that no inner node gives way.
-        if let Some(at) = self.least_recent(|at| !self.frames[*at].taken) {
-            self.keep_leaf(at, ppn, leaf);
+        if let Some(at) = self.least_recent(|_, frame| !frame.taken) {
+            (self.leaves[at], self.frames[at].used) = (ppn, self.clock);
+            self.frames[at].node.copy(leaf);
         }
     }
 
     /// The item at a place.
     pub(super) fn item(&self, place: Place) -> Item {
-        self.frames[place.frame].node.items[place.index]
+        self.frames[place.frame].node.item(place.index)
+    }
+
+    /// The node in a frame.
+    pub(super) fn node(&self, at: usize) -> &Node {
+        &self.frames[at].node
     }
 
     /// The node at a place is on another page now; answers where it was.
     pub(super) fn replace(&mut self, place: Place, ppn: Ppn) -> Ppn {
         let frame = &mut self.frames[place.frame];
         frame.dirty = true;
-        let old = core::mem::replace(&mut frame.node.items[place.index].value, ppn);
+        let old = frame.node.set_value(place.index, ppn);
         self.forget_leaf(old);
         old
     }
@@ -339,7 +292,7 @@ impl Tree {
     pub(super) fn insert_after(&mut self, place: Place, item: Item) {
         let frame = &mut self.frames[place.frame];
         frame.dirty = true;
-        frame.node.items.insert(place.index + 1, item);
+        frame.node.insert(place.index + 1, item);
     }
 
     /// The place of the node of a level that covers a key; `None` if the tree is not that high.
@@ -357,7 +310,7 @@ impl Tree {
         loop {
             let node = &self.frames[at].node;
             let index = node.position(key);
-            end = node.items.get(index + 1).map_or(end, |item| item.key);
+            end = node.item_after(index).map_or(end, |item| item.key);
             if node.level == level + 1 {
                 return Ok(Some(Place { frame: at, index, end }));
             }
@@ -365,36 +318,41 @@ impl Tree {
         }
     }
 
-    /// The leaf that covers a key, without taking a frame on the way: what is in one stays there.
+    /// The leaf that covers a key, without taking a frame on the way: what is in one stays there. Answers which page it is.
     pub(super) fn peek<N: Nand, V>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
         key: u32,
         node: &mut Node,
-    ) -> Result<(), FtlError> {
+    ) -> Result<Ppn, FtlError> {
         let mut at = ROOT;
-        loop {
-            let Node { level, items, .. } = &self.frames[at].node;
-            let (level, item) = (level - 1, items[self.frames[at].node.position(key)]);
+        let (mut level, mut item) = loop {
+            let inner = &self.frames[at].node;
+            let (level, item) = (inner.level - 1, inner.item(inner.position(key)));
             match self.resident(at, item.key).filter(|_| level > 0) {
                 Some(child) => at = child,
-                None => {
-                    self.fetch(ctx, item, level, Purpose::Translation, node)?;
-                    break;
-                }
+                None => break (level, item),
             }
-        }
-        while node.level > 0 {
-            let (level, item) = (node.level - 1, node.items[node.position(key)]);
+        };
+        loop {
             self.fetch(ctx, item, level, Purpose::Translation, node)?;
+            if level == 0 {
+                return Ok(item.value);
+            }
+            (level, item) = (level - 1, node.item(node.position(key)));
         }
-        Ok(())
     }
 
     /// The frame of the child of the node in a frame that begins with a key, if it is in one.
     fn resident(&self, parent: usize, key: u32) -> Option<usize> {
-        let is_child = |f: &Frame| f.taken && f.parent == parent && f.node.items[0].key == key;
-        (1..self.frames.len()).find(|&at| is_child(&self.frames[at]))
+        let (mut keys, mut at) = (self.keys.iter(), 0);
+        loop {
+            at += keys.position(|other| *other == key)?;
+            if self.frames[at].parent == parent {
+                return Some(at);
+            }
+            at += 1;
+        }
     }
 
     /// The frame of the inner node at a place.
@@ -412,7 +370,8 @@ impl Tree {
         }
         let at = self.vacate(ctx, place.frame, purpose)?;
         let mut node = core::mem::replace(&mut self.frames[at].node, Node::nothing());
-        let read = self.read(ctx, place, purpose, &mut node);
+        let (item, level) = (self.item(place), self.frames[place.frame].node.level - 1);
+        let read = self.fetch(ctx, item, level, purpose, &mut node);
         self.frames[at].node = node;
         read?;
         self.take(at, place.frame, false);
@@ -421,8 +380,16 @@ impl Tree {
 
     fn take(&mut self, at: usize, parent: usize, dirty: bool) {
         let frame = &mut self.frames[at];
+        self.keys[at] = frame.node.first();
         (frame.parent, frame.dirty, frame.taken, frame.children, frame.used) = (parent, dirty, true, 0, self.clock);
         self.frames[parent].children += 1;
+    }
+
+    /// The inner node in a frame gives way.
+    fn release(&mut self, at: usize) {
+        let parent = self.frames[at].parent;
+        (self.frames[at].taken, self.keys[at]) = (false, NO_KEY);
+        self.frames[parent].children -= 1;
     }
 
     /// A frame that is free: a node without children in frames gives way, but not `kept`. There is one, because there are
@@ -433,29 +400,26 @@ impl Tree {
         kept: usize,
         purpose: Purpose,
     ) -> Result<usize, FtlError> {
-        let goes = |at: &usize| *at != kept && self.frames[*at].children == 0;
+        let goes = |at, frame: &Frame| at != kept && frame.children == 0;
         let at = self.least_recent(goes).unwrap_or(self.frames.len() - 1);
-        self.frames[at].leaf = Ppn::NONE;
+        self.leaves[at] = Ppn::NONE;
         if !self.frames[at].taken {
             return Ok(at);
         }
         let parent = self.frames[at].parent;
         if self.frames[at].dirty {
-            let Self { frames, buffer, .. } = self;
-            let node = &frames[at].node;
-            node.format(buffer);
-            let key = node.items[0].key;
-            let role = Role::Inner { level: node.level }.encode();
-            let new = ctx.core.program_metadata(purpose, PageKind::Translation, key, role, buffer)?;
-            let index = frames[parent].node.position(key);
+            let node = &mut self.frames[at].node;
+            let (key, role) = (node.first(), Role::Inner { level: node.level }.encode());
+            let new =
+                ctx.core.program_metadata(purpose, PageKind::Translation, key, role, node.seal(self.page_bytes))?;
+            let index = self.frames[parent].node.position(key);
             self.frames[at].dirty = false;
             let old = self.replace(Place { frame: parent, index, end: 0 }, new);
             if old.is_some() {
                 ctx.translation_page_died(old)?;
             }
         }
-        self.frames[at].taken = false;
-        self.frames[parent].children -= 1;
+        self.release(at);
         Ok(at)
     }
 
@@ -466,7 +430,7 @@ impl Tree {
         key: u32,
         purpose: Purpose,
     ) -> Result<(), FtlError> {
-        if self.frames[ROOT].node.items.len() == self.capacity {
+        if self.frames[ROOT].node.len() == self.capacity {
             self.grow(ctx, purpose)?;
         }
         let mut at = ROOT;
@@ -474,7 +438,7 @@ impl Tree {
             let index = self.frames[at].node.position(key);
             let place = Place { frame: at, index, end: 0 };
             let child = self.child(ctx, place, purpose)?;
-            if self.frames[child].node.items.len() == self.capacity {
+            if self.frames[child].node.len() == self.capacity {
                 self.split(ctx, place, child, purpose)?;
             } else {
                 at = child;
@@ -517,7 +481,7 @@ impl Tree {
         self.take(upper, place.frame, true);
         for at in 1..self.frames.len() {
             let frame = &mut self.frames[at];
-            if frame.taken && frame.parent == lower && frame.node.items[0].key >= key {
+            if frame.taken && frame.parent == lower && self.keys[at] >= key {
                 frame.parent = upper;
                 self.frames[lower].children -= 1;
                 self.frames[upper].children += 1;
@@ -529,24 +493,20 @@ impl Tree {
     /// Every leaf in order: its first key and its page. Allocates; for checks.
     pub(super) fn leaves<N: Nand>(&self, nand: &mut N) -> Result<Vec<Item>, FtlError> {
         let mut nodes: Vec<(Option<usize>, Item)> = alloc::vec![(Some(ROOT), Item { key: 0, value: Ppn::NONE })];
-        let mut page = alloc::vec![0; self.buffer.len()];
-        let mut node = Node::new(page.len() as u32);
+        let mut node = Node::new(self.page_bytes as u32);
         for level in (1..=self.frames[ROOT].node.level).rev() {
             let mut below = Vec::new();
             for (frame, item) in nodes {
-                let items = if let Some(at) = frame {
-                    &self.frames[at].node.items
+                let node = if let Some(at) = frame {
+                    &self.frames[at].node
                 } else {
-                    nand.read_meta(item.value, &mut page)?;
+                    nand.read_meta(item.value, node.page(self.page_bytes))?;
                     let damaged = |reason| FtlError::Damaged { structure: "node", ppn: item.value, reason };
-                    node.parse(&page, level, item.key, u32::MAX).map_err(damaged)?;
-                    &node.items
+                    let taken = node.take(self.page_bytes, level, item.key);
+                    taken.and_then(|()| node.check(u32::MAX)).map_err(damaged)?;
+                    &node
                 };
-                for item in items {
-                    let is_child = |f: &Frame| f.taken && Some(f.parent) == frame && f.node.items[0].key == item.key;
-                    let child = (1..self.frames.len()).find(|&at| is_child(&self.frames[at]));
-                    below.push((child, *item));
-                }
+                below.extend(node.items().map(|item| (frame.and_then(|at| self.resident(at, item.key)), item)));
             }
             nodes = below;
         }
@@ -554,8 +514,9 @@ impl Tree {
     }
 
     pub(super) fn ram_bytes(&self) -> u64 {
-        let frames = self.frames.capacity() * size_of::<Frame>() + self.buffer.capacity();
-        frames as u64 + self.frames.iter().map(|frame| frame.node.ram_bytes()).sum::<u64>()
+        let frames = self.frames.capacity() * size_of::<Frame>();
+        let index = self.keys.capacity() * size_of::<u32>() + self.leaves.capacity() * size_of::<Ppn>();
+        (frames + index) as u64 + self.frames.iter().map(|frame| frame.node.ram_bytes()).sum::<u64>()
     }
 }
 
@@ -566,7 +527,7 @@ mod tests {
     fn leaf(value: u32) -> Node {
         let mut leaf = Node::new(512);
         leaf.clear(0);
-        leaf.items[0].value = Ppn(value);
+        leaf.set_value(0, Ppn(value));
         leaf
     }
 
@@ -575,7 +536,7 @@ mod tests {
         let mut tree = Tree::new(1000, 512, 16, true);
         let place = Place { frame: ROOT, index: 0, end: 1000 };
         let cached =
-            |tree: &Tree, ppn: u32| tree.frame_of_leaf(Ppn(ppn)).map(|at| tree.frames[at].node.items[0].value.0);
+            |tree: &Tree, ppn: u32| tree.frame_of_leaf(Ppn(ppn)).map(|at| tree.frames[at].node.item(0).value.0);
         tree.replace(place, Ppn(5));
         tree.note_leaf(Ppn(5), &leaf(100));
         tree.note_leaf(Ppn(7), &leaf(200));

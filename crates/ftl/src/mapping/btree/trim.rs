@@ -20,7 +20,7 @@ impl BtreeMap {
     ) -> Result<u32, FtlError> {
         let mut place = self.leaf_place(ctx, lpn.0)?;
         self.tree.read(ctx, place, Purpose::Translation, &mut self.leaf)?;
-        if self.leaf.items.len() + 2 > self.tree.capacity {
+        if self.leaf.len() + 2 > self.tree.capacity {
             self.split_leaf(ctx, lpn.0)?;
             place = self.leaf_place(ctx, lpn.0)?;
             self.tree.read(ctx, place, Purpose::Translation, &mut self.leaf)?;
@@ -30,7 +30,7 @@ impl BtreeMap {
         let mut changed = false;
         self.trimmed.clear();
         for lpn in range.clone() {
-            let in_flash = self.find_in_leaf(ctx, place, lpn)?;
+            let in_flash = Self::find_in_leaf(ctx, &self.leaf, self.tree.item(place).value, lpn)?;
             let now = self.cmt.find(Lpn(lpn)).map_or(in_flash, |slot| self.cmt.ppn(slot));
             changed |= in_flash.is_some() || now.is_some();
             if is_page(now) {
@@ -55,7 +55,7 @@ impl BtreeMap {
         range: core::ops::Range<u32>,
     ) -> Result<(), FtlError> {
         self.absorb(place.end, ctx.core.seq, range.clone());
-        let new = self.tree.program(ctx, &self.leaf, place.end, Purpose::Translation)?;
+        let new = self.tree.program(ctx, &mut self.leaf, place.end, Purpose::Translation)?;
         let old = self.tree.replace(place, new);
         for lpn in range {
             if let Some(slot) = self.cmt.find(Lpn(lpn)) {
@@ -72,8 +72,8 @@ impl BtreeMap {
         self.tree.make_room(ctx, lpn, purpose)?;
         let place = self.leaf_place(ctx, lpn)?;
         let key = self.leaf.split(&mut self.sibling);
-        let lower = self.tree.program(ctx, &self.leaf, key, purpose)?;
-        let upper = match self.tree.program(ctx, &self.sibling, place.end, purpose) {
+        let lower = self.tree.program(ctx, &mut self.leaf, key, purpose)?;
+        let upper = match self.tree.program(ctx, &mut self.sibling, place.end, purpose) {
             Ok(upper) => upper,
             Err(error) => {
                 ctx.translation_page_died(lower)?;

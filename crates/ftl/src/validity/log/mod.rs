@@ -165,10 +165,13 @@ impl ValidityLog {
     }
 
     /// Reads the page so many after the oldest into `scratch`; answers how many entries it has.
+    ///
+    /// Its check value is not asked for: a page of the ring was programmed to its end since the mount, or was found sound in it,
+    /// and what reads at all is what was programmed.
     fn fetch<S: MetaStore>(&mut self, store: &mut S, purpose: Purpose, age: u32) -> Result<u32, FtlError> {
         let ppn = self.ring[self.slot(age) as usize];
         store.fetch(purpose, ppn, &mut self.scratch)?;
-        match Header::read(&self.scratch) {
+        match Header::read_known(&self.scratch) {
             Some(header) if header.number == self.oldest + u64::from(age) => Ok(header.count),
             _ => Err(damaged(ppn, "it holds something else than was written there")),
         }
@@ -278,21 +281,22 @@ impl Validity for ValidityLog {
     }
 
     fn query<S: MetaStore>(&mut self, store: &mut S, block: BlockId, dead: &mut PageSet) -> Result<(), FtlError> {
-        let (mut position, mut younger, mut loaded) = (self.heads[block.index()], self.pages, self.pages);
+        let (mut position, mut younger, mut loaded) = (self.heads[block.index()], (self.pages, u32::MAX), self.pages);
         while position != NOWHERE {
-            let (slot, index) = (position / self.per_page, (position % self.per_page) as usize);
+            let (slot, index) = (position / self.per_page, position % self.per_page);
             let age = self.age(slot);
-            if age > younger {
+            // Older entries have smaller positions; a chain that leads elsewhere has ended, or an image made it up.
+            if (age, index) >= younger {
                 break;
             }
             if age != loaded {
                 self.fetch(store, Purpose::ValidityQuery, age)?;
                 loaded = age;
             }
-            let entry = Entry::get(if age == self.pages { &self.buffer } else { &self.scratch }, index);
+            let entry = Entry::get(if age == self.pages { &self.buffer } else { &self.scratch }, index as usize);
             debug_assert!(self.block_of(entry.ppn) == block, "the chain of {block} leads to {}", entry.ppn);
             dead.insert(entry.ppn.0 % self.options.pages_per_block);
-            (position, younger) = (entry.older, age);
+            (position, younger) = (entry.older, (age, index));
         }
         Ok(())
     }

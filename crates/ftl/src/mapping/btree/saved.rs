@@ -1,0 +1,79 @@
+//! The nodes in RAM as a battery saves them.
+
+use super::node::{Item, Node};
+use super::tree::{Frame, NO_KEY, ROOT, Tree};
+use crate::contract::FtlError;
+use crate::saved::{Sink, Source};
+use nand::Ppn;
+
+/// Bytes that a save puts for a node in a frame, beside its items.
+const SAVED_FRAME_BYTES: u64 = 20;
+
+impl Tree {
+    /// The most bytes that [`Tree::save`] puts.
+    pub(super) fn saved_bytes(&self) -> u64 {
+        let nodes = self.most_inner().min(self.frames.len() as u32);
+        4 + u64::from(nodes) * (SAVED_FRAME_BYTES + self.page_bytes as u64)
+    }
+
+    /// Puts every node that is in a frame.
+    pub(super) fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
+        let taken = || (0..).zip(&self.frames).filter(|(_, frame)| frame.taken);
+        sink.put_u32(taken().count() as u32)?;
+        for (at, frame) in taken() {
+            let (node, dirty) = (&frame.node, u32::from(frame.dirty));
+            for word in [at, frame.parent as u32, dirty, node.level, node.len() as u32] {
+                sink.put_u32(word)?;
+            }
+            for Item { key, value } in node.items() {
+                sink.put_u32(key)?;
+                sink.put_u32(value.0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over the nodes that were saved; `None` if they are not of this tree on a device of so many pages.
+    pub(super) fn load(&mut self, source: &mut Source<'_>, pages: u32) -> Option<()> {
+        self.known = false;
+        let count = source.take_u32()?;
+        for _ in 0..count {
+            let [at, parent] = [source.take_u32()? as usize, source.take_u32()? as usize];
+            let [dirty, level, items] = [source.take_u32()?, source.take_u32()?, source.take_u32()?];
+            if at.max(parent) >= self.frames.len() || items == 0 || items as usize > self.capacity {
+                return None;
+            }
+            let Frame { node, .. } = &mut self.frames[at];
+            (node.level, node.speaks_for) = (level, 0);
+            node.clear_items();
+            for index in 0..items as usize {
+                let item = Item { key: source.take_u32()?, value: Ppn(source.take_u32()?) };
+                if item.key >= self.end || item.value.is_some() && item.value.0 >= pages {
+                    return None;
+                }
+                node.insert(index, item);
+            }
+            self.keys[at] = if at == ROOT { NO_KEY } else { node.first() };
+            self.frames[at].parent = parent;
+            (self.frames[at].dirty, self.frames[at].taken) = (dirty != 0, true);
+        }
+        self.is_sound().then(|| {
+            for at in 1..self.frames.len() {
+                let Frame { taken, parent, .. } = self.frames[at];
+                self.frames[parent].children += u32::from(taken);
+            }
+        })
+    }
+
+    /// Whether every node that is in a frame is where its parent says, and in order.
+    fn is_sound(&self) -> bool {
+        let in_order = |node: &Node| node.items().map(|item| item.key).is_sorted_by(|one, next| one < next);
+        let fits = |(at, Frame { node, parent, .. }): (usize, &Frame)| {
+            let Frame { node: above, taken, .. } = &self.frames[*parent];
+            let key = node.first();
+            let led_to = || above.level == node.level + 1 && above.items().any(|item| item.key == key);
+            in_order(node) && if at == ROOT { key == 0 && node.level > 0 } else { *taken && led_to() }
+        };
+        self.frames.iter().enumerate().filter(|(_, frame)| frame.taken).all(fits)
+    }
+}
