@@ -29,7 +29,7 @@ pub(super) const INFO: Info = Info {
 
 const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false, battery: false };
 
-/// Nodes that are held in RAM, the root among them: 128 KiB with pages of 4 KiB.
+/// Nodes that are held in RAM at least, the root among them: 128 KiB with pages of 4 KiB.
 const NODE_FRAMES: u32 = 32;
 
 /// Dirty entries that even a small cache may hold, up to half of it: were each page that a collector moves synchronised alone,

@@ -26,7 +26,7 @@ pub(super) const INFO: Info = Info {
 
 const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false, battery: true };
 
-/// Inner nodes that are held in RAM, the root among them: 128 KiB with pages of 4 KiB.
+/// Inner nodes that are held in RAM at least, the root among them: 128 KiB with pages of 4 KiB.
 const NODE_FRAMES: u32 = 32;
 
 const fn tree(config: &Config) -> BtreeOptions {

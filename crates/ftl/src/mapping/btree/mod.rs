@@ -14,6 +14,7 @@
 //! 7. An entry counts as clean only once its leaf is programmed and its parent leads there: so at any time what is dirty in
 //!    RAM and what is in flash make up the whole table.
 
+mod frames;
 mod node;
 mod restore;
 mod saved;
@@ -43,7 +44,7 @@ const ENTRIES_PER_LIST: u64 = 8;
 pub struct BtreeOptions {
     /// C: entries that the cache holds, at least 2.
     pub cache_entries: u32,
-    /// Nodes held in RAM, at least 16: inner ones, and leaves if those are cached.
+    /// Nodes held in RAM, at least 16: inner ones, and leaves if those are cached. More on a device with more inner nodes.
     pub node_frames: u32,
     /// Leaves share the frames with inner nodes, whichever was used last: adaptive caching of the index (IB-FTL).
     pub cache_leaves: bool,
@@ -70,6 +71,14 @@ pub struct BtreeMap {
     trimmed: Vec<Ppn>,
 }
 
+/// Inner nodes are held in RAM, as GeckoFTL's paper takes for granted (section 5.3), and a few nodes more: as many inner nodes as there
+/// are once every page was written at random and nodes are two thirds full.
+fn frames(logical_pages: u32, page_bytes: u32, options: BtreeOptions) -> u32 {
+    let items = (Node::capacity(page_bytes) as u32 * 2 / 3).max(2);
+    let leaves = logical_pages.div_ceil(items);
+    options.node_frames.max(leaves.div_ceil(items) + options.node_frames / 2)
+}
+
 impl BtreeMap {
     /// The table of a device on which nothing was written.
     #[must_use]
@@ -78,7 +87,12 @@ impl BtreeMap {
         let spread = u64::from(logical_pages) * ENTRIES_PER_LIST / u64::from(capacity);
         let group = (spread as u32).min(logical_pages).max(Node::capacity(page_bytes) as u32);
         Self {
-            tree: Tree::new(logical_pages, page_bytes, options.node_frames, options.cache_leaves),
+            tree: Tree::new(
+                logical_pages,
+                page_bytes,
+                frames(logical_pages, page_bytes, options),
+                options.cache_leaves,
+            ),
             cmt: Cmt::new(capacity, logical_pages.div_ceil(group), group),
             recent: Recent::new(options.recent_updates),
             battery: options.battery,

@@ -1,7 +1,8 @@
 //! The nodes in RAM as a battery saves them.
 
+use super::frames::{Frame, ROOT};
 use super::node::{Item, Node};
-use super::tree::{Frame, NO_KEY, ROOT, Tree};
+use super::tree::Tree;
 use crate::contract::FtlError;
 use crate::saved::{Sink, Source};
 use nand::Ppn;
@@ -18,11 +19,11 @@ impl Tree {
 
     /// Puts every node that is in a frame.
     pub(super) fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
-        let taken = || (0..).zip(&self.frames).filter(|(_, frame)| frame.taken);
+        let taken = || self.frames.iter().filter(|(_, frame)| frame.is_inner());
         sink.put_u32(taken().count() as u32)?;
         for (at, frame) in taken() {
-            let (node, dirty) = (&frame.node, u32::from(frame.dirty));
-            for word in [at, frame.parent as u32, dirty, node.level, node.len() as u32] {
+            let (node, dirty) = (&frame.node, u32::from(frame.is_dirty()));
+            for word in [at as u32, frame.parent() as u32, dirty, node.level, node.len() as u32] {
                 sink.put_u32(word)?;
             }
             for Item { key, value } in node.items() {
@@ -43,7 +44,7 @@ impl Tree {
             if at.max(parent) >= self.frames.len() || items == 0 || items as usize > self.capacity {
                 return None;
             }
-            let Frame { node, .. } = &mut self.frames[at];
+            let node = self.frames.node_mut(at);
             (node.level, node.speaks_for) = (level, 0);
             node.clear_items();
             for index in 0..items as usize {
@@ -53,27 +54,24 @@ impl Tree {
                 }
                 node.insert(index, item);
             }
-            self.keys[at] = if at == ROOT { NO_KEY } else { node.first() };
-            self.frames[at].parent = parent;
-            (self.frames[at].dirty, self.frames[at].taken) = (dirty != 0, true);
+            self.frames.set_saved(at, parent, dirty != 0);
         }
-        self.is_sound().then(|| {
-            for at in 1..self.frames.len() {
-                let Frame { taken, parent, .. } = self.frames[at];
-                self.frames[parent].children += u32::from(taken);
-            }
-        })
+        if !self.is_sound() {
+            return None;
+        }
+        self.frames.settle();
+        Some(())
     }
 
     /// Whether every node that is in a frame is where its parent says, and in order.
     fn is_sound(&self) -> bool {
         let in_order = |node: &Node| node.items().map(|item| item.key).is_sorted_by(|one, next| one < next);
-        let fits = |(at, Frame { node, parent, .. }): (usize, &Frame)| {
-            let Frame { node: above, taken, .. } = &self.frames[*parent];
-            let key = node.first();
+        let fits = |(at, frame): (usize, &Frame)| {
+            let (node, parent) = (&frame.node, self.frames.get(frame.parent()));
+            let (above, key) = (&parent.node, node.first());
             let led_to = || above.level == node.level + 1 && above.items().any(|item| item.key == key);
-            in_order(node) && if at == ROOT { key == 0 && node.level > 0 } else { *taken && led_to() }
+            in_order(node) && if at == ROOT { key == 0 && node.level > 0 } else { parent.is_inner() && led_to() }
         };
-        self.frames.iter().enumerate().filter(|(_, frame)| frame.taken).all(fits)
+        self.frames.iter().filter(|(_, frame)| frame.is_inner()).all(fits)
     }
 }

@@ -11,6 +11,7 @@
 //! 4. Nodes split when full and never merge. Each half of a leaf of n extents covers at least n/2 logical pages, so the
 //!    number of nodes is bounded however the tree came about.
 
+use super::frames::{Effort, Frames, ROOT};
 use super::node::{Item, Node};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
@@ -45,30 +46,13 @@ impl Role {
     }
 }
 
-#[derive(Debug)]
-pub(super) struct Frame {
-    pub(super) node: Node,
-    pub(super) parent: usize,
-    /// Children that are in frames.
-    pub(super) children: u32,
-    used: u64,
-    pub(super) dirty: bool,
-    /// It holds an inner node.
-    pub(super) taken: bool,
-}
-
 /// The inner nodes.
 #[derive(Debug)]
 pub(super) struct Tree {
-    pub(super) frames: Vec<Frame>,
-    /// The first key of the inner node in each frame but the root's. Frames are looked for here and in `leaves`, where they lie close.
-    pub(super) keys: Vec<u32>,
-    /// The page of the leaf in each frame that holds one.
-    leaves: Vec<Ppn>,
+    pub(super) frames: Frames,
     /// Every leaf that the tree leads to was programmed or checked since the mount.
     pub(super) known: bool,
     cache_leaves: bool,
-    clock: u64,
     pub(super) end: u32,
     pub(super) capacity: usize,
     pub(super) page_bytes: usize,
@@ -82,26 +66,16 @@ pub(super) struct Place {
     pub(super) end: u32,
 }
 
-pub(super) const ROOT: usize = 0;
-
-/// In a list of first keys, a frame without an inner node.
-pub(super) const NO_KEY: u32 = u32::MAX;
-
 impl Tree {
     pub(super) fn new(logical_pages: u32, page_bytes: u32, frames: u32, cache_leaves: bool) -> Self {
-        let frame =
-            |_| Frame { node: Node::new(page_bytes), parent: ROOT, children: 0, used: 0, dirty: false, taken: false };
-        let mut frames: Vec<Frame> = (0..frames.max(2 * MOST_LEVELS)).map(frame).collect();
-        frames[ROOT].taken = true;
-        frames[ROOT].node.clear(0);
-        frames[ROOT].node.level = 1;
+        let mut frames = Frames::new(page_bytes, frames.max(2 * MOST_LEVELS));
+        let root = frames.node_mut(ROOT);
+        root.clear(0);
+        root.level = 1;
         Self {
-            keys: alloc::vec![NO_KEY; frames.len()],
-            leaves: alloc::vec![Ppn::NONE; frames.len()],
             frames,
             known: true,
             cache_leaves,
-            clock: 0,
             end: logical_pages,
             capacity: Node::capacity(page_bytes),
             page_bytes: page_bytes as usize,
@@ -154,7 +128,7 @@ impl Tree {
         leaf: &mut Node,
     ) -> Result<(), FtlError> {
         if let Some(at) = self.find_leaf(ctx, place, purpose, leaf)? {
-            leaf.copy(&self.frames[at].node);
+            leaf.copy(self.frames.node(at));
         }
         Ok(())
     }
@@ -171,44 +145,24 @@ impl Tree {
         if !self.cache_leaves || !item.value.is_some() {
             return self.fetch(ctx, item, 0, purpose, leaf).map(|()| None);
         }
-        self.clock += 1;
-        if let Some(at) = self.frame_of_leaf(item.value) {
-            self.frames[at].used = self.clock;
+        if let Some(at) = self.frames.leaf(item.value) {
+            self.frames.touch(at);
             return Ok(Some(at));
         }
         self.fetch(ctx, item, 0, purpose, leaf)?;
-        let gives_way = |at, frame: &Frame| !frame.taken || at != place.frame && frame.children == 0 && !frame.dirty;
-        let found = self.least_recent(gives_way);
+        let found = self.frames.oldest(Effort::Read, place.frame);
         if let Some(at) = found {
-            if self.frames[at].taken {
-                self.release(at);
-            }
-            (self.leaves[at], self.frames[at].used) = (item.value, self.clock);
-            core::mem::swap(&mut self.frames[at].node, leaf);
+            self.frames.clear(at);
+            core::mem::swap(self.frames.node_mut(at), leaf);
+            self.frames.hold_leaf(at, item.value);
         }
         Ok(found)
     }
 
-    fn frame_of_leaf(&self, leaf: Ppn) -> Option<usize> {
-        self.leaves.iter().position(|other| *other == leaf)
-    }
-
-    /// An empty frame of some, or the one used least recently.
-    fn least_recent(&self, of: impl Fn(usize, &Frame) -> bool) -> Option<usize> {
-        let (mut found, mut least) = (None, u64::MAX);
-        for (at, frame) in self.frames.iter().enumerate().skip(1) {
-            let rank = if frame.taken || self.leaves[at].is_some() { frame.used + 1 } else { 0 };
-            if rank < least && of(at, frame) {
-                (found, least) = (Some(at), rank);
-            }
-        }
-        found
-    }
-
     /// A page is not a leaf that is in a frame, or not any more.
     fn forget_leaf(&mut self, ppn: Ppn) {
-        if let Some(at) = self.frame_of_leaf(ppn).filter(|_| ppn.is_some()) {
-            self.leaves[at] = Ppn::NONE;
+        if let Some(at) = self.frames.leaf(ppn) {
+            self.frames.clear(at);
         }
     }
 
@@ -254,30 +208,29 @@ impl Tree {
 
     /// A page is this leaf from now on.
     fn note_leaf(&mut self, ppn: Ppn, leaf: &Node) {
-        self.clock += 1;
         self.forget_leaf(ppn);
         // A place that the caller goes on with must stay, so that no inner node gives way.
-        if let Some(at) = self.least_recent(|_, frame| !frame.taken) {
-            (self.leaves[at], self.frames[at].used) = (ppn, self.clock);
-            self.frames[at].node.copy(leaf);
+        if let Some(at) = self.frames.oldest(Effort::None, ROOT) {
+            self.frames.clear(at);
+            self.frames.node_mut(at).copy(leaf);
+            self.frames.hold_leaf(at, ppn);
         }
     }
 
     /// The item at a place.
     pub(super) fn item(&self, place: Place) -> Item {
-        self.frames[place.frame].node.item(place.index)
+        self.frames.node(place.frame).item(place.index)
     }
 
     /// The node in a frame.
     pub(super) fn node(&self, at: usize) -> &Node {
-        &self.frames[at].node
+        self.frames.node(at)
     }
 
     /// The node at a place is on another page now; answers where it was.
     pub(super) fn replace(&mut self, place: Place, ppn: Ppn) -> Ppn {
-        let frame = &mut self.frames[place.frame];
-        frame.dirty = true;
-        let old = frame.node.set_value(place.index, ppn);
+        self.frames.mark_dirty(place.frame);
+        let old = self.frames.node_mut(place.frame).set_value(place.index, ppn);
         self.forget_leaf(old);
         old
     }
@@ -290,9 +243,8 @@ impl Tree {
 
     /// A node got a sibling after it. There has to be room, see [`Tree::make_room`].
     pub(super) fn insert_after(&mut self, place: Place, item: Item) {
-        let frame = &mut self.frames[place.frame];
-        frame.dirty = true;
-        frame.node.insert(place.index + 1, item);
+        self.frames.mark_dirty(place.frame);
+        self.frames.node_mut(place.frame).insert(place.index + 1, item);
     }
 
     /// The place of the node of a level that covers a key; `None` if the tree is not that high.
@@ -304,11 +256,11 @@ impl Tree {
         purpose: Purpose,
     ) -> Result<Option<Place>, FtlError> {
         let (mut at, mut end) = (ROOT, self.end);
-        if self.frames[ROOT].node.level <= level {
+        if self.frames.node(ROOT).level <= level {
             return Ok(None);
         }
         loop {
-            let node = &self.frames[at].node;
+            let node = self.frames.node(at);
             let index = node.position(key);
             end = node.item_after(index).map_or(end, |item| item.key);
             if node.level == level + 1 {
@@ -327,9 +279,9 @@ impl Tree {
     ) -> Result<Ppn, FtlError> {
         let mut at = ROOT;
         let (mut level, mut item) = loop {
-            let inner = &self.frames[at].node;
+            let inner = self.frames.node(at);
             let (level, item) = (inner.level - 1, inner.item(inner.position(key)));
-            match self.resident(at, item.key).filter(|_| level > 0) {
+            match self.frames.child(at, item.key).filter(|_| level > 0) {
                 Some(child) => at = child,
                 None => break (level, item),
             }
@@ -343,18 +295,6 @@ impl Tree {
         }
     }
 
-    /// The frame of the child of the node in a frame that begins with a key, if it is in one.
-    fn resident(&self, parent: usize, key: u32) -> Option<usize> {
-        let (mut keys, mut at) = (self.keys.iter(), 0);
-        loop {
-            at += keys.position(|other| *other == key)?;
-            if self.frames[at].parent == parent {
-                return Some(at);
-            }
-            at += 1;
-        }
-    }
-
     /// The frame of the inner node at a place.
     fn child<N: Nand, V: Validity>(
         &mut self,
@@ -363,33 +303,18 @@ impl Tree {
         purpose: Purpose,
     ) -> Result<usize, FtlError> {
         let key = self.item(place).key;
-        self.clock += 1;
-        if let Some(at) = self.resident(place.frame, key) {
-            self.frames[at].used = self.clock;
+        if let Some(at) = self.frames.child(place.frame, key) {
+            self.frames.touch(at);
             return Ok(at);
         }
         let at = self.vacate(ctx, place.frame, purpose)?;
-        let mut node = core::mem::replace(&mut self.frames[at].node, Node::nothing());
-        let (item, level) = (self.item(place), self.frames[place.frame].node.level - 1);
+        let mut node = core::mem::replace(self.frames.node_mut(at), Node::nothing());
+        let (item, level) = (self.item(place), self.frames.node(place.frame).level - 1);
         let read = self.fetch(ctx, item, level, purpose, &mut node);
-        self.frames[at].node = node;
+        *self.frames.node_mut(at) = node;
         read?;
-        self.take(at, place.frame, false);
+        self.frames.hold_inner(at, place.frame, false);
         Ok(at)
-    }
-
-    fn take(&mut self, at: usize, parent: usize, dirty: bool) {
-        let frame = &mut self.frames[at];
-        self.keys[at] = frame.node.first();
-        (frame.parent, frame.dirty, frame.taken, frame.children, frame.used) = (parent, dirty, true, 0, self.clock);
-        self.frames[parent].children += 1;
-    }
-
-    /// The inner node in a frame gives way.
-    fn release(&mut self, at: usize) {
-        let parent = self.frames[at].parent;
-        (self.frames[at].taken, self.keys[at]) = (false, NO_KEY);
-        self.frames[parent].children -= 1;
     }
 
     /// A frame that is free: a node without children in frames gives way, but not `kept`. There is one, because there are
@@ -400,26 +325,21 @@ impl Tree {
         kept: usize,
         purpose: Purpose,
     ) -> Result<usize, FtlError> {
-        let goes = |at, frame: &Frame| at != kept && frame.children == 0;
-        let at = self.least_recent(goes).unwrap_or(self.frames.len() - 1);
-        self.leaves[at] = Ppn::NONE;
-        if !self.frames[at].taken {
-            return Ok(at);
-        }
-        let parent = self.frames[at].parent;
-        if self.frames[at].dirty {
-            let node = &mut self.frames[at].node;
+        let at = self.frames.oldest(Effort::Program, kept).unwrap_or(self.frames.len() - 1);
+        if self.frames.get(at).is_dirty() {
+            let parent = self.frames.get(at).parent();
+            let node = self.frames.node_mut(at);
             let (key, role) = (node.first(), Role::Inner { level: node.level }.encode());
             let new =
                 ctx.core.program_metadata(purpose, PageKind::Translation, key, role, node.seal(self.page_bytes))?;
-            let index = self.frames[parent].node.position(key);
-            self.frames[at].dirty = false;
+            let index = self.frames.node(parent).position(key);
+            self.frames.mark_clean(at);
             let old = self.replace(Place { frame: parent, index, end: 0 }, new);
             if old.is_some() {
                 ctx.translation_page_died(old)?;
             }
         }
-        self.release(at);
+        self.frames.clear(at);
         Ok(at)
     }
 
@@ -430,15 +350,15 @@ impl Tree {
         key: u32,
         purpose: Purpose,
     ) -> Result<(), FtlError> {
-        if self.frames[ROOT].node.len() == self.capacity {
+        if self.frames.node(ROOT).len() == self.capacity {
             self.grow(ctx, purpose)?;
         }
         let mut at = ROOT;
-        while self.frames[at].node.level > 1 {
-            let index = self.frames[at].node.position(key);
+        while self.frames.node(at).level > 1 {
+            let index = self.frames.node(at).position(key);
             let place = Place { frame: at, index, end: 0 };
             let child = self.child(ctx, place, purpose)?;
-            if self.frames[child].node.len() == self.capacity {
+            if self.frames.node(child).len() == self.capacity {
                 self.split(ctx, place, child, purpose)?;
             } else {
                 at = child;
@@ -450,17 +370,12 @@ impl Tree {
     /// The root becomes the only child of a new root.
     fn grow<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, purpose: Purpose) -> Result<(), FtlError> {
         let at = self.vacate(ctx, ROOT, purpose)?;
-        let children = core::mem::replace(&mut self.frames[ROOT].children, 0);
-        for frame in self.frames.iter_mut().skip(1).filter(|frame| frame.taken && frame.parent == ROOT) {
-            frame.parent = at;
-        }
-        let (root, rest) = self.frames.split_at_mut(1);
-        core::mem::swap(&mut root[ROOT].node, &mut rest[at - 1].node);
-        let level = rest[at - 1].node.level + 1;
-        root[ROOT].node.clear(0);
-        root[ROOT].node.level = level;
-        self.take(at, ROOT, true);
-        self.frames[at].children = children;
+        let mut root = core::mem::replace(self.frames.node_mut(ROOT), Node::nothing());
+        core::mem::swap(&mut root, self.frames.node_mut(at));
+        root.clear(0);
+        root.level = self.frames.node(at).level + 1;
+        *self.frames.node_mut(ROOT) = root;
+        self.frames.lower_root(at);
         Ok(())
     }
 
@@ -473,20 +388,11 @@ impl Tree {
         purpose: Purpose,
     ) -> Result<(), FtlError> {
         let upper = self.vacate(ctx, lower, purpose)?;
-        let mut node = core::mem::replace(&mut self.frames[upper].node, Node::nothing());
-        let key = self.frames[lower].node.split(&mut node);
-        self.frames[upper].node = node;
-        self.frames[lower].dirty = true;
+        let key = self.frames.split(lower, upper);
+        self.frames.mark_dirty(lower);
         self.insert_after(place, Item { key, value: Ppn::NONE });
-        self.take(upper, place.frame, true);
-        for at in 1..self.frames.len() {
-            let frame = &mut self.frames[at];
-            if frame.taken && frame.parent == lower && self.keys[at] >= key {
-                frame.parent = upper;
-                self.frames[lower].children -= 1;
-                self.frames[upper].children += 1;
-            }
-        }
+        self.frames.hold_inner(upper, place.frame, true);
+        self.frames.hand_over(lower, upper, key);
         Ok(())
     }
 
@@ -494,11 +400,11 @@ impl Tree {
     pub(super) fn leaves<N: Nand>(&self, nand: &mut N) -> Result<Vec<Item>, FtlError> {
         let mut nodes: Vec<(Option<usize>, Item)> = alloc::vec![(Some(ROOT), Item { key: 0, value: Ppn::NONE })];
         let mut node = Node::new(self.page_bytes as u32);
-        for level in (1..=self.frames[ROOT].node.level).rev() {
+        for level in (1..=self.frames.node(ROOT).level).rev() {
             let mut below = Vec::new();
             for (frame, item) in nodes {
                 let node = if let Some(at) = frame {
-                    &self.frames[at].node
+                    self.frames.node(at)
                 } else {
                     nand.read_meta(item.value, node.page(self.page_bytes))?;
                     let damaged = |reason| FtlError::Damaged { structure: "node", ppn: item.value, reason };
@@ -506,7 +412,7 @@ impl Tree {
                     taken.and_then(|()| node.check(u32::MAX)).map_err(damaged)?;
                     &node
                 };
-                below.extend(node.items().map(|item| (frame.and_then(|at| self.resident(at, item.key)), item)));
+                below.extend(node.items().map(|item| (frame.and_then(|at| self.frames.child(at, item.key)), item)));
             }
             nodes = below;
         }
@@ -514,9 +420,7 @@ impl Tree {
     }
 
     pub(super) fn ram_bytes(&self) -> u64 {
-        let frames = self.frames.capacity() * size_of::<Frame>();
-        let index = self.keys.capacity() * size_of::<u32>() + self.leaves.capacity() * size_of::<Ppn>();
-        (frames + index) as u64 + self.frames.iter().map(|frame| frame.node.ram_bytes()).sum::<u64>()
+        self.frames.ram_bytes()
     }
 }
 
@@ -535,8 +439,7 @@ mod tests {
     fn a_frame_never_holds_what_a_page_was_before() {
         let mut tree = Tree::new(1000, 512, 16, true);
         let place = Place { frame: ROOT, index: 0, end: 1000 };
-        let cached =
-            |tree: &Tree, ppn: u32| tree.frame_of_leaf(Ppn(ppn)).map(|at| tree.frames[at].node.item(0).value.0);
+        let cached = |tree: &Tree, ppn: u32| tree.frames.leaf(Ppn(ppn)).map(|at| tree.frames.node(at).item(0).value.0);
         tree.replace(place, Ppn(5));
         tree.note_leaf(Ppn(5), &leaf(100));
         tree.note_leaf(Ppn(7), &leaf(200));
