@@ -11,6 +11,8 @@ const BYTES_A_CHANGE: usize = 256;
 /// Bytes that are compared at once.
 const STRIDE: usize = 64;
 
+const ERASED: [u8; STRIDE] = [0xFF; STRIDE];
+
 /// A word that is another. Packed like the cells of pages: there are millions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, packed(2))]
@@ -30,16 +32,27 @@ impl Change {
     }
 }
 
-/// Gathers the words in which a page differs from a base; whether they are few enough to be kept instead of the page.
+/// A page without the end that reads as erased.
+pub(super) fn trimmed(page: &[u8]) -> &[u8] {
+    let (strides, rest) = page.as_chunks::<STRIDE>();
+    if !rest.is_empty() {
+        return page;
+    }
+    let erased = strides.iter().rev().take_while(|stride| **stride == ERASED).count();
+    &page[..page.len() - erased * STRIDE]
+}
+
+/// Gathers the words in which a trimmed page differs from another; whether they are few enough to be kept instead of the page.
 pub(super) fn differences(base: &[u8], page: &[u8], changes: &mut Vec<Change>) -> bool {
     changes.clear();
-    if base.len() != page.len() || !page.len().is_multiple_of(STRIDE) || page.len() / WORD > 1 << 16 {
+    let (was, rest) = base.as_chunks::<STRIDE>();
+    let (now, more) = page.as_chunks::<STRIDE>();
+    if !rest.is_empty() || !more.is_empty() || page.len().max(base.len()) / WORD > 1 << 16 {
         return false;
     }
     let most = page.len() / BYTES_A_CHANGE;
-    let (was, _) = base.as_chunks::<STRIDE>();
-    let (now, _) = page.as_chunks::<STRIDE>();
-    for (stride, (was, now)) in was.iter().zip(now).enumerate() {
+    for stride in 0..was.len().max(now.len()) {
+        let (was, now) = (was.get(stride).unwrap_or(&ERASED), now.get(stride).unwrap_or(&ERASED));
         if differ(was, now) {
             let (words, len) = changes_of(stride * (STRIDE / WORD), was, now);
             if changes.len() + len > most {
@@ -103,7 +116,7 @@ mod tests {
     fn pages_that_differ_in_much_or_in_length_are_not_kept_by_their_differences() {
         let mut changes = Vec::new();
         assert!(!differences(&page(1), &page(2), &mut changes));
-        assert!(!differences(&page(1)[..448], &page(1), &mut changes));
+        assert!(!differences(&page(1)[..64], &page(1), &mut changes));
         assert!(!differences(&page(1)[..100], &page(1)[..100], &mut changes));
         let (base, mut now) = (page(1), page(1));
         for word in 0..2 {
@@ -112,5 +125,24 @@ mod tests {
         assert!(differences(&base, &now, &mut changes), "one for 256 bytes");
         now[508] ^= 1;
         assert!(!differences(&base, &now, &mut changes), "one more");
+    }
+
+    #[test]
+    fn an_end_that_reads_as_erased_is_not_kept() {
+        let mut long = page(1);
+        long[448..].fill(0xFF);
+        assert_eq!(trimmed(&long).len(), 448);
+        long[447] = 0xFF;
+        assert_eq!(trimmed(&long).len(), 448, "whole strides alone");
+        assert!(trimmed(&[0xFF; 128]).is_empty() && trimmed(&[0xFF; 100]).len() == 100);
+        let (base, mut changes) = (trimmed(&long), Vec::new());
+        let mut longer = long.clone();
+        longer[450] = 0;
+        for (was, now) in [(base, trimmed(&longer)), (trimmed(&longer), base)] {
+            assert!(was.len() != now.len() && differences(was, now, &mut changes));
+            let mut made = [was, &[0xFF; 512][was.len()..]].concat();
+            changes.iter().for_each(|change| change.apply(&mut made));
+            assert_eq!(trimmed(&made), now);
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! Full records of the pages that a ten-byte cell cannot hold.
 //!
 //! Most metadata is read, changed in a few places and programmed elsewhere, and older versions stay on the device until their
-//! blocks are erased. So once there are many, a page that differs from the one read last in few words is kept as those words.
+//! blocks are erased. So once there are many, a page that differs from the one read last in few words is kept as those words, and
+//! others without their end if that reads as erased.
 
-use super::delta::{Change, differences};
+use super::delta::{Change, differences, trimmed};
 use crate::contract::Stamp;
 use crate::spare::Spare;
 use alloc::sync::Arc;
@@ -110,6 +111,7 @@ impl Slab {
     pub(super) fn remove(&mut self, index: u32) {
         let body = core::mem::replace(&mut self.records[index as usize].body, Body::Stamp(Stamp::UNWRITTEN));
         if let Body::Bytes(Bytes { mut base, .. }) = body
+            && self.records.len() <= WHOLE
             && Arc::get_mut(&mut base).is_some()
         {
             self.buffers.0.push(base);
@@ -119,14 +121,18 @@ impl Slab {
 
     /// Contents to keep.
     pub(super) fn keep(&mut self, bytes: &[u8]) -> Bytes {
-        if self.records.len() > WHOLE
-            && let Body::Bytes(Bytes { base, .. }) = &self.records[self.read_last as usize].body
+        if self.records.len() <= WHOLE {
+            return Bytes { base: self.buffer(bytes), changes: None };
+        }
+        self.buffers.0 = Vec::new();
+        let bytes = trimmed(bytes);
+        if let Body::Bytes(Bytes { base, .. }) = &self.records[self.read_last as usize].body
             && differences(base, bytes, &mut self.changes)
         {
             let changes = (!self.changes.is_empty()).then(|| Arc::from(&self.changes[..]));
             return Bytes { base: Arc::clone(base), changes };
         }
-        Bytes { base: self.buffer(bytes), changes: None }
+        Bytes { base: Arc::new(bytes.to_vec()), changes: None }
     }
 
     /// The bytes in a buffer, a freed one if there is one.
