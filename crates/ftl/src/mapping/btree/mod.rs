@@ -72,11 +72,11 @@ pub struct BtreeMap {
 }
 
 /// Inner nodes are held in RAM, as GeckoFTL's paper takes for granted (section 5.3), and a few nodes more: as many inner nodes as there
-/// are once every page was written at random and nodes are two thirds full.
+/// are once every page was written at random, when leaves are two thirds full and inner nodes have just split.
 fn frames(logical_pages: u32, page_bytes: u32, options: BtreeOptions) -> u32 {
-    let items = (Node::capacity(page_bytes) as u32 * 2 / 3).max(2);
-    let leaves = logical_pages.div_ceil(items);
-    options.node_frames.max(leaves.div_ceil(items) + options.node_frames / 2)
+    let capacity = Node::capacity(page_bytes) as u32;
+    let leaves = logical_pages.div_ceil(capacity * 2 / 3);
+    options.node_frames.max(leaves.div_ceil(capacity / 2) + options.node_frames / 4)
 }
 
 impl BtreeMap {

@@ -355,14 +355,16 @@ fn translation_verdicts(runs: &[Run]) -> Vec<Verdict> {
 fn remarks(runs: &[Run]) -> Vec<String> {
     let mut out = vec![
         "measured RAM is what the structures of the running FTL hold, among them some that the formulas leave out: \
-         the index of victims, the index of the cache, states of blocks"
+         the index of victims, the index of the cache, states of blocks, and the inner nodes of a tree, which the paper takes to \
+         be cached (tree_nodes)"
             .to_owned(),
         "measured recovery is what the mount after a power cut did, one operation after the other; it guards against torn \
          pages and worn blocks, for which the formulas have no term"
             .to_owned(),
         format!(
-            "power is cut between two requests. A cut that leaves the spare area of a page of host data unreadable makes GeckoFTL's \
-             mount read every translation page too, for the page may be a worn one: {} s more at 2 TiB",
+            "power is cut between two requests. A page of host data that a cut tears costs GeckoFTL's mount nothing more if it is proven to \
+             be the one programmed last; if not, for instance because it is the first of its block, the mount reads every \
+             translation page too, for the page may be a worn one: {} s more at 2 TiB",
             short(Device::PAPER.translation_pages() as f64 * Times::PAPER.read_us / 1e6)
         ),
     ];
