@@ -196,8 +196,11 @@ impl<N: Nand> Core<N> {
                 Ok(None)
             }
             Err(error) => {
-                if error == NandError::PowerLost {
-                    self.interrupted = Some(slot.ppn);
+                match error {
+                    NandError::PowerLost => self.interrupted = Some(slot.ppn),
+                    // The page to be copied: nothing was programmed.
+                    NandError::Uncorrectable { .. } | NandError::Erased { .. } => self.space.give_back(slot.ppn),
+                    _ => {}
                 }
                 Err(error.into())
             }
