@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use ftl::{Config, Flash, ftls};
-use nand::faults::{CutOutcome, FaultPlan, Faulty};
+use nand::faults::{Blemish, CutOutcome, FaultPlan, Faulty};
 use nand::geometry::Dimensions;
-use nand::{Capabilities, Geometry, Lpn, NandError, ProgramOrder, SimNand, Stamp};
+use nand::{Capabilities, Geometry, Lpn, Nand, NandError, PageKind, Ppn, ProgramOrder, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 type Device = Faulty<SimNand>;
@@ -103,5 +103,40 @@ fn nothing_acknowledged_is_lost_whenever_power_is_cut() {
                 }
             }
         }
+    }
+}
+
+/// A page that can be read no more is not moved, and the place that it was to have is given to the next: a mount takes a block whose
+/// first page reads as erased for an empty one.
+#[test]
+fn no_block_begins_with_a_page_that_was_left_out() {
+    const PAGES: u32 = 200;
+    let config = Config { cache_entries: 8, ..Config::new(PAGES) };
+    for name in ["page", "dftl", "lazy", "uftl", "ib-ftl", "gecko"] {
+        let entry = ftls::find::<Device>(name).unwrap();
+        let mut ftl = (entry.format)(Flash::new(device(64, ProgramOrder::Sequential)), &config).unwrap();
+        let (mut state, mut worn) = (7_u32, 0);
+        let mut random = |below: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 9) % below
+        };
+        for version in 1..6000 {
+            let lpn = Lpn(random(PAGES));
+            ftl.write(lpn, &Stamp { lpn, version }).unwrap();
+            if version % 10 > 0 {
+                continue;
+            }
+            let nand = ftl.flash_mut().nand_mut();
+            let ppn = Ppn(random(nand.geometry().pages()));
+            if matches!(nand.inner_mut().read_spare(ppn), Ok(Some(spare)) if spare.kind == PageKind::User) {
+                nand.damage(ppn, Blemish::DataUnreadable);
+                worn += 1;
+            }
+            for first in (0..nand.geometry().pages()).step_by(8) {
+                let mut holds = |ppn| nand.inner_mut().read_spare(Ppn(ppn)).unwrap().is_some();
+                assert!(holds(first) || !(first + 1..first + 8).any(holds), "{name}: page {first}");
+            }
+        }
+        assert!(worn > 100, "{worn} pages");
     }
 }

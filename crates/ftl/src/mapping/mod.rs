@@ -115,6 +115,16 @@ pub trait Mapping {
     /// As [`Mapping::record`].
     fn maintain<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError>;
 
+    /// A block of host data is about to be erased, and the page programmed last is one of host data. If that is the only page
+    /// which says where its logical page is, and recovery has to tell whether it is the last, programs a page of the table.
+    ///
+    /// # Errors
+    /// As [`Mapping::record`].
+    fn follow_up<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
+        let _ = ctx;
+        Ok(())
+    }
+
     /// Finds superseded pages that the validity store does not know of yet; `false` if there is none.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 pub mod checkpoint;
 pub mod copies;
+mod last;
 pub mod leaves;
 pub mod mark;
 pub mod saved;

@@ -11,6 +11,7 @@
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
 use crate::recovery::check_seq;
+use crate::recovery::last::Last;
 use alloc::vec::Vec;
 use nand::{BlockId, Nand, NandError, PageKind, Ppn, Spare};
 
@@ -55,6 +56,7 @@ pub struct Survey {
     broken: Vec<Broken>,
     illegible: Vec<BlockId>,
     mute: Vec<Ppn>,
+    last: Last,
     /// Sequence number of the youngest translation page that can be read, of those in blocks read whole.
     newest_translation: u64,
     /// Pages that could not be read.
@@ -80,6 +82,7 @@ impl Survey {
             broken: Vec::new(),
             illegible: Vec::new(),
             mute: Vec::new(),
+            last: Last::none(),
             newest_translation: 0,
             unreadable: 0,
         };
@@ -131,6 +134,11 @@ impl Survey {
             }
             return Ok(None);
         };
+        if let (Some(mute), Some((before, spare))) = (self.mute.last(), pages.last())
+            && mute.0 == before.0 + 1
+        {
+            self.last.propose(*mute, spare.seq);
+        }
         let last_seq = if matches!(last, Some(None)) { pages[pages.len() - 1].1.seq } else { u64::MAX };
         Ok(Some(BlockInfo { kind: first.kind, first_seq: first.seq, last_seq, programmed, whole: false }))
     }
@@ -142,6 +150,7 @@ impl Survey {
                 if let Some(spare) = &spare {
                     check_seq(ppn, spare.seq)?;
                     self.burned_seq = self.burned_seq.max(spare.seq);
+                    self.last.note(spare.seq);
                     self.erased_at = self.erased_at.max(spare.erased_at);
                 }
                 Ok(Some(spare))
@@ -243,6 +252,13 @@ impl Survey {
     #[must_use]
     pub fn mute(&self) -> &[Ppn] {
         &self.mute
+    }
+
+    /// Whether a page that cannot be read was programmed last, as far as the blocks read whole can say: what a cut tore. Nothing on
+    /// flash can name it or depend on it then.
+    #[must_use]
+    pub fn is_last(&self, ppn: Ppn) -> bool {
+        self.broken.is_empty() && self.illegible.is_empty() && self.last.is(ppn, self.burned_seq)
     }
 
     /// Blocks of metadata of which a page cannot be read. They have to go before the next mount could mistake that for a

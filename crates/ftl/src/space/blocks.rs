@@ -332,6 +332,17 @@ impl Space {
         Some(slot)
     }
 
+    /// A page that was handed out was not programmed, and is handed out again: a mount takes a block whose first page reads as erased for
+    /// an empty one. The last page of a block is left out.
+    #[cold]
+    pub fn give_back(&mut self, ppn: Ppn) {
+        let (block, offset) = (self.geometry.block_of(ppn), self.geometry.offset_of(ppn));
+        let mut lanes = self.streams.iter_mut().flat_map(|stream| &mut stream.lanes);
+        if let Some(lane) = lanes.find(|lane| lane.block == block && lane.next == offset + 1) {
+            lane.next = offset;
+        }
+    }
+
     /// Gives a lane a fresh block.
     #[inline(never)]
     fn open(&mut self, stream: usize, turn: usize) -> Option<()> {

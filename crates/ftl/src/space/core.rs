@@ -18,6 +18,8 @@ pub struct Core<N> {
     pub seq: u64,
     /// Blocks that hold translation pages which recovery may still have to read.
     pub pins: Pins,
+    /// The page programmed last is one of host data, as far as is known since the disk was formatted or mounted.
+    pub host_last: bool,
     /// The page whose program was cut short, if that was the last thing to happen: it may hold something, and nothing in RAM
     /// knows of it.
     pub interrupted: Option<Ppn>,
@@ -97,7 +99,18 @@ impl<N: Nand> Core<N> {
     /// It needs so many good blocks.
     pub fn new(flash: Flash<N>, space: Space, pins: Pins, needed: u32) -> Self {
         let newly_erased = Vec::with_capacity(NEWLY_ERASED);
-        Self { flash, space, seq: 1, pins, interrupted: None, given_up: None, newly_erased, needed, starved: false }
+        Self {
+            flash,
+            space,
+            seq: 1,
+            pins,
+            host_last: false,
+            interrupted: None,
+            given_up: None,
+            newly_erased,
+            needed,
+            starved: false,
+        }
     }
 
     /// Nothing is left to collect: the disk can only be read from now on.
@@ -185,9 +198,10 @@ impl<N: Nand> Core<N> {
 
     /// Books the outcome of a program: `Some(page)` if it worked, `None` if another page has to be tried.
     #[inline]
-    fn settle(&mut self, slot: Slot, outcome: Result<(), NandError>) -> Result<Option<Ppn>, FtlError> {
+    fn settle(&mut self, slot: Slot, kind: PageKind, outcome: Result<(), NandError>) -> Result<Option<Ppn>, FtlError> {
         match outcome {
             Ok(()) => {
+                self.host_last = kind == PageKind::User;
                 self.space.page_born(slot.ppn);
                 Ok(Some(slot.ppn))
             }
@@ -196,8 +210,11 @@ impl<N: Nand> Core<N> {
                 Ok(None)
             }
             Err(error) => {
-                if error == NandError::PowerLost {
-                    self.interrupted = Some(slot.ppn);
+                match error {
+                    NandError::PowerLost => self.interrupted = Some(slot.ppn),
+                    // The page to be copied: nothing was programmed.
+                    NandError::Uncorrectable { .. } | NandError::Erased { .. } => self.space.give_back(slot.ppn),
+                    _ => {}
                 }
                 Err(error.into())
             }
@@ -214,7 +231,7 @@ impl<N: Nand> Core<N> {
             let slot = self.host_slot(stream)?;
             let spare = self.spare(slot, PageKind::User, lpn.0, 0);
             let outcome = self.flash.program(Purpose::Host, slot.ppn, data, &spare);
-            if let Some(ppn) = self.settle(slot, outcome)? {
+            if let Some(ppn) = self.settle(slot, spare.kind, outcome)? {
                 return Ok(ppn);
             }
         }
@@ -230,7 +247,7 @@ impl<N: Nand> Core<N> {
             let slot = self.host_slot(stream)?;
             let spare = self.spare(slot, PageKind::User, origin.spare.tag, origin.spare.aux);
             let outcome = self.flash.copy(purpose, origin.ppn, slot.ppn, &spare);
-            if let Some(ppn) = self.settle(slot, outcome)? {
+            if let Some(ppn) = self.settle(slot, spare.kind, outcome)? {
                 return Ok(ppn);
             }
         }
@@ -245,7 +262,7 @@ impl<N: Nand> Core<N> {
             let slot = self.metadata_slot(origin.spare.kind)?;
             let spare = self.spare(slot, origin.spare.kind, origin.spare.tag, origin.spare.aux);
             let outcome = self.flash.copy(purpose, origin.ppn, slot.ppn, &spare);
-            if let Some(ppn) = self.settle(slot, outcome)? {
+            if let Some(ppn) = self.settle(slot, spare.kind, outcome)? {
                 return Ok((ppn, spare));
             }
         }
@@ -267,7 +284,7 @@ impl<N: Nand> Core<N> {
             let slot = self.metadata_slot(kind)?;
             let spare = self.spare(slot, kind, tag, aux);
             let outcome = self.flash.program_meta(purpose, slot.ppn, data, &spare);
-            if let Some(ppn) = self.settle(slot, outcome)? {
+            if let Some(ppn) = self.settle(slot, kind, outcome)? {
                 return Ok(ppn);
             }
         }

@@ -10,9 +10,11 @@
 //! 4. Each live page is copied to the next page of a stream and its new place recorded. A store that outlives power
 //!    loss is told that the old copy is dead, as it was of superseded pages found in 3: if power goes before the block is
 //!    erased, nothing else would say so once the new place is on flash and the store was flushed.
-//! 5. The block is erased, then the validity store is told.
+//! 5. If the page programmed last is one of host data, the mapping may program a page, so that it is not: what it superseded
+//!    may go with the block.
+//! 6. The block is erased, then the validity store is told.
 //!
-//! Power loss before step 5 leaves two copies of a page, of which the one with the larger sequence
+//! Power loss before step 6 leaves two copies of a page, of which the one with the larger sequence
 //! number counts; power loss between erase and report leaves a block without live pages.
 
 use super::{Core, LOST, Lpn, Mapping, Nand, NandError, Origin, PageFtl, Purpose, Validity};
@@ -207,7 +209,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         self.core.space.begin_collecting(victim);
         self.live.clear();
         self.moved = 0;
-        let outcome = match self.empty(victim, purpose) {
+        let emptied = self.empty(victim, purpose).and_then(|erase_count| self.follow_up(victim).map(|()| erase_count));
+        let outcome = match emptied {
             Ok(erase_count) => self.release(victim, erase_count, purpose),
             Err(error) => {
                 self.core.space.cancel_collecting(victim);
@@ -222,6 +225,16 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             Ok(()) => {}
         }
         outcome
+    }
+
+    /// What the page programmed last superseded may lie in a block that is to be erased. If that page could not be read after power
+    /// loss, a mount would take it for torn, and what it superseded for what is left: so it must not be the last.
+    fn follow_up(&mut self, victim: BlockId) -> Result<(), FtlError> {
+        if !self.core.host_last || self.core.space.kind(victim) != PageKind::User {
+            return Ok(());
+        }
+        let (mut ctx, mapping) = self.parts();
+        mapping.follow_up(&mut ctx)
     }
 
     /// Reports what a collection moved before it was cut short: pages that would otherwise have gone with their block.

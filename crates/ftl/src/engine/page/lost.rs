@@ -2,8 +2,13 @@
 //!
 //! A page whose entry was only in RAM takes its place in the table with it: flash still names the copy before, which was superseded
 //! and may have been erased with its block. Left so, that entry would lead to whatever is written there next, and the first
-//! write would report a page of something else as dead. So if there is a page of host data of which nobody knows whose it is,
-//! every translation page is read:
+//! write would report a page of something else as dead.
+//!
+//! What a cut tore looks the same, and is nothing: no page of host data is erased before another page than the one that superseded it
+//! was programmed (`collect`), so of the page programmed last all is left that it superseded. If sequence numbers prove that
+//! the only such page is that one (`recovery::last`), it is dead. Flash cannot name it, nor know what it superseded as dead:
+//! either was programmed later. Otherwise, if there is a page of host data of which nobody knows whose it is, every translation page
+//! is read:
 //! 1. An entry to a block that was erased since its translation page was written is lost: what superseded it cannot be read.
 //! 2. One to a block of which nothing can be read is lost too.
 //! 3. One to a page that the store knows as dead makes it live again: an older copy is what is left.
@@ -36,6 +41,12 @@ impl Findings {
         mapping: &Mapped,
     ) -> Result<(), FtlError> {
         let mut suspects = self.suspects(core, gecko, survey)?;
+        if let [torn] = suspects[..]
+            && survey.is_last(torn)
+        {
+            self.dead.push(torn);
+            suspects.clear();
+        }
         if survey.illegible().is_empty() && suspects.is_empty() {
             return Ok(());
         }

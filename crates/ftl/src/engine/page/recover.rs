@@ -9,7 +9,8 @@
 //! 4. Spare areas of blocks with pages younger than F, or than R as it was at F. The newest copy of a logical page has an entry
 //!    that was only in RAM if it is younger than its translation page. Every older copy is dead.
 //! 5. Translation pages younger than F are compared with the versions before them: pages that left are dead, if they still
-//!    hold what they held (C.2.2). If a page of host data cannot be read, all of them are searched for what is lost with it (`lost`).
+//!    hold what they held (C.2.2). If a page of host data cannot be read and was not programmed last, all of them are searched for
+//!    what is lost with it (`lost`).
 //! 6. The store is read once: the live pages of every block (BVC).
 //! 7. What the store had only in RAM is reported again: blocks opened since F were erased, and the
 //!    pages found in 4 and 5 died. Flushes claim no more than F until all of it is said.
@@ -17,7 +18,8 @@
 //! 9. The page programmed last is written again, as its program may have been cut short; the store is
 //!    flushed; blocks are collected until enough are free.
 //!
-//! Nothing that a later attempt needs is erased before 9, so it can be cut short and begun again any number of times.
+//! Nothing that a later attempt needs is erased before 9, nor what the page programmed last superseded, so it can be cut short and
+//! begun again any number of times.
 
 use super::heal::Heal;
 use super::steps::Steps;
@@ -62,6 +64,8 @@ pub(super) struct Findings {
     pub(super) dead: Vec<Ppn>,
     /// Logical pages whose present copy cannot be read.
     pub(super) lost: Vec<Lpn>,
+    /// What the youngest page of host data superseded: what is left if that one cannot be read any more after another cut.
+    pub(super) stand_in: Option<Ppn>,
     /// Pages that nothing names once it is on flash what is lost.
     pub(super) buried: Vec<Ppn>,
     /// Pages that flash names, of logical pages whose younger copies may be among those that cannot be read.
@@ -248,6 +252,9 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         if let Some(newest) = survey.newest() {
             self.rewrite(newest)?;
         }
+        if let Some(superseded) = findings.stand_in {
+            self.core.space.page_died(superseded);
+        }
         self.report_erased()?;
         if !findings.lost.is_empty() {
             self.synchronise_all()?;
@@ -411,6 +418,7 @@ impl Findings {
             unsaved: Vec::new(),
             dead: Vec::new(),
             lost: Vec::new(),
+            stand_in: None,
             buried: Vec::new(),
             named: None,
             revived: Vec::new(),
@@ -458,7 +466,7 @@ impl Findings {
     }
 
     /// Copies by logical page, youngest first.
-    pub(super) fn sorted(&self, found: &[FoundPage], mapping: &Mapped) -> Result<Vec<Copy>, FtlError> {
+    pub(super) fn sorted(&mut self, found: &[FoundPage], mapping: &Mapped) -> Result<Vec<Copy>, FtlError> {
         let outside = |(_, spare): &&FoundPage| (spare.tag / mapping.entries_per_page()) as usize >= self.gmd.len();
         if let Some((ppn, _)) = found.iter().find(outside) {
             let reason = "its logical page lies outside the disk: the device was formatted with another size";
@@ -467,6 +475,9 @@ impl Findings {
         let copy = |(ppn, spare): &FoundPage| Copy { lpn: Lpn(spare.tag), seq: spare.seq, ppn: *ppn };
         let mut copies: Vec<Copy> = found.iter().map(copy).collect();
         copies.sort_unstable_by_key(|copy| (copy.lpn, u64::MAX - copy.seq));
+        let youngest = (0..copies.len()).max_by_key(|at| copies[*at].seq);
+        let before = youngest.and_then(|at| copies.get(at + 1).filter(|copy| copy.lpn == copies[at].lpn));
+        self.stand_in = before.map(|copy| copy.ppn);
         Ok(copies)
     }
 
@@ -567,7 +578,8 @@ impl Findings {
             let count = &mut valid[geometry.block_of(*ppn).index()];
             *count = count.saturating_sub(1);
         }
-        for ppn in self.gmd.iter().copied().filter(|ppn| is_page(*ppn)).chain(gecko.live_pages()) {
+        let metadata = self.gmd.iter().copied().filter(|ppn| is_page(*ppn)).chain(gecko.live_pages());
+        for ppn in metadata.chain(self.stand_in) {
             valid[geometry.block_of(ppn).index()] += 1;
         }
         // The cache takes them in the order in which they were used.

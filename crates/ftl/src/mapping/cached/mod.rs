@@ -499,6 +499,16 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         Ok(())
     }
 
+    /// The entry that would be synchronised next anyway is: it takes few programs more.
+    fn follow_up<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
+        match self.cmt.oldest_dirty() {
+            Some(slot) if LAZY => {
+                self.synchronise(ctx, self.cmt.translation_page(self.cmt.lpn(slot)), Purpose::Translation)
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn reveal<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<bool, FtlError> {
         let mut at = self.cmt.oldest();
         while let Some(slot) = at {
