@@ -36,6 +36,12 @@ pub struct MountStep {
     pub ops: OpCounts,
 }
 
+impl MountStep {
+    /// What a step is called, but for its number, in which nothing is done but collections until enough blocks are free: the next
+    /// write would do them otherwise, and how many there are depends on when power was cut.
+    pub const FREE_BLOCKS: &'static str = "free blocks";
+}
+
 /// What a mount found and did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MountReport {

@@ -5,7 +5,7 @@ use crate::error::SimError;
 use crate::model;
 use crate::result::RunResult;
 use crate::spec::{DevicePlan, PreconditionMode, RunSpec};
-use ftl::Purpose;
+use ftl::{MountStep, Purpose};
 
 /// The device of GeckoFTL's evaluation.
 pub const PROFILE: &str = "gecko-2tb";
@@ -74,6 +74,31 @@ pub fn validity_ops(result: &RunResult) -> (f64, f64) {
 /// Reads to answer queries of collections, per host page written.
 pub fn query_reads(result: &RunResult) -> f64 {
     result.flash.validity_query.reads as f64 / result.host.writes.max(1) as f64
+}
+
+/// Seconds of the mount after the power cut, without the collections at its end.
+pub fn recovery_seconds(run: &Run) -> Option<f64> {
+    let mount = run.result.mount.as_ref()?;
+    let collects =
+        |name: &str| name.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ') == MountStep::FREE_BLOCKS;
+    Some(mount.steps.iter().filter(|step| !collects(&step.name)).map(|step| step.seconds).sum())
+}
+
+/// What [`recovery_seconds`] leaves out, and how much that is.
+pub fn collections_left_out(runs: &[Run]) -> Option<String> {
+    let each = runs.iter().filter_map(|run| {
+        let left_out = run.result.mount.as_ref()?.seconds - recovery_seconds(run)?;
+        let x = if run.experiment.x > 0.0 { format!(" at {}", gib(run.experiment.x)) } else { String::new() };
+        (left_out > 0.0).then(|| format!("{}{x} {left_out:.3} s", run.experiment.series))
+    });
+    let each: Vec<_> = each.collect();
+    (!each.is_empty()).then(|| {
+        format!(
+            "recovery is without collections until enough blocks are free, which the next write would do otherwise and whose \
+             number depends on when power is cut: {}",
+            each.join(", ")
+        )
+    })
 }
 
 /// The device of a run in the terms of the formulas.

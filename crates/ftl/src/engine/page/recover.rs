@@ -16,7 +16,8 @@
 //!    pages found in 4 and 5 died. Flushes claim no more than F until all of it is said.
 //! 8. Entries that were only in RAM are cached, with flags that say that nothing is known of their before-images (C.3).
 //! 9. The page programmed last is written again, as its program may have been cut short; the store is
-//!    flushed; blocks are collected until enough are free.
+//!    flushed.
+//! 10. Blocks are collected until enough are free.
 //!
 //! Nothing that a later attempt needs is erased before 9, nor what the page programmed last superseded, so it can be cut short and
 //! begun again any number of times.
@@ -235,7 +236,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         Ok((gecko, anew))
     }
 
-    /// Steps 7 to 9: what was only in RAM, or lost.
+    /// Steps 7 to 10: what was only in RAM, or lost.
     fn restore(&mut self, survey: &Survey, findings: &Findings, anew: bool, steps: &mut Steps) -> Result<(), FtlError> {
         self.pin_versions(&findings.versions);
         self.validity.hold_flush_seq();
@@ -262,6 +263,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         self.bury(&findings.buried)?;
         self.validity.release_flush_seq();
         self.validity.flush(&mut self.core)?;
+        steps.end("9 rewrite the page programmed last, flush", &self.core.flash);
         self.make_space()?;
         for block in survey.broken().chain(findings.held(survey).iter().copied()) {
             if self.core.space.state(block) == BlockState::Closed {
@@ -269,7 +271,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
                 self.make_space()?;
             }
         }
-        steps.end("9 rewrite the page programmed last, flush, free blocks", &self.core.flash);
+        steps.end("10 free blocks", &self.core.flash);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use crate::error::SimError;
 use crate::model::{Device, Model, Times};
-use crate::reproduce::common::{PROFILE, mib, setup};
+use crate::reproduce::common::{PROFILE, collections_left_out, mib, recovery_seconds, setup};
 use crate::reproduce::lab::Shape;
 use crate::reproduce::verdict::short;
 use crate::reproduce::{Cell, Chart, DataTable, Experiment, Figure, Lab, Lines, Outcome, Run, Series, Verdict};
@@ -63,7 +63,7 @@ fn measured(runs: &[Run]) -> Growth {
     for run in runs {
         let ram = run.result.ram_bytes.get("total").copied().unwrap_or_default();
         growth.ram.push((run.experiment.x, ram as f64));
-        growth.recovery.extend(run.result.mount.as_ref().map(|mount| (run.experiment.x, mount.seconds)));
+        growth.recovery.extend(recovery_seconds(run).map(|seconds| (run.experiment.x, seconds)));
     }
     growth
 }
@@ -98,11 +98,17 @@ fn conclude(lab: &Lab, runs: &[Run]) -> Outcome {
             chart("recovery", "recovery, seconds", |growth| &growth.recovery, 1.0),
         ],
         tables: tables.into_iter().filter(|table| !table.rows.is_empty()).collect(),
-        remarks: vec![
-            "recovery is the time of its flash operations one after the other: 100 µs a read, 3 µs a spare area, 1 ms a \
-             program"
-                .to_owned(),
-        ],
+        remarks: [
+            Some(
+                "recovery is the time of its flash operations one after the other: 100 µs a read, 3 µs a spare area, 1 ms a \
+                 program"
+                    .to_owned(),
+            ),
+            collections_left_out(runs),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::error::SimError;
 use crate::model::{Device, MODELS, Model, Times};
 use crate::reproduce::common::{
-    GECKO, Group, PROFILE, amplification, amplification_bars, mib, model_of, setup, validity,
+    GECKO, Group, PROFILE, amplification, amplification_bars, collections_left_out, mib, model_of, recovery_seconds,
+    setup, validity,
 };
 use crate::reproduce::lab::Shape;
 use crate::reproduce::verdict::{Named, short};
@@ -58,10 +59,6 @@ fn ram_total(run: &Run) -> f64 {
     run.result.ram_bytes.get("total").copied().unwrap_or_default() as f64
 }
 
-fn recovery_s(run: &Run) -> Option<f64> {
-    run.result.mount.as_ref().map(|mount| mount.seconds)
-}
-
 fn metadata_collection(run: &Run) -> f64 {
     let parts = &run.result.write_amplification.by_purpose;
     parts.translation_gc.paper + parts.validity_gc.paper
@@ -92,7 +89,7 @@ fn summary(runs: &[Run]) -> DataTable {
             (ram_total(run) / 1024.0).into(),
             model.recovery_seconds(&Device::PAPER, &Times::PAPER).into(),
             model.recovery_seconds(&device, &Times::PAPER).into(),
-            recovery_s(run).into(),
+            recovery_seconds(run).into(),
             run.result.write_amplification.paper.into(),
             metadata_collection(run).into(),
         ]);
@@ -319,7 +316,7 @@ fn recovery_verdict(runs: &[Run]) -> Option<Verdict> {
     let claim = "recovery takes at least 51% less time than LazyFTL's";
     let seconds = |model: &Model| model.recovery_seconds(&Device::PAPER, &Times::PAPER);
     let by_formula = Verdict::below_by(claim, (GECKO, seconds(gecko)), ("lazy", seconds(lazy)), 51.0);
-    let measured = |name: &str| run_of(runs, name).and_then(recovery_s);
+    let measured = |name: &str| run_of(runs, name).and_then(recovery_seconds);
     Some(match (measured(GECKO), measured("lazy")) {
         (Some(ours), Some(theirs)) => Verdict::below_by(claim, (GECKO, ours), ("lazy", theirs), 51.0)
             .with_formula(format!("{} at 2 TiB", by_formula.ours)),
@@ -368,6 +365,7 @@ fn remarks(runs: &[Run]) -> Vec<String> {
             short(Device::PAPER.translation_pages() as f64 * Times::PAPER.read_us / 1e6)
         ),
     ];
+    out.extend(collections_left_out(runs));
     for run in runs {
         if let Some(saved) = run.result.mount.as_ref().and_then(|mount| mount.saved_before) {
             out.push(format!(
