@@ -15,6 +15,9 @@ const HEADER: usize = 45;
 /// Larger devices are not mounted: what an FTL holds in RAM is in proportion to the pages of the device.
 const PAGES: u32 = 1 << 14;
 
+/// Nor are those that hold more: what is written to them is kept in memory.
+const BYTES: u64 = 1 << 26;
+
 pub(crate) fn run(bytes: &[u8]) -> Result<(), String> {
     let mut input = Input::new(bytes);
     let (flags, which, size) = (input.byte(), input.byte(), input.byte());
@@ -29,7 +32,7 @@ pub(crate) fn run(bytes: &[u8]) -> Result<(), String> {
         return Err(format!("an image of {} B is written as {} B", file.len(), again.len()));
     }
     let geometry = *flash.geometry();
-    if geometry.pages() > PAGES {
+    if geometry.pages() > PAGES || geometry.raw_bytes() > BYTES {
         return Ok(());
     }
     let entries = mountable();
