@@ -106,6 +106,22 @@ fn nothing_acknowledged_is_lost_whenever_power_is_cut() {
     }
 }
 
+/// Figures of recovery leave this step out, by its name.
+#[test]
+fn collections_at_the_end_of_a_mount_are_a_step_of_their_own() {
+    let config = Config { cache_entries: 8, ..Config::new(200) };
+    for name in ["dftl", "lazy", "gecko"] {
+        let entry = ftls::find::<Device>(name).unwrap();
+        let ftl = (entry.format)(Flash::new(device(64, ProgramOrder::Sequential)), &config).unwrap();
+        let (_, report) =
+            entry.mount.unwrap()(ftl.into_flash(), &config).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let last = report.steps.last().unwrap().name;
+        let number =
+            last.strip_suffix(ftl::MountStep::FREE_BLOCKS).unwrap_or_else(|| panic!("{name} ends with `{last}`"));
+        assert!(number.trim().parse::<u32>().is_ok(), "{name} ends with `{last}`");
+    }
+}
+
 /// A page that can be read no more is not moved, and the place that it was to have is given to the next: a mount takes a block whose
 /// first page reads as erased for an empty one.
 #[test]
