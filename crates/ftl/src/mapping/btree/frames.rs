@@ -345,7 +345,10 @@ impl Frames {
         self.buckets.fill(NONE);
         self.ends = [(NONE, NONE); LISTS];
         self.frames.iter_mut().for_each(|frame| frame.children = 0);
-        for at in (1..self.len()).filter(|at| self.frames[*at].inner).collect::<Vec<_>>() {
+        for at in 1..self.len() {
+            if !self.frames[at].inner {
+                continue;
+            }
             self.frames[at].name = self.frames[at].node.first();
             let parent = self.frames[at].parent();
             self.frames[parent].children += 1;
