@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`addr`] and [`geometry`] (what an address is), [`spare`] (what is written beside
 //! every page), [`contract`] (the [`Nand`] trait: the laws, and what power loss may do), then the
-//! devices that keep the contract: [`sim`] (terabytes, ten bytes a page), [`mem`] (every byte; with
+//! devices that keep the contract: [`sim`] (terabytes, eight bytes a page), [`mem`] (every byte; with
 //! `std` saved as an image), both by the state machine of `laws`; [`faults`] laid over either; and
 //! [`mod@profiles`], the flash they are made to resemble.
 //!

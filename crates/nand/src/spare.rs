@@ -1,6 +1,6 @@
 //! The spare area: what is written beside every page, atomically with it.
 //!
-//! It is typed so that a simulated device can hold it in ten bytes; [`Spare::encode`] and
+//! It is typed so that a simulated device can hold it in eight bytes; [`Spare::encode`] and
 //! [`Spare::decode`] are its only byte form. What each field means to recovery is in
 //! `docs/FORMAT.md`.
 

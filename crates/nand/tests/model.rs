@@ -159,7 +159,7 @@ fn agrees<N: Nand<Payload: Form>>(n: &mut N, model: &Model) {
 fn spares() -> impl Strategy<Value = Spare> {
     let kind = prop_oneof![4 => Just(PageKind::User), 1 => Just(PageKind::Validity)];
     let tag = prop_oneof![8 => 0..20_u32, 1 => any::<u32>()];
-    let seq = prop_oneof![8 => 0..1000_u64, 1 => (u64::from(u32::MAX) - 4)..(u64::from(u32::MAX) + 4), 1 => Just(Spare::SEQ_END - 1)];
+    let seq = prop_oneof![8 => 0..1000_u64, 2 => 30_000..70_000_u64, 1 => (1_u64 << 31) - 4..(1 << 31) + 1000, 1 => (u64::from(u32::MAX) - 4)..(u64::from(u32::MAX) + 4), 1 => Just(Spare::SEQ_END - 1)];
     let rare = || prop_oneof![8 => Just(0), 1 => any::<u32>()];
     (kind, tag, seq, rare(), rare(), rare()).prop_map(|(kind, tag, seq, erase_count, erased_at, aux)| Spare {
         kind,

@@ -1,36 +1,53 @@
-//! Ten bytes a page.
+//! Eight bytes a page.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 
 /// What a simulated device keeps of a page.
-///
-/// Packed to two bytes so that an array of them has no holes: ten bytes instead of twelve is a
-/// gigabyte on a device of 2 TiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C, packed(2))]
+#[repr(C)]
 pub(super) struct Cell {
     /// The logical page of host data, or the index of a full record.
     pub(super) tag: u32,
-    /// Sequence number less that of the block's first page, or [`RECORD`] or [`NOTHING`].
-    pub(super) seq_delta: u32,
+    /// The low [`SEQ_BITS`] of the sequence number less that of the block's first page, or [`RECORD`] or [`NOTHING`].
+    pub(super) seq_low: u16,
     /// The version of the stamp.
     pub(super) version: u16,
 }
 
+/// Bits of a sequence number in a cell. Few blocks take longer to fill than these count: an [`Extra`] has the rest.
+pub(super) const SEQ_BITS: u32 = 15;
 /// In place of a sequence number: the tag is the index of a full record.
-pub(super) const RECORD: u32 = u32::MAX;
+pub(super) const RECORD: u16 = u16::MAX;
 /// In place of a sequence number: the page is erased.
-pub(super) const NOTHING: u32 = u32::MAX - 1;
+pub(super) const NOTHING: u16 = u16::MAX - 1;
 
 impl Cell {
     /// An erased page.
-    pub(super) const ERASED: Self = Self { tag: 0, seq_delta: NOTHING, version: 0 };
+    pub(super) const ERASED: Self = Self { tag: 0, seq_low: NOTHING, version: 0 };
 
     /// A page kept as a full record.
     pub(super) const fn record(index: u32) -> Self {
-        Self { tag: index, seq_delta: RECORD, version: 0 }
+        Self { tag: index, seq_low: RECORD, version: 0 }
+    }
+}
+
+/// What a cell has no room for, and most pages have nothing of. Packed, so that an array of them has no holes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, packed(2))]
+pub(super) struct Extra {
+    /// Auxiliary bits.
+    pub(super) aux: u32,
+    /// The sequence number less that of the block's first page, shifted right by [`SEQ_BITS`].
+    pub(super) seq_high: u16,
+}
+
+impl Extra {
+    /// Whether there is anything in it.
+    #[inline]
+    pub(super) const fn is_none(self) -> bool {
+        self.aux == 0 && self.seq_high == 0
     }
 }
 
@@ -113,8 +130,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_takes_ten_bytes_and_a_block_of_them_two_words() {
-        assert_eq!(size_of::<Cell>(), 10);
+    fn a_cell_takes_eight_bytes_an_extra_six_and_a_block_of_them_two_words() {
+        assert_eq!((size_of::<Cell>(), size_of::<Extra>()), (8, 6));
         assert_eq!(size_of::<PerPage<Cell>>(), 2 * size_of::<usize>());
     }
 }

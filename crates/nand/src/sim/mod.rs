@@ -1,8 +1,9 @@
 //! A simulated device of any size: host pages keep a [`Stamp`], metadata pages their bytes.
 //!
 //! # How it is laid out
-//! A page of host data is ten bytes: its tag, its sequence number less that of the block's first page, the version of its
-//! stamp. Auxiliary bits are kept beside these for blocks in which any page has some: fourteen bytes. The rest of its spare area is the same
+//! A page of host data is eight bytes: its tag, its sequence number less that of the block's first page, the version of its
+//! stamp. Auxiliary bits are kept beside these for blocks in which any page has some, and so is the upper half of that number for blocks
+//! that are filled slowly: fourteen bytes. The rest of its spare area is the same
 //! for the whole block and kept there. A page that does not fit this form (metadata; a tag that is not the stamp's page; a spare
 //! area that disagrees with the block's) is kept as a full record on the side. An erase forgets a
 //! block by resetting one counter: cells beyond it are never looked at.
@@ -19,15 +20,15 @@ use crate::laws::{self, BlockState, illegal, illegal_block};
 use crate::spare::{PageKind, Spare};
 use alloc::vec;
 use alloc::vec::Vec;
-use cell::{Cell, NOTHING, PerPage, RECORD};
+use cell::{Cell, Extra, NOTHING, PerPage, RECORD, SEQ_BITS};
 use slab::{Body, Bytes, Record, Slab};
 
 /// One block: its cells, and what its compact pages share.
 #[derive(Clone, Debug)]
 struct Block {
     cells: PerPage<Cell>,
-    /// Auxiliary bits of compact pages, if the state is marked; else all of them are 0.
-    aux: PerPage<u32>,
+    /// What cells of compact pages have no room for, if the state is marked; else there is none of it.
+    extra: PerPage<Extra>,
     /// Sequence number of the page programmed first since the last erase.
     base_seq: u64,
     /// From the spare area of that page, as `erased_at`.
@@ -43,52 +44,57 @@ impl Block {
         if offset < self.state.end() { self.cells.get(offset) } else { Cell::ERASED }
     }
 
-    /// The compact form of a page, if it has one, but for the auxiliary bits.
+    /// The compact form of a page, if it has one.
     #[inline]
-    fn compact(&self, data: Stamp, spare: &Spare) -> Option<Cell> {
+    fn compact(&self, data: Stamp, spare: &Spare) -> Option<(Cell, Extra)> {
         let delta = spare.seq.wrapping_sub(self.base_seq);
         (spare.kind as u8 == PageKind::User as u8
             && spare.tag == data.lpn.0
             && spare.erase_count == self.erase_count
             && spare.erased_at == self.erased_at
-            && delta < NOTHING as u64)
-            .then_some(Cell { tag: spare.tag, seq_delta: delta as u32, version: data.version })
+            && delta >> (SEQ_BITS + u16::BITS) == 0)
+            .then(|| {
+                let seq_low = (delta & ((1 << SEQ_BITS) - 1)) as u16;
+                let extra = Extra { aux: spare.aux, seq_high: (delta >> SEQ_BITS) as u16 };
+                (Cell { tag: spare.tag, seq_low, version: data.version }, extra)
+            })
     }
 
     /// The spare area of a compact page.
     #[inline]
     fn spare_of(&self, offset: u32, cell: Cell) -> Spare {
+        let extra = if self.state.is_marked() { self.extra.get(offset) } else { Extra::default() };
         Spare {
             kind: PageKind::User,
             tag: cell.tag,
-            seq: self.base_seq + u64::from(cell.seq_delta),
+            seq: self.base_seq + (u64::from(extra.seq_high) << SEQ_BITS | u64::from(cell.seq_low)),
             erase_count: self.erase_count,
             erased_at: self.erased_at,
-            aux: if self.state.is_marked() { self.aux.get(offset) } else { 0 },
+            aux: extra.aux,
         }
     }
 
-    /// Keeps the auxiliary bits of a compact page.
-    fn keep_aux(&mut self, pages: u32, offset: u32, aux: u32) {
-        if aux == 0 && !self.state.is_marked() {
+    /// Keeps what the cell of a compact page has no room for.
+    fn keep_extra(&mut self, pages: u32, offset: u32, extra: Extra) {
+        if extra.is_none() && !self.state.is_marked() {
             return;
         }
         let end = if self.state.is_marked() { self.state.end() } else { 0 };
-        let kept = self.aux.own(pages, end, 0);
+        let kept = self.extra.own(pages, end, Extra::default());
         if !self.state.is_marked() {
-            kept[..self.state.end() as usize].fill(0);
+            kept[..self.state.end() as usize].fill(Extra::default());
             self.state.mark();
         }
-        kept[offset as usize] = aux;
+        kept[offset as usize] = extra;
     }
 }
 
-/// Where the auxiliary bits of a compact page go: nowhere if there are none in its block. `None` if there is no place for them yet.
+/// Where the extra of a compact page goes: nowhere if there is none in its block. `None` if there is no place for it yet.
 #[inline(always)]
-fn aux_slot(kept: &mut PerPage<u32>, state: BlockState, offset: u32, aux: u32) -> Option<Option<&mut u32>> {
+fn extra_slot(kept: &mut PerPage<Extra>, state: BlockState, offset: u32, extra: Extra) -> Option<Option<&mut Extra>> {
     match kept {
         PerPage::Owned(kept) if state.is_marked() => kept.get_mut(offset as usize).map(Some),
-        _ => (aux == 0 && !state.is_marked()).then_some(None),
+        _ => (extra.is_none() && !state.is_marked()).then_some(None),
     }
 }
 
@@ -119,7 +125,7 @@ impl SimNand {
     pub fn new(geometry: Geometry, capabilities: Capabilities) -> Self {
         let block = Block {
             cells: PerPage::none(),
-            aux: PerPage::none(),
+            extra: PerPage::none(),
             base_seq: 0,
             erase_count: 0,
             erased_at: 0,
@@ -141,7 +147,7 @@ impl SimNand {
     pub fn snapshot(&mut self) -> Self {
         for block in &mut self.blocks {
             block.cells.share();
-            block.aux.share();
+            block.extra.share();
         }
         self.clone()
     }
@@ -177,7 +183,8 @@ impl SimNand {
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let tables = self.blocks.capacity() * size_of::<Block>() + self.erase_counts.capacity() * size_of::<u32>();
-        let cells: usize = self.blocks.iter().map(|block| block.cells.memory_bytes() + block.aux.memory_bytes()).sum();
+        let cells: usize =
+            self.blocks.iter().map(|block| block.cells.memory_bytes() + block.extra.memory_bytes()).sum();
         (tables + cells) as u64 + self.slab.memory_bytes()
     }
 
@@ -197,14 +204,14 @@ impl SimNand {
         let offset = self.geometry.offset_of(ppn);
         if let Some(block) = self.blocks.get_mut(self.geometry.block_of(ppn).index())
             && block.state.is_next(offset)
-            && let Some(cell) = block.compact(data, spare)
+            && let Some((cell, extra)) = block.compact(data, spare)
             && let PerPage::Owned(cells) = &mut block.cells
             && let Some(slot) = cells.get_mut(offset as usize)
-            && let Some(aux) = aux_slot(&mut block.aux, block.state, offset, spare.aux)
+            && let Some(beside) = extra_slot(&mut block.extra, block.state, offset, extra)
         {
             *slot = cell;
-            if let Some(slot) = aux {
-                *slot = spare.aux;
+            if let Some(beside) = beside {
+                *beside = extra;
             }
             block.state.advance();
             return Ok(());
@@ -231,10 +238,10 @@ impl SimNand {
             Content::Stamp(stamp) => block.compact(stamp, spare),
             Content::Bytes(_) | Content::Same(_) => None,
         };
-        if compact.is_some() {
-            block.keep_aux(self.geometry.pages_per_block(), offset, spare.aux);
+        if let Some((_, extra)) = compact {
+            block.keep_extra(self.geometry.pages_per_block(), offset, extra);
         }
-        let cell = compact.unwrap_or_else(|| {
+        let cell = compact.map(|(cell, _)| cell).unwrap_or_else(|| {
             block.state.note();
             let body = match data {
                 Content::Stamp(stamp) => Body::Stamp(stamp),
@@ -258,7 +265,7 @@ impl SimNand {
     fn free_records(&mut self, id: BlockId) {
         let block = &self.blocks[id.index()];
         for cell in block.cells.head(block.state.end()) {
-            if cell.seq_delta == RECORD {
+            if cell.seq_low == RECORD {
                 self.slab.remove(cell.tag);
             }
         }
@@ -309,7 +316,7 @@ impl Nand for SimNand {
     #[inline]
     fn read(&mut self, ppn: Ppn, out: &mut Stamp) -> Result<Spare, NandError> {
         let (block, offset, cell) = self.cell("read", ppn)?;
-        match cell.seq_delta {
+        match cell.seq_low {
             NOTHING => Err(NandError::Erased { ppn }),
             RECORD => self.read_record(ppn, cell.tag, out),
             _ => {
@@ -322,7 +329,7 @@ impl Nand for SimNand {
     fn read_meta(&mut self, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError> {
         laws::check_size(&self.geometry, out.len(), false).map_err(|law| illegal("read", ppn, law))?;
         let (_, _, cell) = self.cell("read", ppn)?;
-        match cell.seq_delta {
+        match cell.seq_low {
             NOTHING => Err(NandError::Erased { ppn }),
             RECORD => {
                 let record = self.slab.read(cell.tag);
@@ -337,7 +344,7 @@ impl Nand for SimNand {
     #[inline(always)]
     fn read_spare(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError> {
         let (block, offset, cell) = self.cell("read", ppn)?;
-        Ok(match cell.seq_delta {
+        Ok(match cell.seq_low {
             NOTHING => None,
             RECORD => Some(self.slab.get(cell.tag).spare),
             _ => Some(block.spare_of(offset, cell)),
@@ -361,7 +368,7 @@ impl Nand for SimNand {
     #[inline(always)]
     fn copy(&mut self, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError> {
         let (_, _, cell) = self.cell("copy", from)?;
-        match cell.seq_delta {
+        match cell.seq_low {
             NOTHING => Err(NandError::Erased { ppn: from }),
             RECORD => self.copy_record(cell.tag, to, spare),
             _ => self.put("copy", to, Stamp { lpn: Lpn(cell.tag), version: cell.version }, spare),
@@ -407,7 +414,7 @@ impl Nand for SimNand {
             return Err(refuse(Law::BadBlock));
         }
         let cell = block.cell(offset);
-        match cell.seq_delta {
+        match cell.seq_low {
             NOTHING => return Err(NandError::Erased { ppn }),
             RECORD => {
                 let record = self.slab.get_mut(cell.tag);

@@ -1,4 +1,4 @@
-//! Full records of the pages that a ten-byte cell cannot hold.
+//! Full records of the pages that a cell cannot hold.
 //!
 //! Most metadata is read, changed in a few places and programmed elsewhere, and older versions stay on the device until their
 //! blocks are erased. So once there are many, a page that differs from the one read last in few words is kept as those words, and
