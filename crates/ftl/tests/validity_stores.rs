@@ -101,6 +101,8 @@ enum Step {
     /// A collector moves a page of the store.
     Move(u32),
     Flush,
+    /// The FTL programs so many pages of its own, and this store none.
+    Elsewhere(u32),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -110,6 +112,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<u32>().prop_map(Step::EraseSaidLate),
         2 => any::<u32>().prop_map(Step::Move),
         1 => Just(Step::Flush),
+        1 => (0..80_000_u32).prop_map(Step::Elsewhere),
     ]
 }
 
@@ -177,6 +180,7 @@ impl<V: Store> Rig<V> {
             }
             Step::Move(_) => {}
             Step::Flush => self.store.flush(&mut self.memory).unwrap(),
+            Step::Elsewhere(pages) => self.memory.seq += u64::from(pages),
         }
         let memory = &self.memory;
         assert!(memory.live.len() <= self.store.footprint_pages() as usize, "{} pages live", memory.live.len());
@@ -276,7 +280,7 @@ impl<V: Recovered> Cuts<V> {
             self.cut_report(at % (BLOCKS * self.rig.site.pages_per_block), after, tear);
         } else if let Step::Die(at, _) = step {
             self.report(at % (BLOCKS * self.rig.site.pages_per_block)).unwrap();
-        } else if let Step::Move(_) | Step::Flush = step {
+        } else if let Step::Move(_) | Step::Flush | Step::Elsewhere(_) = step {
             let before = self.rig.store.flushes();
             self.rig.step(step);
             if self.rig.store.flushes() != before {
@@ -438,7 +442,7 @@ fn a_flash_bitmap_costs_a_read_and_a_program_a_report_and_a_read_a_query() {
 /// Appendix E: with a log of twice the pages that can be dead, an entry is reported again at most once on average.
 #[test]
 fn a_log_twice_as_long_as_dead_pages_rewrites_each_entry_at_most_once() {
-    let (pages_per_block, page_bytes, per_page) = (64, 512, (512 - 24) / 14);
+    let (pages_per_block, page_bytes, per_page) = (64, 512, (512 - 32) / 10);
     let (mut memory, mut store) = (Memory::new(page_bytes), log(pages_per_block, page_bytes, 2 * 288));
     let (mut dead, mut reports, mut state) = (vec![0_u32; BLOCKS as usize], 0_usize, 1_u32);
     let mut gone = BTreeSet::new();
@@ -463,6 +467,21 @@ fn a_log_twice_as_long_as_dead_pages_rewrites_each_entry_at_most_once() {
     }
     let written = memory.pages.len() as f64 / (reports as f64 / f64::from(per_page));
     assert!((1.03..2.0).contains(&written), "{written} programs for each page of new entries");
+}
+
+/// A page holds the time since its first entry in sixteen bits.
+#[test]
+fn a_log_begins_another_page_when_its_buffer_is_too_old() {
+    let (mut memory, mut store) = (Memory::new(512), log(64, 512, 1000));
+    let begun = memory.seq;
+    for (ppn, since, pages) in [(1, 0, 0), (2, 0xFFFF, 0), (3, 0x1_0000, 1), (4, 0x1_0001, 1), (5, 0x3_0000, 2)] {
+        memory.seq = begun + since;
+        store.invalidate(&mut memory, Ppn(ppn)).unwrap();
+        assert_eq!(memory.pages.len(), pages, "after {since}");
+    }
+    let mut found = PageSet::new(64);
+    store.query(&mut memory, BlockId(0), &mut found).unwrap();
+    assert!((0..64).all(|offset| found.contains(offset) == (1..6).contains(&offset)));
 }
 
 #[test]

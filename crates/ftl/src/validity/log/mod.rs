@@ -5,7 +5,8 @@
 //! RAM holds ten bytes a block. Not for devices short of RAM, nor where recovery has to be quick: it scans the log.
 //!
 //! 1. A report becomes an entry in a buffer of one page: the dead page, the position of the block's entry before it,
-//!    and a timestamp. RAM holds the position of each block's newest entry. A full buffer is programmed.
+//!    and a timestamp. RAM holds the position of each block's newest entry. A full buffer is programmed, and one whose
+//!    first entry is so old that sixteen bits do not hold the time since.
 //! 2. Positions count entries around a ring of log pages; a directory in RAM says where each page is.
 //! 3. An erase forgets the block's chain and notes the time, as the next program's sequence number. Entries that are
 //!    not younger are obsolete: a page has to be programmed before it can die again.
@@ -181,6 +182,10 @@ impl ValidityLog {
     fn push<S: MetaStore>(&mut self, store: &mut S, ppn: Ppn) -> Result<(), FtlError> {
         if self.buffered == self.per_page {
             self.program(store)?;
+        } else if !Entry::fits(&self.buffer, self.buffered as usize, store.next_seq()) {
+            self.program(store)?;
+            // The bound counts pages: one that is not full has to be followed by cleaning as a full one is.
+            self.fresh = self.per_page;
         }
         let block = self.block_of(ppn).index();
         let position = self.slot(self.pages) * self.per_page + self.buffered;
@@ -326,7 +331,7 @@ impl Validity for ValidityLog {
     }
 
     fn reserve_pages(&self) -> u32 {
-        (self.options.reports / self.per_page + 1) * (1 + CLEAN_STEP) + 2
+        (self.options.reports / self.per_page + 2) * (1 + CLEAN_STEP) + 2
     }
 
     fn footprint_pages(&self) -> u32 {
