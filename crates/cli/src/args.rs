@@ -319,6 +319,9 @@ pub enum Precondition {
     /// Filled, then overwritten until write-amplification is steady
     #[default]
     Steady,
+    /// As long uniform random writing leaves a device, written at once, then overwritten until write-amplification is steady:
+    /// for devices of terabytes
+    Aged,
 }
 
 const CRASH_EXAMPLES: &str = "\

@@ -15,7 +15,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use nand::sim::SimNand;
 use nand::{ProgramOrder, profiles};
 use sim::{
-    GcMode, HostMode, Phase, PreconditionMode, Progress, QueueOptions, RunResult, RunSpec, SteadyOptions, TimingMode,
+    First, GcMode, HostMode, Phase, PreconditionMode, Progress, QueueOptions, RunResult, RunSpec, SteadyOptions,
+    TimingMode,
 };
 use std::path::Path;
 
@@ -163,6 +164,9 @@ fn spec(args: &CompareArgs, info: &Info, chosen: &Chosen, load: &Load) -> Result
         Precondition::None => PreconditionMode::Off,
         Precondition::Fill => PreconditionMode::Fill(1.0),
         Precondition::Steady => PreconditionMode::Steady(SteadyOptions::default()),
+        Precondition::Aged => {
+            PreconditionMode::Steady(SteadyOptions { first: First::Aged, window: 0.1, ..SteadyOptions::default() })
+        }
     };
     let geometry = &chosen.plan.geometry;
     let timed = args.time.timing == Timing::Queued;

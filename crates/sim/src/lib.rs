@@ -3,12 +3,13 @@
 //!
 //! Reading order: [`spec`] (what to run: [`RunSpec`]), [`result`] (what comes out: [`RunResult`]),
 //! [`run()`] (one run from formatting to results), [`host`] (requests to pages, every read checked),
-//! [`precondition`], [`timing`] (dies, channels and queues in virtual time), [`amplification`]
+//! [`precondition`] and [`aged`], [`timing`] (dies, channels and queues in virtual time), [`amplification`]
 //! (what write-amplification means here), [`mod@reference`] and [`mod@model`] (what theory says),
 //! [`reproduce`] (the papers' figures), [`mod@bench`].
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod aged;
 pub mod amplification;
 pub mod bench;
 pub mod device;
@@ -33,6 +34,6 @@ pub use error::SimError;
 pub use result::{ByPurpose, RunResult};
 pub use run::{Phase, Progress, run, run_ftl};
 pub use spec::{
-    DevicePlan, GcMode, HostMode, OwnWrites, PreconditionMode, QueueOptions, RunSpec, SteadyOptions, TimingMode,
+    DevicePlan, First, GcMode, HostMode, OwnWrites, PreconditionMode, QueueOptions, RunSpec, SteadyOptions, TimingMode,
     WorkloadContext, WorkloadSpec,
 };

@@ -3,14 +3,16 @@
 //! A new device has no garbage, and a full one does not collect as it will later: write-amplification
 //! rises, overshoots and settles. So the device is filled in order, then overwritten in windows until
 //! their write-amplification agrees. Agreement counts only once every page has been programmed twice
-//! on average: before there is garbage to collect all windows agree on 1.
+//! on average: before there is garbage to collect all windows agree on 1. Where overwriting begins from the state that long
+//! random writing leads to ([`crate::aged`]), there is garbage at once, and only the first window does not count.
 
+use crate::aged::{AgedWrites, mix};
 use crate::error::SimError;
 use crate::host::Host;
 use crate::result::PreconditionResult;
 use crate::run::{Phase, Reporter};
 use crate::source::{Op, Request, Source};
-use crate::spec::{OwnWrites, PreconditionMode, SteadyOptions, WorkloadContext, WorkloadSpec};
+use crate::spec::{First, OwnWrites, PreconditionMode, SteadyOptions, WorkloadContext, WorkloadSpec};
 use nand::{Nand, Stamp};
 
 /// Requests fetched at once.
@@ -48,7 +50,10 @@ pub fn precondition<N: Nand<Payload = Stamp>>(
         }
         PreconditionMode::Steady(options) => {
             check(options)?;
-            let filled = fill(host, options.fill, context, report)?;
+            let filled = match options.first {
+                First::Fill(share) => fill(host, share, context, report)?,
+                First::Aged => age_at_once(host, context, report)?,
+            };
             let mut result = steady(host, options, workload, context, report)?;
             result.host_writes += filled;
             Ok(result)
@@ -90,17 +95,40 @@ fn fill<N: Nand<Payload = Stamp>>(
     while next < pages {
         let end = (next + FETCH as u64).min(pages);
         requests.clear();
-        requests.extend((next..end).map(|page| Request {
-            at_ns: 0,
-            op: Op::Write,
-            offset: page * page_bytes,
-            bytes: page_bytes,
-        }));
+        requests.extend((next..end).map(|page| whole_page(page, page_bytes)));
         host.apply(&requests, u64::MAX)?;
         next = end;
         report.at(Phase::Fill, next, pages);
     }
     Ok(pages)
+}
+
+/// Writes what [`AgedWrites`] says.
+fn age_at_once<N: Nand<Payload = Stamp>>(
+    host: &mut Host<N>,
+    context: &WorkloadContext,
+    report: &mut Reporter<'_>,
+) -> Result<u64, SimError> {
+    host.begin("ageing at once");
+    let page_bytes = u64::from(context.page_bytes);
+    let physical = u64::from(host.ftl().flash().nand().geometry().pages());
+    let mut writes = AgedWrites::new(context.capacity_bytes / page_bytes, physical, context.seed);
+    let expected = writes.expected();
+    let mut requests = Vec::with_capacity(FETCH);
+    loop {
+        requests.clear();
+        let pages = writes.by_ref().take(FETCH);
+        requests.extend(pages.map(|page| whole_page(page, page_bytes)));
+        if requests.is_empty() {
+            return Ok(host.tally().writes);
+        }
+        host.apply(&requests, u64::MAX)?;
+        report.at(Phase::Fill, host.tally().writes, expected);
+    }
+}
+
+fn whole_page(page: u64, page_bytes: u64) -> Request {
+    Request { at_ns: 0, op: Op::Write, offset: page * page_bytes, bytes: page_bytes }
 }
 
 /// Why overwriting stopped.
@@ -139,7 +167,11 @@ fn steady<N: Nand<Payload = Stamp>>(
             windows.push(now.since(&start).total().programs as f64 / written as f64);
         }
         start = now;
-        if now.total().programs >= 2 * physical && agree(&windows, options) {
+        let counts = match options.first {
+            First::Fill(_) => now.total().programs >= 2 * physical,
+            First::Aged => windows.len() > options.agree as usize,
+        };
+        if counts && agree(&windows, options) {
             break End::Steady;
         }
     };
@@ -163,13 +195,14 @@ fn agree(windows: &[f64], options: &SteadyOptions) -> bool {
 
 fn reason(end: &End, options: &SteadyOptions, window: u64) -> String {
     let SteadyOptions { agree, tolerance, max_windows, .. } = options;
+    let first = if options.first == First::Aged { "begun as long random writing leaves a device; " } else { "" };
     match end {
         End::Steady => format!(
-            "write-amplification of the last {agree} windows of {window} writes differs by at most {}%",
+            "{first}write-amplification of the last {agree} windows of {window} writes differs by at most {}%",
             tolerance * 100.0
         ),
         End::NotSteady => format!(
-            "stopped after {max_windows} windows of {window} writes although the last {agree} still differ by more than {}%",
+            "{first}stopped after {max_windows} windows of {window} writes although the last {agree} still differ by more than {}%",
             tolerance * 100.0
         ),
         End::NoWrites => "the workload writes nothing, so there is nothing to wait for".to_owned(),
@@ -236,7 +269,7 @@ impl<'a> Ager<'a> {
             let pages = self.context.capacity_bytes / page_bytes;
             for request in &mut self.requests {
                 let page = self.random.below(pages);
-                *request = Request { at_ns: 0, op: Op::Write, offset: page * page_bytes, bytes: page_bytes };
+                *request = whole_page(page, page_bytes);
             }
             self.len = self.requests.len();
             return Ok(true);
@@ -272,11 +305,8 @@ struct SplitMix(u64);
 
 impl SplitMix {
     fn below(&mut self, end: u64) -> u64 {
+        let z = mix(self.0);
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^= z >> 31;
         ((u128::from(z) * u128::from(end)) >> 64) as u64
     }
 }

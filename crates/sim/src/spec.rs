@@ -186,13 +186,23 @@ pub enum OwnWrites {
     Uniform,
 }
 
+/// What is written before a device is aged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum First {
+    /// This share of the logical pages, in order.
+    Fill(f64),
+    /// Every logical page, and some again, so that blocks live as after long uniform random writing ([`crate::aged`]): little has
+    /// to be overwritten then. The first window after that does not count.
+    Aged,
+}
+
 /// When ageing stops.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SteadyOptions {
     /// Which writes.
     pub writes: OwnWrites,
-    /// Share of the logical pages written in order before.
-    pub fill: f64,
+    /// What is written before.
+    pub first: First,
     /// Host page writes in a window, in multiples of the logical pages.
     pub window: f64,
     /// How many windows in a row must agree.
@@ -205,7 +215,14 @@ pub struct SteadyOptions {
 
 impl Default for SteadyOptions {
     fn default() -> Self {
-        Self { writes: OwnWrites::Workload, fill: 1.0, window: 0.5, agree: 3, tolerance: 0.01, max_windows: 32 }
+        Self {
+            writes: OwnWrites::Workload,
+            first: First::Fill(1.0),
+            window: 0.5,
+            agree: 3,
+            tolerance: 0.01,
+            max_windows: 32,
+        }
     }
 }
 

@@ -37,6 +37,7 @@ mod units;
 
 pub use error::WorkloadError;
 pub use param::{Kind, Parameter};
+pub use permutation::Permutation;
 pub use profile::{Arrivals, Popularity, Profile, Side, SizeShare, published as published_profiles};
 pub use request::{Op, Request, Source};
 pub use spec::Spec;

@@ -6,7 +6,7 @@ use crate::pick::Rng;
 /// walking: under two steps on average, because the power is below `2n`). Every round is invertible, hence the
 /// whole is a permutation; nothing is stored, so a space of 2^40 pages costs as little as one of 8.
 #[derive(Clone, Debug)]
-pub(crate) struct Permutation {
+pub struct Permutation {
     n: u64,
     mask: u64,
     shift: u32,
@@ -22,9 +22,16 @@ impl Permutation {
         Permutation { n, mask, shift, keys: [rng.next(), rng.next(), rng.next()] }
     }
 
+    /// A permutation of `0..n` that follows from a seed.
+    #[must_use]
+    pub fn seeded(n: u64, seed: u64) -> Self {
+        Self::new(n, &mut Rng::new(seed, 0))
+    }
+
     /// The image of `rank`, which is below `n`.
     #[inline]
-    pub(crate) fn apply(&self, rank: u64) -> u64 {
+    #[must_use]
+    pub fn apply(&self, rank: u64) -> u64 {
         debug_assert!(rank < self.n.max(1));
         let mut x = rank;
         loop {

@@ -4,7 +4,7 @@ use super::{Bar, Experiment, Lab, Part, Run};
 use crate::error::SimError;
 use crate::model;
 use crate::result::RunResult;
-use crate::spec::{DevicePlan, PreconditionMode, RunSpec};
+use crate::spec::{DevicePlan, First, PreconditionMode, RunSpec};
 use ftl::{MountStep, Purpose};
 
 /// The device of GeckoFTL's evaluation.
@@ -152,7 +152,7 @@ pub fn setup(lab: &Lab, runs: &[Run]) -> Vec<String> {
             largest.experiment.spec.config.cache_entries,
         ),
         format!(
-            "workload: {}; filled, overwritten {}, then measured over {} writes; seed {}; every page checked at the end",
+            "workload: {}; {}, then measured over {} writes; seed {}; every page checked at the end",
             largest.result.workload,
             ageing(&largest.experiment.spec.precondition, runs),
             largest.result.host.writes,
@@ -166,14 +166,18 @@ pub fn setup(lab: &Lab, runs: &[Run]) -> Vec<String> {
     ]
 }
 
-/// Until when devices were overwritten, and which of them were not steady then.
+/// How devices were aged, and which of them were not steady then.
 fn ageing(mode: &PreconditionMode, runs: &[Run]) -> String {
-    let PreconditionMode::Steady(options) = mode else { return "not at all".to_owned() };
+    let PreconditionMode::Steady(options) = mode else { return "on a new device".to_owned() };
+    let first = match options.first {
+        First::Fill(_) => "filled",
+        First::Aged => "filled as long random writing leaves a device by the cleaning equation",
+    };
     let restless = runs.iter().filter(|run| !run.result.precondition.steady);
     let restless: Vec<_> = restless.map(|run| run.experiment.series.as_str()).collect();
     let but = if restless.is_empty() { String::new() } else { format!(" (never so: {})", restless.join(", ")) };
     format!(
-        "until write-amplification was the same to {}% in {} windows of {} times the logical pages{but}",
+        "{first}, overwritten until write-amplification was the same to {}% in {} windows of {} times the logical pages{but}",
         options.tolerance * 100.0,
         options.agree,
         options.window

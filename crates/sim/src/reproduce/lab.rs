@@ -3,7 +3,7 @@
 use super::{Experiment, Figure, Outcome, Run};
 use crate::error::SimError;
 use crate::run::{self, Phase, Progress};
-use crate::spec::{DevicePlan, PreconditionMode, RunSpec, SteadyOptions, WorkloadSpec};
+use crate::spec::{DevicePlan, First, PreconditionMode, RunSpec, SteadyOptions, WorkloadSpec};
 use nand::geometry::Dimensions;
 use nand::profiles;
 use std::path::PathBuf;
@@ -62,7 +62,7 @@ impl Lab {
 
     /// A run of this FTL under uniform random writes of a page each: filled, overwritten until steady, then measured
     /// over half as many writes as there are logical pages. On a device of many pages chance has little say: a tenth is
-    /// enough there, and two windows that agree.
+    /// enough there, and two windows of a twentieth that agree, begun from the state that such writes lead to.
     ///
     /// # Errors
     /// As [`WorkloadSpec::synthetic`].
@@ -71,7 +71,7 @@ impl Lab {
         spec.seed = self.seed;
         spec.writes = (u64::from(device.logical_pages) / 2).max(1);
         if device.logical_pages >= MANY_PAGES {
-            let steady = SteadyOptions { window: 0.25, agree: 2, ..SteadyOptions::default() };
+            let steady = SteadyOptions { first: First::Aged, window: 0.05, agree: 2, ..SteadyOptions::default() };
             spec.precondition = PreconditionMode::Steady(steady);
             spec.writes = u64::from(device.logical_pages) / 10;
         }
@@ -136,7 +136,11 @@ fn expected(spec: &RunSpec) -> [f64; 3] {
         PreconditionMode::Off => (0.0, 0.0),
         PreconditionMode::Fill(share) => (share * logical, 0.0),
         PreconditionMode::Steady(options) => {
-            (options.fill * logical, f64::from(options.agree + 1) * options.window * logical)
+            let first = match options.first {
+                First::Fill(share) => share * logical,
+                First::Aged => f64::from(spec.device.geometry.pages()),
+            };
+            (first, f64::from(options.agree + 1) * options.window * logical)
         }
     };
     [fill, age, spec.writes.max(1) as f64]
@@ -241,7 +245,7 @@ mod tests {
         let (usual, mode) = run(1.0 / 16.0);
         assert_eq!((usual, mode), ([100.0, 200.0, 50.0], PreconditionMode::default()));
         let (full, mode) = run(1.0);
-        assert_eq!(full, [100.0, 75.0, 10.0]);
+        assert_eq!(full, [143.0, 15.0, 10.0]);
         assert!(matches!(mode, PreconditionMode::Steady(options) if options.tolerance == 0.01 && options.agree == 2));
     }
 }
