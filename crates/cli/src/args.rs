@@ -485,7 +485,12 @@ Examples:
   openftl reproduce list
   openftl reproduce gecko/fig9
   openftl reproduce gecko/fig10 gecko/fig11 --scale 1/64 --out figures
-  openftl reproduce all --json > figures.json";
+  openftl reproduce all --json > figures.json
+
+Each finished run is kept in the folder `runs` of --out. The same program takes a run with the same
+settings from there, so an interrupted command goes on where it was and figures share runs; the
+last line says how many were taken. A program built anew takes none, and runs of recorded traces are
+done each time.";
 
 /// Options of `openftl reproduce`.
 #[derive(Args)]
@@ -497,7 +502,7 @@ pub struct ReproduceArgs {
     /// Size of the simulated device over the paper's: a fraction, or full
     #[arg(long, value_name = "SHARE", default_value = "1/256")]
     pub scale: Share,
-    /// Folder for CSV, SVG and HTML; made if it is not there
+    /// Folder for CSV, SVG, HTML and finished runs; made if it is not there
     #[arg(long, short, value_name = "DIR", default_value = "figures", value_hint = ValueHint::DirPath)]
     pub out: PathBuf,
     /// Folder of recorded traces, for figures that can use them
@@ -506,6 +511,9 @@ pub struct ReproduceArgs {
     /// Runs at once, as far as memory allows [default: the processor's threads]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
+    /// Do every run anew, also those that earlier calls kept
+    #[arg(long)]
+    pub fresh: bool,
     /// Seed of all randomness
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

@@ -130,6 +130,8 @@ pub struct WorkloadSpec {
     pub make: Arc<MakeSource>,
     /// What was done to a trace to fit it here, in words; for reports.
     pub notes: Vec<String>,
+    /// Whether the name says all: under the same name, the same requests for the same context at any time.
+    name_says_all: bool,
 }
 
 impl WorkloadSpec {
@@ -138,7 +140,7 @@ impl WorkloadSpec {
         name: impl Into<String>,
         make: impl Fn(&WorkloadContext) -> Result<Box<dyn Source>, SimError> + Send + Sync + 'static,
     ) -> Self {
-        Self { name: name.into(), make: Arc::new(make), notes: Vec::new() }
+        Self { name: name.into(), make: Arc::new(make), notes: Vec::new(), name_says_all: false }
     }
 
     /// A synthetic workload from its text, such as `zipf:theta=0.99,reads=30`.
@@ -149,9 +151,11 @@ impl WorkloadSpec {
         let name = text.to_owned();
         let failed = move |e: WorkloadError| SimError::Workload { workload: name.clone(), reason: e.to_string() };
         let spec: workload::Spec = text.parse().map_err(&failed)?;
-        Ok(Self::new(text, move |c: &WorkloadContext| {
+        let name_says_all = spec.says_all();
+        let workload = Self::new(text, move |c: &WorkloadContext| {
             spec.build(c.capacity_bytes, c.page_bytes, c.seed).map_err(&failed)
-        }))
+        });
+        Ok(Self { name_says_all, ..workload })
     }
 }
 
@@ -372,5 +376,12 @@ impl RunSpec {
             interval_writes: 0,
             power_cut: false,
         }
+    }
+
+    /// All settings as text. Runs with the same text come to the same result in the same program, the computer's part apart.
+    /// `None` if text does not say all, as with a recorded trace.
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
+        self.workload.name_says_all.then(|| format!("{self:?}"))
     }
 }

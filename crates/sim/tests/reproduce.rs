@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 use openftl_sim::reproduce::lab::run_all;
-use openftl_sim::reproduce::{Chart, Experiment, Figure, Lab, Outcome, Run, find, table};
-use std::collections::BTreeSet;
+use openftl_sim::reproduce::{Advance, Chart, Experiment, Figure, Keep, KeepNothing, Lab, Outcome, Run, find, table};
+use openftl_sim::{RunResult, SimError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 
 /// A tiny scale; figures that shrink the device further begin with a larger one.
 fn lab(figure: &Figure) -> Lab {
@@ -16,7 +18,8 @@ fn runs(figure: &Figure, lab: &Lab) -> Vec<Run> {
     for Experiment { spec, .. } in &mut plan {
         spec.writes = spec.writes.min(1 << 15);
     }
-    run_all(plan, lab.jobs, &|advance| assert!(advance.share <= 1.0 && advance.done <= advance.runs)).unwrap()
+    let progress = |advance: Advance| assert!(advance.share <= 1.0 && advance.done <= advance.runs);
+    run_all(plan, lab.jobs, &KeepNothing, &progress).unwrap()
 }
 
 fn check(figure: &Figure, outcome: &Outcome) {
@@ -49,6 +52,69 @@ fn check(figure: &Figure, outcome: &Outcome) {
             }
         }
     }
+}
+
+#[test]
+fn no_plan_has_a_run_twice_and_text_tells_runs_apart() {
+    for figure in table() {
+        let plan = (figure.plan)(&lab(figure)).unwrap();
+        let texts: BTreeSet<String> = plan.iter().map(|experiment| experiment.spec.text().unwrap()).collect();
+        assert_eq!(texts.len(), plan.len(), "{}", figure.name);
+    }
+}
+
+/// Keeps in memory.
+#[derive(Default)]
+struct Memory(Mutex<BTreeMap<String, RunResult>>);
+
+impl Keep for Memory {
+    fn find(&self, settings: &str) -> Option<RunResult> {
+        self.0.lock().unwrap().get(settings).cloned()
+    }
+
+    fn keep(&self, settings: &str, result: &RunResult) -> Result<(), SimError> {
+        if result.ftl == "uftl" {
+            return Err(SimError::Keep { reason: "no more".to_owned() });
+        }
+        self.0.lock().unwrap().insert(settings.to_owned(), result.clone());
+        Ok(())
+    }
+}
+
+#[test]
+fn runs_that_are_kept_are_not_done() {
+    let figure = find("gecko/fig13").unwrap();
+    let lab = lab(figure);
+    let plan = || {
+        let mut plan = (figure.plan)(&lab).unwrap();
+        plan.retain(|experiment| ["dftl", "gecko"].contains(&experiment.spec.ftl.as_str()));
+        plan
+    };
+    let memory = Memory::default();
+    let first = run_all(plan(), 2, &memory, &|_| ()).unwrap();
+    assert_eq!((first.iter().filter(|run| run.kept).count(), memory.0.lock().unwrap().len()), (0, 2));
+    let told = Mutex::new(Vec::new());
+    let second = run_all(plan(), 2, &memory, &|at| told.lock().unwrap().push(at)).unwrap();
+    assert!(second.iter().all(|run| run.kept));
+    // With the wall-clock times of the first.
+    assert!(first.iter().zip(&second).all(|(first, second)| first.result == second.result));
+    assert_eq!(*told.lock().unwrap(), [Advance { done: 2, runs: 2, share: 1.0 }]);
+    memory.0.lock().unwrap().retain(|settings, _| !settings.contains("dftl"));
+    let third = run_all(plan(), 2, &memory, &|_| ()).unwrap();
+    let kept: Vec<(&str, bool)> = third.iter().map(|run| (run.experiment.series.as_str(), run.kept)).collect();
+    assert_eq!(kept, [("dftl", false), ("gecko", true)]);
+    assert!(first.iter().zip(&third).all(|(first, third)| first.result.digest() == third.result.digest()));
+}
+
+#[test]
+fn a_result_that_cannot_be_kept_is_an_error_and_those_before_stay() {
+    let figure = find("gecko/fig13").unwrap();
+    let lab = lab(figure);
+    let memory = Memory::default();
+    let failed = run_all((figure.plan)(&lab).unwrap(), 1, &memory, &|_| ()).unwrap_err();
+    assert_eq!(failed.to_string(), "the result of a run cannot be kept: no more");
+    let kept: Vec<String> = memory.0.lock().unwrap().values().map(|result| result.ftl.clone()).collect();
+    assert_eq!(kept, ["dftl", "lazy"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::error::{WorkloadError, nearest};
 use crate::param::{Kind, Parameter, Size, Value};
+use crate::profile::published;
 use crate::request::Source;
 use crate::synthetic::{Room, WorkloadEntry, common_parameters, workloads};
 use std::fmt;
@@ -44,6 +45,11 @@ impl Spec {
     /// All options with their values, defaults spelled out.
     pub fn full(&self) -> String {
         self.text(|_, _| true)
+    }
+
+    /// Whether its text says all: no file has a part in the requests, as it has in those of a profile that was not published.
+    pub fn says_all(&self) -> bool {
+        self.name("name").is_none_or(|name| published().iter().any(|(known, _)| *known == name))
     }
 
     pub(crate) fn contradiction(&self, why: impl Into<String>) -> WorkloadError {

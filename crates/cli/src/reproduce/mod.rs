@@ -1,6 +1,7 @@
 //! `openftl reproduce`: the papers' figures made again, each with files and verdicts.
 
 mod draw;
+mod kept;
 mod pages;
 mod text;
 
@@ -11,9 +12,10 @@ use crate::output;
 use crate::report::table::{Align, Table};
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
+use kept::Folder;
 use serde_json::json;
 use sim::reproduce::lab::memory_needed;
-use sim::reproduce::{self, Figure, Lab, Outcome};
+use sim::reproduce::{self, Figure, Lab, Outcome, Performed};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +25,10 @@ pub struct Made {
     pub figure: &'static Figure,
     /// What came out.
     pub outcome: Outcome,
+    /// Runs that it took.
+    pub runs: usize,
+    /// How many of them were taken from the folder of finished runs.
+    pub taken: usize,
     /// Its files.
     pub files: Vec<PathBuf>,
 }
@@ -38,11 +44,12 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
         bail!("there is no folder {} of traces (--traces, OPENFTL_TRACES)", folder.display());
     }
     fs::create_dir_all(&args.out).with_context(|| format!("cannot make the folder {}", args.out.display()))?;
+    let kept = Folder::open(&args.out, args.fresh)?;
     let jobs = args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let lab = Lab { scale: args.scale.0, seed: args.seed, traces: args.traces.clone(), jobs };
     let mut made = Vec::new();
     for (i, figure) in figures.iter().enumerate() {
-        made.push(make(figure, &lab, &args.out, (i + 1, figures.len()))?);
+        made.push(make(figure, &lab, &kept, &args.out, (i + 1, figures.len()))?);
     }
     let summary = args.out.join("verdicts.md");
     output::write(&summary, &pages::markdown(&made, &lab))?;
@@ -50,7 +57,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
         return output::print(&as_json(&made, &lab)?);
     }
     let mut text: String = made.iter().map(text::figure).collect();
-    text.push_str(&text::closing(&made, &summary));
+    text.push_str(&text::closing(&made, &summary, kept.path()));
     output::print(&text)
 }
 
@@ -113,17 +120,24 @@ fn list(args: &ReproduceArgs) -> Result<()> {
     output::print(&table.render())
 }
 
-fn make(figure: &'static Figure, lab: &Lab, folder: &Path, (number, of): (usize, usize)) -> Result<Made> {
+fn make(
+    figure: &'static Figure,
+    lab: &Lab,
+    kept: &Folder,
+    folder: &Path,
+    (number, of): (usize, usize),
+) -> Result<Made> {
     let plan = (figure.plan)(lab)?;
     check_memory(memory_needed(&plan))?;
     let bar = bar(&format!("{} ({number} of {of})", figure.name));
-    let outcome = reproduce::perform(figure, lab, plan, &|at| {
+    let performed = reproduce::perform(figure, lab, plan, kept, &|at| {
         bar.set_message(format!("{} of {} runs done", at.done, at.runs));
         bar.set_position((at.share * STEPS as f64) as u64);
     })?;
     bar.finish_and_clear();
+    let Performed { outcome, runs, kept: taken } = performed;
     let files = write(figure, &outcome, lab, folder)?;
-    Ok(Made { figure, outcome, files })
+    Ok(Made { figure, outcome, runs, taken, files })
 }
 
 /// Steps of a progress bar.
@@ -176,6 +190,8 @@ fn as_json(made: &[Made], lab: &Lab) -> Result<String> {
                 "title": made.figure.title,
                 "source": made.figure.source,
                 "outcome": made.outcome,
+                "runs": made.runs,
+                "taken": made.taken,
                 "files": made.files,
             })
         })

@@ -45,11 +45,20 @@ fn verdict(verdict: &Verdict) -> String {
 }
 
 /// What all of them came to.
-pub fn closing(made: &[Made], summary: &Path) -> String {
+pub fn closing(made: &[Made], summary: &Path, kept: &Path) -> String {
     let verdicts = || made.iter().flat_map(|made| &made.outcome.verdicts);
     let held = verdicts().filter(|verdict| verdict.holds).count();
     let files: usize = made.iter().map(|made| made.files.len()).sum();
-    format!("{held} of {} claims hold. {} files beside {}\n", verdicts().count(), files, summary.display())
+    let mut out =
+        format!("{held} of {} claims hold. {} files beside {}\n", verdicts().count(), files, summary.display());
+    let (runs, taken) = made.iter().fold((0, 0), |(runs, taken), made| (runs + made.runs, taken + made.taken));
+    if taken > 0 {
+        out.push_str(&format!(
+            "{taken} of {runs} runs were taken from {}, where finished runs are kept\n",
+            kept.display()
+        ));
+    }
+    out
 }
 
 /// The text in lines that fit, the first after `head`, the others after `indent`.

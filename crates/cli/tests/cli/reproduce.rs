@@ -1,8 +1,9 @@
 //! `openftl reproduce` and `openftl model`.
 
 use super::common::{folder, json_of, openftl, output_of};
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 fn made(figure: &str, out: &Path) -> serde_json::Value {
     json_of(&["reproduce", figure, "--scale", "1/4096", "--out", out.to_str().unwrap(), "--json"])
@@ -49,6 +50,106 @@ fn csv_is_whole(text: &str) {
     assert!(header > 1);
     let rows: Vec<&str> = lines.collect();
     assert!(!rows.is_empty() && rows.iter().all(|row| columns(row) == header), "{text}");
+}
+
+/// Every file in a folder, folders apart, with its contents.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+    files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+/// Runs, and how many of them were taken, of each figure.
+fn taken(document: &serde_json::Value) -> Vec<(u64, u64)> {
+    let figures = document["figures"].as_array().unwrap().iter();
+    figures.map(|figure| (figure["runs"].as_u64().unwrap(), figure["taken"].as_u64().unwrap())).collect()
+}
+
+/// Without the numbers of runs that were taken.
+fn without_taken(mut document: serde_json::Value) -> serde_json::Value {
+    for figure in document["figures"].as_array_mut().unwrap() {
+        figure["taken"] = 0.into();
+    }
+    document
+}
+
+#[test]
+fn finished_runs_are_taken_and_not_done_again() {
+    let folder = folder();
+    let out = folder.path();
+    let runs = out.join("runs");
+    let first = made("gecko/fig12", out);
+    let [(number, 0)] = taken(&first)[..] else { panic!("{first}") };
+    let (figures, kept) = (contents(out), contents(&runs));
+    assert_eq!(kept.len() as u64, number);
+    for (path, text) in &kept {
+        assert_eq!(path.extension().unwrap(), "json");
+        let file: serde_json::Value = serde_json::from_slice(text).unwrap();
+        assert!(file["settings"].as_str().unwrap().starts_with("RunSpec {"), "{file}");
+    }
+
+    let second = made("gecko/fig12", out);
+    assert_eq!(taken(&second), [(number, number)]);
+    assert_eq!(without_taken(second), first);
+    // Files of runs hold wall-clock times: done again, they would differ.
+    assert!(contents(out) == figures && contents(&runs) == kept);
+
+    let (path, text) = kept.first_key_value().unwrap();
+    fs::write(path, &text[..text.len() / 2]).unwrap();
+    assert_eq!(taken(&made("gecko/fig12", out)), [(number, number - 1)]);
+    let mended = contents(&runs);
+    assert!(contents(out) == figures && mended.keys().eq(kept.keys()));
+    let differing: Vec<_> = kept.iter().filter(|(path, text)| mended[*path] != **text).map(|(path, _)| path).collect();
+    assert_eq!(differing, [path]);
+
+    let arguments = ["reproduce", "gecko/fig12", "--scale", "1/4096", "--out", out.to_str().unwrap()];
+    let text = output_of(&arguments);
+    let says = format!("{number} of {number} runs were taken from {},", runs.display());
+    assert!(text.contains(&says), "{text}");
+    let text = output_of(&[&arguments[..], &["--fresh"]].concat());
+    assert!(!text.contains("taken"), "{text}");
+    let anew = contents(&runs);
+    assert!(contents(out) == figures && anew.keys().eq(kept.keys()));
+    assert!(anew.iter().all(|(path, text)| mended[path] != *text));
+}
+
+#[test]
+fn another_seed_takes_nothing_and_figures_share_runs() {
+    let folder = folder();
+    let out = folder.path().to_str().unwrap();
+    let arguments = ["reproduce", "janus/fig8", "janus/fig9", "--scale", "1/4096", "--out", out, "--json"];
+    // Figure 8 is of Janus-FTL's run in Figure 9.
+    assert_eq!(taken(&json_of(&arguments)), [(1, 0), (6, 1)]);
+    assert_eq!(taken(&json_of(&[&arguments[..], &["--fresh"]].concat())), [(1, 0), (6, 1)]);
+    assert_eq!(taken(&json_of(&[&arguments[..], &["--seed", "2"]].concat())), [(1, 0), (6, 1)]);
+    assert_eq!(taken(&json_of(&arguments)), [(1, 1), (6, 6)]);
+    assert_eq!(contents(&folder.path().join("runs")).len(), 12);
+}
+
+#[test]
+fn runs_of_recorded_traces_are_done_each_time() {
+    let folder = folder();
+    let trace: String = (0..8000).map(|i| format!("{i}.5 0 {} 8 0\n", i * 37 % 8000 * 8)).collect();
+    fs::write(folder.path().join("fin1.trace"), trace).unwrap();
+    let (traces, out) = (folder.path().to_str().unwrap(), folder.path().join("out"));
+    let arguments =
+        ["reproduce", "janus/fig5", "--scale", "1/4096", "--out", out.to_str().unwrap(), "--traces", traces, "--json"];
+    for _ in 0..2 {
+        let document = json_of(&arguments);
+        assert!(document["figures"][0]["outcome"]["setup"].to_string().contains("recorded trace"), "{document}");
+        assert!(matches!(taken(&document)[..], [(1.., 0)]), "{document}");
+        assert!(contents(&out.join("runs")).is_empty());
+    }
+}
+
+#[test]
+fn a_folder_that_takes_no_runs_is_an_error_before_any() {
+    let folder = folder();
+    let path = folder.path().join("runs");
+    fs::write(&path, "a file").unwrap();
+    let ran = openftl(&["reproduce", "gecko/fig9", "--scale", "1/4096", "--out", folder.path().to_str().unwrap()]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(ran.err.contains(path.to_str().unwrap()), "{}", ran.err);
+    assert_eq!(contents(folder.path()).len(), 1, "no figure was written");
 }
 
 #[test]

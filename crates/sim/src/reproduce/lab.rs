@@ -1,7 +1,8 @@
 //! Doing the runs of a figure.
 
-use super::{Experiment, Figure, Outcome, Run};
+use super::{Experiment, Figure, Keep, Outcome, Run};
 use crate::error::SimError;
+use crate::result::RunResult;
 use crate::run::{self, Phase, Progress};
 use crate::spec::{DevicePlan, First, PreconditionMode, RunSpec, SteadyOptions, WorkloadSpec};
 use nand::geometry::Dimensions;
@@ -101,32 +102,50 @@ impl Shape {
 /// How far the runs of a figure have come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Advance {
-    /// Runs done.
+    /// Runs done, or found kept.
     pub done: usize,
     /// Runs in all.
     pub runs: usize,
-    /// Share of all pages to be written that has been, roughly, from 0 to 1.
+    /// Share of all pages to be written that has been, roughly, from 0 to 1; runs found kept count as written.
     pub share: f64,
 }
 
-/// Makes a figure from its plan. `progress` is told now and then; it may be called from other threads.
+/// A figure that was made.
+#[derive(Clone, Debug)]
+pub struct Performed {
+    /// What came out.
+    pub outcome: Outcome,
+    /// Runs that it took.
+    pub runs: usize,
+    /// How many of them were found kept.
+    pub kept: usize,
+}
+
+/// Makes a figure from its plan. Runs that `keep` has are not done; those that are, it is given as soon as each ends.
+/// `progress` is told now and then; it may be called from other threads.
 ///
 /// # Errors
-/// [`SimError`] of the first run that fails, in the order of the plan.
+/// As [`run_all`].
 pub fn perform(
     figure: &Figure,
     lab: &Lab,
     plan: Vec<Experiment>,
+    keep: &dyn Keep,
     progress: &(dyn Fn(Advance) + Sync),
-) -> Result<Outcome, SimError> {
-    let runs = run_all(plan, lab.jobs, progress)?;
-    Ok((figure.conclude)(lab, &runs))
+) -> Result<Performed, SimError> {
+    let runs = run_all(plan, lab.jobs, keep, progress)?;
+    let kept = runs.iter().filter(|run| run.kept).count();
+    Ok(Performed { outcome: (figure.conclude)(lab, &runs), runs: runs.len(), kept })
 }
 
 /// Memory that the largest of these runs takes, bytes, roughly.
 #[must_use]
 pub fn memory_needed(plan: &[Experiment]) -> u64 {
-    plan.iter().map(|e| u64::from(e.spec.device.geometry.pages()) * MEMORY_A_PAGE).max().unwrap_or(0)
+    plan.iter().map(memory).max().unwrap_or(0)
+}
+
+fn memory(experiment: &Experiment) -> u64 {
+    u64::from(experiment.spec.device.geometry.pages()) * MEMORY_A_PAGE
 }
 
 /// Pages that a run will write, roughly: ageing stops when it is steady, which takes about this long.
@@ -159,27 +178,39 @@ fn reached(at: &Progress, expected: &[f64; 3]) -> f64 {
 
 /// What the workers share.
 struct Shared {
-    next: usize,
+    /// How many of the runs to be done were begun.
+    begun: usize,
     done: usize,
-    /// Pages written in each run.
+    /// Pages written in each run of the plan.
     pages: Vec<f64>,
-    results: Vec<Option<Result<crate::RunResult, SimError>>>,
+    results: Vec<Option<Result<RunResult, SimError>>>,
     failed: bool,
 }
 
-/// Does the runs of a plan, in its order as far as results go.
+/// Does the runs of a plan that are not kept, in its order as far as results go.
 ///
 /// # Errors
-/// [`SimError`] of the first run that fails, in the order of the plan.
-pub fn run_all(plan: Vec<Experiment>, jobs: usize, progress: &(dyn Fn(Advance) + Sync)) -> Result<Vec<Run>, SimError> {
+/// [`SimError`] of the first run that fails or cannot be kept, in the order of the plan.
+pub fn run_all(
+    plan: Vec<Experiment>,
+    jobs: usize,
+    keep: &dyn Keep,
+    progress: &(dyn Fn(Advance) + Sync),
+) -> Result<Vec<Run>, SimError> {
+    let texts: Vec<Option<String>> = plan.iter().map(|e| e.spec.text()).collect();
+    let found: Vec<Option<RunResult>> = texts.iter().map(|text| keep.find(text.as_deref()?)).collect();
+    let kept: Vec<bool> = found.iter().map(Option::is_some).collect();
+    let todo: Vec<usize> = (0..plan.len()).filter(|&at| !kept[at]).collect();
     let expected: Vec<[f64; 3]> = plan.iter().map(|e| expected(&e.spec)).collect();
-    let total: f64 = expected.iter().flatten().sum::<f64>().max(1.0);
-    let jobs = jobs.min((MEMORY_AT_ONCE / memory_needed(&plan).max(1)) as usize).clamp(1, plan.len().max(1));
+    let whole = |at: usize| expected[at].iter().sum::<f64>();
+    let total: f64 = (0..plan.len()).map(whole).sum::<f64>().max(1.0);
+    let largest = todo.iter().map(|&at| memory(&plan[at])).max().unwrap_or(0);
+    let jobs = jobs.min((MEMORY_AT_ONCE / largest.max(1)) as usize).clamp(1, todo.len().max(1));
     let shared = Mutex::new(Shared {
-        next: 0,
-        done: 0,
-        pages: vec![0.0; plan.len()],
-        results: plan.iter().map(|_| None).collect(),
+        begun: 0,
+        done: plan.len() - todo.len(),
+        pages: (0..plan.len()).map(|at| if kept[at] { whole(at) } else { 0.0 }).collect(),
+        results: found.into_iter().map(|result| result.map(Ok)).collect(),
         failed: false,
     });
     // A thread that panicked leaves the lock usable: every change under it is whole.
@@ -191,25 +222,26 @@ pub fn run_all(plan: Vec<Experiment>, jobs: usize, progress: &(dyn Fn(Advance) +
     let work = || loop {
         let at = {
             let mut shared = lock();
-            if shared.failed || shared.next == plan.len() {
+            if shared.failed || shared.begun == todo.len() {
                 return;
             }
-            shared.next += 1;
-            shared.next - 1
+            shared.begun += 1;
+            todo[shared.begun - 1]
         };
         let mut report = |now: Progress| {
             let mut shared = lock();
             shared.pages[at] = reached(&now, &expected[at]);
             tell(&shared);
         };
-        let result = run::run(&plan[at].spec, &mut report);
+        let result = do_and_keep(&plan[at].spec, texts[at].as_deref(), keep, &mut report);
         let mut shared = lock();
         shared.failed |= result.is_err();
         shared.results[at] = Some(result);
         shared.done += 1;
-        shared.pages[at] = expected[at].iter().sum();
+        shared.pages[at] = whole(at);
         tell(&shared);
     };
+    tell(&lock());
     thread::scope(|scope| {
         for _ in 1..jobs {
             scope.spawn(work);
@@ -217,15 +249,35 @@ pub fn run_all(plan: Vec<Experiment>, jobs: usize, progress: &(dyn Fn(Advance) +
         work();
     });
     let results = std::mem::take(&mut lock().results);
-    let mut runs = Vec::with_capacity(plan.len());
-    for (experiment, result) in plan.into_iter().zip(results) {
-        // Runs after a failure were not begun; the failure itself is returned before any of them is reached.
-        match result {
-            Some(result) => runs.push(Run { experiment, result: result? }),
-            None => break,
-        }
+    in_order(plan, results, &kept)
+}
+
+fn do_and_keep(
+    spec: &RunSpec,
+    text: Option<&str>,
+    keep: &dyn Keep,
+    report: &mut dyn FnMut(Progress),
+) -> Result<RunResult, SimError> {
+    let result = run::run(spec, report)?;
+    if let Some(text) = text {
+        keep.keep(text, &result)?;
     }
-    Ok(runs)
+    Ok(result)
+}
+
+fn in_order(
+    plan: Vec<Experiment>,
+    results: Vec<Option<Result<RunResult, SimError>>>,
+    kept: &[bool],
+) -> Result<Vec<Run>, SimError> {
+    // What was not begun once a run had failed is left out; the failure is returned for all.
+    plan.into_iter()
+        .zip(results)
+        .zip(kept)
+        .filter_map(|((experiment, result), &kept)| {
+            result.map(|result| result.map(|result| Run { experiment, result, kept }))
+        })
+        .collect()
 }
 
 #[cfg(test)]

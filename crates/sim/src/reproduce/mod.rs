@@ -3,6 +3,7 @@
 //! 1. A [`Figure`] is a row of the table in [`figures`]: what the paper shows, the runs that it takes, and a function
 //!    from their results to data, charts and verdicts.
 //! 2. [`perform`] does the runs, several at once if memory allows ([`lab`]), with the code that every comparison uses.
+//!    Finished runs may be kept ([`Keep`]); where, is for the caller to say.
 //! 3. An [`Outcome`] is data: whoever shows it writes the files. Verdicts are computed from results ([`verdict`]): none
 //!    is written down here.
 //!
@@ -12,13 +13,15 @@
 
 mod common;
 pub mod figures;
+mod keep;
 pub mod lab;
 mod loads;
 mod outcome;
 pub mod verdict;
 
 pub use figures::{find, table};
-pub use lab::{Advance, Lab, perform};
+pub use keep::{Keep, KeepNothing};
+pub use lab::{Advance, Lab, Performed, perform};
 pub use outcome::{Bar, Cell, Chart, DataTable, Lines, Outcome, Part, Series};
 pub use verdict::Verdict;
 
@@ -60,4 +63,6 @@ pub struct Run {
     pub experiment: Experiment,
     /// What came out.
     pub result: RunResult,
+    /// Whether it was kept from before, rather than done now.
+    pub kept: bool,
 }
