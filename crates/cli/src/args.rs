@@ -486,6 +486,7 @@ Examples:
   openftl reproduce gecko/fig9
   openftl reproduce gecko/fig10 gecko/fig11 --scale 1/64 --out figures
   openftl reproduce all --json > figures.json
+  openftl reproduce gecko/fig13 --scale full --only ib-ftl,gecko
 
 Each finished run is kept in the folder `runs` of --out. The same program takes a run with the same
 settings from there, so an interrupted command goes on where it was and figures share runs; the
@@ -514,6 +515,9 @@ pub struct ReproduceArgs {
     /// Do every run anew, also those that earlier calls kept
     #[arg(long)]
     pub fresh: bool,
+    /// Do and keep only the runs of these lines or bars, and make no figure: several calls share the work of one
+    #[arg(long, value_name = "SERIES", value_delimiter = ',')]
+    pub only: Vec<String>,
     /// Seed of all randomness
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

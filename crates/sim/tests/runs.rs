@@ -9,8 +9,8 @@ use nand::sim::SimNand;
 use openftl_sim::reference::lfs_write_amplification;
 use openftl_sim::source::{Op, Request};
 use openftl_sim::{
-    DevicePlan, GcMode, HostMode, OwnWrites, Phase, PreconditionMode, QueueOptions, RunResult, RunSpec, SimError,
-    SteadyOptions, TimingMode, WorkloadSpec, run,
+    DevicePlan, First, GcMode, HostMode, OwnWrites, Phase, PreconditionMode, QueueOptions, RunResult, RunSpec,
+    SimError, SteadyOptions, TimingMode, WorkloadSpec, run,
 };
 
 fn names() -> Vec<&'static str> {
@@ -47,6 +47,29 @@ fn uniform_writes_with_greedy_collection_cost_what_two_other_simulators_say() {
         let delta = result.write_amplification.delta;
         assert_eq!(delta, 10.0);
         assert!((result.write_amplification.paper - (found + (found - 1.0) / delta)).abs() < 1e-9);
+    }
+}
+
+/// Ageing at once is there to save time, not to change results.
+#[test]
+fn a_device_aged_at_once_behaves_as_one_overwritten_for_long() {
+    for ftl in ["page", "dftl", "lazy", "gecko"] {
+        let aged = |first| {
+            let mut spec = RunSpec::new(ftl, device(1, 1, 2048, 0.7), uniform(0, 0));
+            let options = SteadyOptions { first, agree: 4, tolerance: 0.02, ..SteadyOptions::default() };
+            spec.precondition = PreconditionMode::Steady(options);
+            go(&spec)
+        };
+        let (long, at_once) = (aged(First::Fill(1.0)), aged(First::Aged));
+        let found = [&long, &at_once].map(|run| run.write_amplification.paper);
+        assert!((found[0] / found[1] - 1.0).abs() < 0.02, "{ftl}: {found:?}");
+        let after_the_first = at_once.precondition.windows[1];
+        assert!(
+            (after_the_first / at_once.precondition.wa_last - 1.0).abs() < 0.03,
+            "{ftl}: {:?}",
+            at_once.precondition
+        );
+        assert!(at_once.precondition.steady && at_once.precondition.reason.starts_with("begun as"));
     }
 }
 

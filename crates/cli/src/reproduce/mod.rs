@@ -14,8 +14,9 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use kept::Folder;
 use serde_json::json;
-use sim::reproduce::lab::memory_needed;
-use sim::reproduce::{self, Figure, Lab, Outcome, Performed};
+use sim::reproduce::lab::{self, memory_needed};
+use sim::reproduce::{self, Advance, Figure, Lab, Outcome, Performed};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,9 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let kept = Folder::open(&args.out, args.fresh)?;
     let jobs = args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let lab = Lab { scale: args.scale.0, seed: args.seed, traces: args.traces.clone(), jobs };
+    if !args.only.is_empty() {
+        return do_only(&figures, &lab, &kept, args);
+    }
     let mut made = Vec::new();
     for (i, figure) in figures.iter().enumerate() {
         made.push(make(figure, &lab, &kept, &args.out, (i + 1, figures.len()))?);
@@ -120,6 +124,53 @@ fn list(args: &ReproduceArgs) -> Result<()> {
     output::print(&table.render())
 }
 
+/// Does the runs of some series of figures, for a later call to make the figures of.
+fn do_only(figures: &[&'static Figure], lab: &Lab, kept: &Folder, args: &ReproduceArgs) -> Result<()> {
+    let mut plans = Vec::new();
+    let (mut known, mut unkept) = (BTreeSet::new(), 0);
+    for figure in figures {
+        let mut plan = (figure.plan)(lab)?;
+        known.extend(plan.iter().map(|experiment| experiment.series.clone()));
+        plan.retain(|experiment| args.only.contains(&experiment.series));
+        unkept += plan.iter().filter(|experiment| experiment.spec.text().is_none()).count();
+        check_memory(memory_needed(&plan))?;
+        plans.push((*figure, plan));
+    }
+    if let Some(name) = args.only.iter().find(|name| !known.contains(*name)) {
+        let known = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        return Err(usage(format!("--only: no run is of `{name}`; there are {known}")));
+    }
+    if unkept > 0 {
+        return Err(usage(format!(
+            "--only: {unkept} of these runs play recorded traces, which are not kept; make the figure without --only"
+        )));
+    }
+    let (mut runs, mut taken) = (0, 0);
+    for (figure, plan) in plans {
+        let bar = bar(figure.name);
+        let done = lab::run_all(plan, lab.jobs, kept, &|at| show(&bar, at))?;
+        bar.finish_and_clear();
+        runs += done.len();
+        taken += done.iter().filter(|run| run.kept).count();
+    }
+    let folder = kept.path().display();
+    if args.json {
+        let mut text = serde_json::to_string_pretty(&json!({"runs": runs, "taken": taken, "folder": kept.path()}))?;
+        text.push('\n');
+        return output::print(&text);
+    }
+    output::print(&format!(
+        "runs done: {}, there before: {taken}; all are in {folder}. Without --only the same call makes the figures.\n",
+        runs - taken
+    ))
+}
+
+/// Moves a bar to where the runs of a figure are.
+fn show(bar: &ProgressBar, at: Advance) {
+    bar.set_message(format!("{} of {} runs done", at.done, at.runs));
+    bar.set_position((at.share * STEPS as f64) as u64);
+}
+
 fn make(
     figure: &'static Figure,
     lab: &Lab,
@@ -130,10 +181,7 @@ fn make(
     let plan = (figure.plan)(lab)?;
     check_memory(memory_needed(&plan))?;
     let bar = bar(&format!("{} ({number} of {of})", figure.name));
-    let performed = reproduce::perform(figure, lab, plan, kept, &|at| {
-        bar.set_message(format!("{} of {} runs done", at.done, at.runs));
-        bar.set_position((at.share * STEPS as f64) as u64);
-    })?;
+    let performed = reproduce::perform(figure, lab, plan, kept, &|at| show(&bar, at))?;
     bar.finish_and_clear();
     let Performed { outcome, runs, kept: taken } = performed;
     let files = write(figure, &outcome, lab, folder)?;

@@ -171,6 +171,7 @@ fn options_of_ftls_and_policies_reach_them() {
     output_of(&quick(&["--placement", "single", "--gecko-t", "4", "--gecko-s", "2", "--gecko-two-way"]));
     output_of(&quick(&["--precondition", "none"]));
     output_of(&quick(&["--precondition", "fill"]));
+    output_of(&quick(&["--precondition", "aged"]));
 }
 
 #[test]

@@ -113,6 +113,24 @@ fn finished_runs_are_taken_and_not_done_again() {
 }
 
 #[test]
+fn calls_share_the_runs_of_a_figure() {
+    let folder = folder();
+    let out = folder.path();
+    let arguments = ["reproduce", "gecko/fig13", "--scale", "1/4096", "--out", out.to_str().unwrap()];
+    let some = |series: &str| json_of(&[&arguments[..], &["--only", series, "--json"]].concat());
+    let counts =
+        |document: &serde_json::Value| (document["runs"].as_u64().unwrap(), document["taken"].as_u64().unwrap());
+    assert_eq!(counts(&some("gecko,dftl")), (2, 0));
+    assert_eq!(counts(&some("gecko,lazy")), (2, 1));
+    assert!(contents(out).is_empty(), "no figure is made of some of its runs");
+    let text = output_of(&[&arguments[..], &["--only", "uftl"]].concat());
+    assert!(text.contains("runs done: 1, there before: 0"), "{text}");
+    assert_eq!(taken(&made("gecko/fig13", out)), [(5, 4)]);
+    let ran = openftl(&[&arguments[..], &["--only", "geko"]].concat());
+    assert!(ran.code == 2 && ran.err.contains("`geko`") && ran.err.contains("`gecko`, `ib-ftl`"), "{}", ran.err);
+}
+
+#[test]
 fn another_seed_takes_nothing_and_figures_share_runs() {
     let folder = folder();
     let out = folder.path().to_str().unwrap();

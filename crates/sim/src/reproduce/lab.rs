@@ -27,8 +27,8 @@ pub struct Lab {
 /// The scale that takes seconds.
 pub const DEFAULT_SCALE: f64 = 1.0 / 256.0;
 
-/// Logical pages from which on a run under uniform writes is shorter for its device: 128 GiB of 4 KiB pages.
-const MANY_PAGES: u32 = 1 << 25;
+/// Logical pages from which on a run under uniform writes is shorter for its device: 16 GiB of 4 KiB pages.
+const MANY_PAGES: u32 = 1 << 22;
 
 /// Bytes of memory that a run takes for each physical page, on the safe side.
 const MEMORY_A_PAGE: u64 = 32;
@@ -294,7 +294,7 @@ mod tests {
             let pages = f64::from(spec.device.logical_pages);
             (expected(&spec).map(|part| (part / pages * 100.0).round()), spec.precondition)
         };
-        let (usual, mode) = run(1.0 / 16.0);
+        let (usual, mode) = run(1.0 / 256.0);
         assert_eq!((usual, mode), ([100.0, 200.0, 50.0], PreconditionMode::default()));
         let (full, mode) = run(1.0);
         assert_eq!(full, [143.0, 15.0, 10.0]);
