@@ -9,11 +9,11 @@
 //!    too, or, when metadata is not to be collected (GeckoFTL, section 4.2), apart until no page in them lives.
 //! 4. The count of live pages of every block (BVC) is kept here, in two bytes a block.
 
+use super::candidates::Candidates;
 use crate::contract::RamItem;
 use crate::contract::RamReport;
 use crate::placement::Stream;
-use crate::victim::{self, Choice, Victim};
-use alloc::boxed::Box;
+use crate::victim::{self, Choice};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Nand, PageKind, Ppn};
@@ -132,8 +132,7 @@ pub struct Space {
     streams: Vec<StreamState>,
     host_streams: u8,
     level_wear: bool,
-    victims: Box<dyn Victim>,
-    metadata_victims: Option<Box<dyn Victim>>,
+    candidates: Candidates,
     metadata_blocks: u32,
     /// Full metadata blocks in which no page lives.
     dead_metadata: u32,
@@ -168,7 +167,6 @@ impl Space {
         let streams = kinds
             .map(|kind| StreamState { kind, lanes: alloc::vec![NO_LANE; lanes_of(kind) as usize], turn: 0, begun: 0 })
             .collect();
-        let greedy = || victim::find("greedy").map(|entry| (entry.make)(count, pages));
         Self {
             geometry,
             virgin: (0..geometry.dies()).collect(),
@@ -181,8 +179,7 @@ impl Space {
             streams,
             host_streams: options.host_streams,
             level_wear: options.level_wear,
-            victims: (options.victim.make)(count, pages),
-            metadata_victims: options.metadata_apart.then(greedy).flatten(),
+            candidates: Candidates::new(count, pages, options),
             metadata_blocks: 0,
             dead_metadata: 0,
             erases: 0,
@@ -211,7 +208,7 @@ impl Space {
                 self.metadata_blocks += u32::from(kind != PageKind::User);
                 self.dead_metadata += u32::from(kind != PageKind::User && valid == 0);
                 self.blocks[block.index()] = Block { valid, state: BlockState::Closed, kind };
-                self.policy(kind).closed(block, u32::from(valid));
+                self.candidates.closed(kind, block, u32::from(valid));
             }
         }
     }
@@ -419,16 +416,7 @@ impl Space {
         record.state = BlockState::Closed;
         let (valid, kind) = (u32::from(record.valid), record.kind);
         self.dead_metadata += u32::from(kind != PageKind::User && valid == 0);
-        self.policy(kind).closed(block, valid);
-    }
-
-    /// The policy that blocks of a kind stand with.
-    #[inline]
-    fn policy(&mut self, kind: PageKind) -> &mut dyn Victim {
-        match &mut self.metadata_victims {
-            Some(victims) if kind != PageKind::User => &mut **victims,
-            _ => &mut *self.victims,
-        }
+        self.candidates.closed(kind, block, valid);
     }
 
     /// A page was programmed and lives.
@@ -447,9 +435,8 @@ impl Space {
     fn recount(&mut self, block: BlockId) {
         let Block { valid, kind, .. } = self.blocks[block.index()];
         self.dead_metadata -= u32::from(kind != PageKind::User && valid == 1);
-        let policy = self.policy(kind);
-        policy.removed(block);
-        policy.closed(block, u32::from(valid));
+        self.candidates.removed(kind, block);
+        self.candidates.closed(kind, block, u32::from(valid));
     }
 
     /// A live page died.
@@ -463,7 +450,7 @@ impl Space {
         let (valid, kind) = (u32::from(valid), record.kind);
         if record.state == BlockState::Closed {
             self.dead_metadata += u32::from(kind != PageKind::User && valid == 0);
-            self.policy(kind).page_died(block, valid);
+            self.candidates.page_died(kind, block, valid);
         }
     }
 
@@ -494,12 +481,12 @@ impl Space {
 
     /// The block to collect next.
     pub fn pick(&mut self) -> Option<Choice> {
-        self.victims.pick()
+        self.candidates.pick()
     }
 
     /// Of the metadata blocks that are held back, the one with the fewest live pages.
     pub fn pick_metadata(&mut self) -> Option<Choice> {
-        self.metadata_victims.as_mut()?.pick()
+        self.candidates.pick_metadata()
     }
 
     /// A closed block is to be collected: no policy offers it any more.
@@ -507,7 +494,7 @@ impl Space {
         debug_assert!(self.state(block) == BlockState::Closed, "{block} is collected but not full");
         let Block { valid, kind, .. } = self.blocks[block.index()];
         self.dead_metadata -= u32::from(kind != PageKind::User && valid == 0);
-        self.policy(kind).removed(block);
+        self.candidates.removed(kind, block);
         self.blocks[block.index()].state = BlockState::Collecting;
     }
 
@@ -545,8 +532,7 @@ impl Space {
         let blocks = self.blocks.capacity();
         report.push(item("bvc", blocks * size_of::<u16>()));
         report.push(item("block_states", blocks * (size_of::<Block>() - size_of::<u16>())));
-        let victims = self.victims.ram_bytes() + self.metadata_victims.as_ref().map_or(0, |v| v.ram_bytes());
-        report.push(RamItem { name: "victim_index", bytes: victims });
+        report.push(RamItem { name: "victim_index", bytes: self.candidates.ram_bytes() });
         let lanes: usize = self.streams.iter().map(|s| s.lanes.capacity() * size_of::<Lane>()).sum();
         report.push(item("free_and_active_blocks", self.free.capacity() * size_of::<FreeBlock>() + lanes));
     }

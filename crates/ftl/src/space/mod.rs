@@ -2,5 +2,6 @@
 //! stream, whatever fails ([`core`]), and evening out how worn blocks are ([`wear`]). Mappings and validity stores in flash write their pages through it.
 
 pub mod blocks;
+mod candidates;
 pub mod core;
 pub mod wear;

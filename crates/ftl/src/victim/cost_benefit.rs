@@ -5,7 +5,7 @@
 //! compares one block a list, O(pages per block), whatever the size of the device.
 
 use super::lists::Lists;
-use super::{Choice, Entry, Victim};
+use super::{Choice, Entry, Links, Victim};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use nand::BlockId;
@@ -14,10 +14,10 @@ pub(super) const ENTRY: Entry = Entry {
     name: "cost-benefit",
     summary: "the block with the best ratio of age × free space to cost",
     source: "Rosenblum and Ousterhout, LFS, SOSP 1991; Kawaguchi et al., USENIX 1995",
-    make: |blocks, pages_per_block| {
+    make: |links, pages_per_block| {
         Box::new(CostBenefit {
-            lists: Lists::new(blocks, pages_per_block + 1),
-            changed: alloc::vec![0; blocks as usize],
+            lists: Lists::new(links, pages_per_block + 1),
+            changed: alloc::vec![0; links.blocks() as usize],
             closings: 0,
             pages_per_block,
         })
@@ -33,22 +33,22 @@ struct CostBenefit {
 }
 
 impl Victim for CostBenefit {
-    fn closed(&mut self, block: BlockId, valid: u32) {
+    fn closed(&mut self, links: &mut Links, block: BlockId, valid: u32) {
         self.closings = self.closings.wrapping_add(1);
         self.changed[block.index()] = self.closings;
-        self.lists.push_back(valid, block);
+        self.lists.push_back(links, valid, block);
     }
 
-    fn page_died(&mut self, block: BlockId, valid: u32) {
+    fn page_died(&mut self, links: &mut Links, block: BlockId, valid: u32) {
         self.changed[block.index()] = self.closings;
-        self.lists.remove(block);
-        self.lists.push_back(valid, block);
+        links.remove(block);
+        self.lists.push_back(links, valid, block);
     }
 
-    fn pick(&mut self) -> Option<Choice> {
+    fn pick(&mut self, links: &mut Links) -> Option<Choice> {
         let mut best: Option<(u64, u64, Choice)> = None;
         for valid in 0..=self.pages_per_block {
-            let Some(block) = self.lists.front(valid) else { continue };
+            let Some(block) = self.lists.front(links, valid) else { continue };
             let choice = Choice { block, valid };
             if valid == 0 {
                 return Some(choice);
@@ -65,11 +65,11 @@ impl Victim for CostBenefit {
         best.map(|(_, _, choice)| choice)
     }
 
-    fn removed(&mut self, block: BlockId) {
-        self.lists.remove(block);
+    fn removed(&mut self, links: &mut Links, block: BlockId) {
+        links.remove(block);
     }
 
     fn ram_bytes(&self) -> u64 {
-        self.lists.ram_bytes() + (self.changed.capacity() * size_of::<u32>()) as u64
+        (self.changed.capacity() * size_of::<u32>()) as u64
     }
 }

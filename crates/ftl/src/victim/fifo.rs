@@ -4,7 +4,7 @@
 //! cheapest. A block in which every page still lives goes to the end of the queue instead: collecting it gains nothing.
 
 use super::lists::Lists;
-use super::{Choice, Entry, Victim};
+use super::{Choice, Entry, Links, Victim};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use nand::BlockId;
@@ -13,9 +13,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "fifo",
     summary: "the block that was filled first",
     source: "Rosenblum and Ousterhout, LFS, SOSP 1991 (its cost model)",
-    make: |blocks, pages_per_block| {
-        let valid = alloc::vec![0; blocks as usize];
-        Box::new(Fifo { lists: Lists::new(blocks, 1), valid, candidates: 0, pages_per_block })
+    make: |links, pages_per_block| {
+        let valid = alloc::vec![0; links.blocks() as usize];
+        Box::new(Fifo { lists: Lists::new(links, 1), valid, candidates: 0, pages_per_block })
     },
 };
 
@@ -27,35 +27,35 @@ struct Fifo {
 }
 
 impl Victim for Fifo {
-    fn closed(&mut self, block: BlockId, valid: u32) {
-        self.lists.push_back(0, block);
+    fn closed(&mut self, links: &mut Links, block: BlockId, valid: u32) {
+        self.lists.push_back(links, 0, block);
         self.candidates += 1;
         self.valid[block.index()] = valid;
     }
 
     #[inline]
-    fn page_died(&mut self, block: BlockId, valid: u32) {
+    fn page_died(&mut self, _: &mut Links, block: BlockId, valid: u32) {
         self.valid[block.index()] = valid;
     }
 
-    fn pick(&mut self) -> Option<Choice> {
+    fn pick(&mut self, links: &mut Links) -> Option<Choice> {
         for _ in 1..self.candidates {
-            let block = self.lists.front(0)?;
+            let block = self.lists.front(links, 0)?;
             if self.valid[block.index()] < self.pages_per_block {
                 break;
             }
-            self.lists.remove(block);
-            self.lists.push_back(0, block);
+            links.remove(block);
+            self.lists.push_back(links, 0, block);
         }
-        self.lists.front(0).map(|block| Choice { block, valid: self.valid[block.index()] })
+        self.lists.front(links, 0).map(|block| Choice { block, valid: self.valid[block.index()] })
     }
 
-    fn removed(&mut self, block: BlockId) {
-        self.lists.remove(block);
+    fn removed(&mut self, links: &mut Links, block: BlockId) {
+        links.remove(block);
         self.candidates -= 1;
     }
 
     fn ram_bytes(&self) -> u64 {
-        self.lists.ram_bytes() + (self.valid.capacity() * size_of::<u32>()) as u64
+        (self.valid.capacity() * size_of::<u32>()) as u64
     }
 }

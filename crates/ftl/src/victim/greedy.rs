@@ -7,7 +7,7 @@
 //! Optimal for uniform random writes; under skew it cleans hot blocks that were about to empty by themselves.
 
 use super::lists::Lists;
-use super::{Choice, Entry, Victim};
+use super::{Choice, Entry, Links, Victim};
 use alloc::boxed::Box;
 use nand::BlockId;
 
@@ -15,7 +15,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "greedy",
     summary: "the block with the fewest live pages",
     source: "Wu and Zwaenepoel, eNVy, ASPLOS 1994",
-    make: |blocks, pages_per_block| Box::new(Greedy::new(blocks, pages_per_block)),
+    make: |links, pages_per_block| Box::new(Greedy::new(links, pages_per_block)),
 };
 
 struct Greedy {
@@ -26,29 +26,29 @@ struct Greedy {
 }
 
 impl Greedy {
-    fn new(blocks: u32, pages_per_block: u32) -> Self {
-        Self { lists: Lists::new(blocks, pages_per_block + 1), lowest: pages_per_block, pages_per_block }
+    fn new(links: &mut Links, pages_per_block: u32) -> Self {
+        Self { lists: Lists::new(links, pages_per_block + 1), lowest: pages_per_block, pages_per_block }
     }
 }
 
 impl Victim for Greedy {
     #[inline]
-    fn closed(&mut self, block: BlockId, valid: u32) {
+    fn closed(&mut self, links: &mut Links, block: BlockId, valid: u32) {
         debug_assert!(valid <= self.pages_per_block, "{block} with {valid} live pages");
-        self.lists.push_back(valid, block);
+        self.lists.push_back(links, valid, block);
         self.lowest = self.lowest.min(valid);
     }
 
     #[inline]
-    fn page_died(&mut self, block: BlockId, valid: u32) {
-        self.lists.remove(block);
-        self.lists.push_back(valid, block);
+    fn page_died(&mut self, links: &mut Links, block: BlockId, valid: u32) {
+        links.remove(block);
+        self.lists.push_back(links, valid, block);
         self.lowest = self.lowest.min(valid);
     }
 
-    fn pick(&mut self) -> Option<Choice> {
+    fn pick(&mut self, links: &mut Links) -> Option<Choice> {
         while self.lowest <= self.pages_per_block {
-            if let Some(block) = self.lists.front(self.lowest) {
+            if let Some(block) = self.lists.front(links, self.lowest) {
                 return Some(Choice { block, valid: self.lowest });
             }
             self.lowest += 1;
@@ -58,11 +58,11 @@ impl Victim for Greedy {
     }
 
     #[inline]
-    fn removed(&mut self, block: BlockId) {
-        self.lists.remove(block);
+    fn removed(&mut self, links: &mut Links, block: BlockId) {
+        links.remove(block);
     }
 
     fn ram_bytes(&self) -> u64 {
-        self.lists.ram_bytes()
+        0
     }
 }

@@ -1,53 +1,79 @@
-//! Circular doubly linked lists threaded through arrays: blocks grouped by their count of live pages.
+//! Circular doubly linked lists threaded through an array: blocks grouped by their count of live pages.
 
 use alloc::vec::Vec;
 use nand::BlockId;
 
 #[derive(Clone, Copy)]
-struct Links {
+struct Node {
     next: u32,
     prev: u32,
 }
 
-/// `lists` lists over the blocks of a device. Every operation is O(1).
-pub(super) struct Lists {
+/// A place in a list for each block of a device: eight bytes, however many policies stand over them, because a block is a
+/// candidate of one at a time.
+pub struct Links {
     /// One node a block, then one sentinel a list.
-    links: Vec<Links>,
+    nodes: Vec<Node>,
     blocks: u32,
 }
 
-impl Lists {
-    pub(super) fn new(blocks: u32, lists: u32) -> Self {
-        let links = (0..blocks + lists).map(|i| Links { next: i, prev: i }).collect();
-        Self { links, blocks }
+impl Links {
+    /// For a device of so many blocks, none of which is in a list.
+    #[must_use]
+    pub fn new(blocks: u32) -> Self {
+        Self { nodes: (0..blocks).map(|i| Node { next: i, prev: i }).collect(), blocks }
     }
 
-    /// Appends a block that is in no list.
-    #[inline]
-    pub(super) fn push_back(&mut self, list: u32, block: BlockId) {
-        let sentinel = self.blocks + list;
-        let last = self.links[sentinel as usize].prev;
-        self.links[block.index()] = Links { next: sentinel, prev: last };
-        self.links[last as usize].next = block.0;
-        self.links[sentinel as usize].prev = block.0;
+    /// Blocks of the device.
+    #[must_use]
+    pub const fn blocks(&self) -> u32 {
+        self.blocks
+    }
+
+    /// Bytes of RAM held.
+    #[must_use]
+    pub fn ram_bytes(&self) -> u64 {
+        (self.nodes.capacity() * size_of::<Node>()) as u64
     }
 
     /// Takes a block out of the list that holds it.
     #[inline]
     pub(super) fn remove(&mut self, block: BlockId) {
-        let Links { next, prev } = self.links[block.index()];
-        self.links[prev as usize].next = next;
-        self.links[next as usize].prev = prev;
+        let Node { next, prev } = self.nodes[block.index()];
+        self.nodes[prev as usize].next = next;
+        self.nodes[next as usize].prev = prev;
+    }
+}
+
+/// Some lists over the blocks of [`Links`]. Every operation is O(1).
+pub(super) struct Lists {
+    /// The sentinel of the first.
+    first: u32,
+}
+
+impl Lists {
+    /// So many more lists, empty.
+    pub(super) fn new(links: &mut Links, lists: u32) -> Self {
+        let first = links.nodes.len() as u32;
+        links.nodes.reserve_exact(lists as usize);
+        links.nodes.extend((first..first + lists).map(|i| Node { next: i, prev: i }));
+        Self { first }
+    }
+
+    /// Appends a block that is in no list.
+    #[inline]
+    pub(super) fn push_back(&self, links: &mut Links, list: u32, block: BlockId) {
+        let sentinel = self.first + list;
+        let last = links.nodes[sentinel as usize].prev;
+        links.nodes[block.index()] = Node { next: sentinel, prev: last };
+        links.nodes[last as usize].next = block.0;
+        links.nodes[sentinel as usize].prev = block.0;
     }
 
     /// The block that has been in a list longest.
     #[inline]
-    pub(super) fn front(&self, list: u32) -> Option<BlockId> {
-        let next = self.links[(self.blocks + list) as usize].next;
-        (next < self.blocks).then_some(BlockId(next))
-    }
-
-    pub(super) fn ram_bytes(&self) -> u64 {
-        (self.links.capacity() * size_of::<Links>()) as u64
+    pub(super) fn front(&self, links: &Links, list: u32) -> Option<BlockId> {
+        let next = links.nodes[(self.first + list) as usize].next;
+        (next < links.blocks).then_some(BlockId(next))
     }
 }

@@ -1,7 +1,8 @@
 //! Victim policies: which block is collected next.
 //!
 //! A policy answers with a block; the engine collects it. Policies hear of every block that becomes a
-//! candidate and of every page that dies in one, so that none ever has to look at all blocks.
+//! candidate and of every page that dies in one, so that none ever has to look at all blocks. Several may stand over the blocks of
+//! a device, each over its own candidates: they share [`Links`], which whoever holds the policies holds for them.
 
 mod cost_benefit;
 mod fifo;
@@ -9,24 +10,25 @@ mod greedy;
 mod lists;
 
 use alloc::boxed::Box;
+pub use lists::Links;
 use nand::BlockId;
 
 /// A victim policy over the blocks it has been told of.
 pub trait Victim {
-    /// A block is full and has `valid` live pages: it is a candidate from now on.
-    fn closed(&mut self, block: BlockId, valid: u32);
+    /// A block is full and has `valid` live pages: it is a candidate from now on. It is none of another policy.
+    fn closed(&mut self, links: &mut Links, block: BlockId, valid: u32);
 
     /// A page of a candidate died; `valid` are left.
-    fn page_died(&mut self, block: BlockId, valid: u32);
+    fn page_died(&mut self, links: &mut Links, block: BlockId, valid: u32);
 
     /// The candidate to collect next, with its live pages; it stays a candidate until [`Victim::removed`].
     /// Never a block in which every page lives, unless all candidates are so: collecting it would gain nothing.
-    fn pick(&mut self) -> Option<Choice>;
+    fn pick(&mut self, links: &mut Links) -> Option<Choice>;
 
     /// A block is no candidate any more.
-    fn removed(&mut self, block: BlockId);
+    fn removed(&mut self, links: &mut Links, block: BlockId);
 
-    /// Bytes of RAM held.
+    /// Bytes of RAM held beside the links.
     fn ram_bytes(&self) -> u64;
 }
 
@@ -48,8 +50,8 @@ pub struct Entry {
     pub summary: &'static str,
     /// Where it was published.
     pub source: &'static str,
-    /// Makes one for a device of `blocks` blocks of `pages_per_block` pages.
-    pub make: fn(blocks: u32, pages_per_block: u32) -> Box<dyn Victim>,
+    /// Makes one for a device with the blocks of `links`, of `pages_per_block` pages each.
+    pub make: fn(links: &mut Links, pages_per_block: u32) -> Box<dyn Victim>,
 }
 
 /// Every victim policy.
@@ -72,66 +74,87 @@ mod tests {
     #[test]
     fn every_policy_returns_only_candidates_and_ends_empty() {
         for entry in table() {
-            let mut policy = (entry.make)(40, 8);
-            assert_eq!(policy.pick(), None, "{}", entry.name);
+            let mut links = Links::new(40);
+            let mut policy = (entry.make)(&mut links, 8);
+            assert_eq!(policy.pick(&mut links), None, "{}", entry.name);
             let mut valid: Vec<u32> = (0..40).map(|b| b * 7 % 9).collect();
             for b in 0..40 {
-                policy.closed(BlockId(b), valid[b as usize]);
+                policy.closed(&mut links, BlockId(b), valid[b as usize]);
             }
             let mut left = 40;
             let mut step = 0_usize;
-            while let Some(choice) = policy.pick() {
+            while let Some(choice) = policy.pick(&mut links) {
                 assert_eq!(choice.valid, valid[choice.block.index()], "{}", entry.name);
-                policy.removed(choice.block);
+                policy.removed(&mut links, choice.block);
                 valid[choice.block.index()] = u32::MAX;
                 left -= 1;
                 step += 1;
                 let other = step * 17 % 40;
                 if valid[other] != u32::MAX && valid[other] > 0 {
                     valid[other] -= 1;
-                    policy.page_died(BlockId(other as u32), valid[other]);
+                    policy.page_died(&mut links, BlockId(other as u32), valid[other]);
                 }
             }
             assert_eq!(left, 0, "{}", entry.name);
-            assert!(policy.ram_bytes() > 0);
+            assert!(links.ram_bytes() >= 8 * 40 && policy.ram_bytes() < 8 * 40);
         }
     }
 
     #[test]
     fn greedy_picks_the_fewest_live_pages_and_among_equals_the_oldest() {
-        let mut policy = (find("greedy").unwrap().make)(8, 16);
+        let mut links = Links::new(8);
+        let mut policy = (find("greedy").unwrap().make)(&mut links, 16);
         for (block, valid) in [(0, 9), (1, 5), (2, 5), (3, 16)] {
-            policy.closed(BlockId(block), valid);
+            policy.closed(&mut links, BlockId(block), valid);
         }
-        assert_eq!(policy.pick(), Some(Choice { block: BlockId(1), valid: 5 }));
-        policy.page_died(BlockId(2), 4);
-        assert_eq!(policy.pick(), Some(Choice { block: BlockId(2), valid: 4 }));
-        policy.removed(BlockId(2));
-        policy.removed(BlockId(1));
-        assert_eq!(policy.pick(), Some(Choice { block: BlockId(0), valid: 9 }));
+        assert_eq!(policy.pick(&mut links), Some(Choice { block: BlockId(1), valid: 5 }));
+        policy.page_died(&mut links, BlockId(2), 4);
+        assert_eq!(policy.pick(&mut links), Some(Choice { block: BlockId(2), valid: 4 }));
+        policy.removed(&mut links, BlockId(2));
+        policy.removed(&mut links, BlockId(1));
+        assert_eq!(policy.pick(&mut links), Some(Choice { block: BlockId(0), valid: 9 }));
     }
 
     #[test]
     fn fifo_picks_in_the_order_of_closing() {
-        let mut policy = (find("fifo").unwrap().make)(8, 16);
+        let mut links = Links::new(8);
+        let mut policy = (find("fifo").unwrap().make)(&mut links, 16);
         for (block, valid) in [(3, 9), (1, 5), (2, 1)] {
-            policy.closed(BlockId(block), valid);
+            policy.closed(&mut links, BlockId(block), valid);
         }
-        assert_eq!(policy.pick(), Some(Choice { block: BlockId(3), valid: 9 }));
+        assert_eq!(policy.pick(&mut links), Some(Choice { block: BlockId(3), valid: 9 }));
     }
 
     #[test]
     fn cost_benefit_prefers_an_old_block_to_a_slightly_emptier_young_one() {
-        let mut policy = (find("cost-benefit").unwrap().make)(64, 16);
-        policy.closed(BlockId(0), 9);
+        let mut links = Links::new(64);
+        let mut policy = (find("cost-benefit").unwrap().make)(&mut links, 16);
+        policy.closed(&mut links, BlockId(0), 9);
         for b in 2..40 {
-            policy.closed(BlockId(b), 16);
+            policy.closed(&mut links, BlockId(b), 16);
         }
-        policy.closed(BlockId(1), 8);
-        assert_eq!(policy.pick().map(|c| c.block), Some(BlockId(0)));
-        let mut greedy = (find("greedy").unwrap().make)(64, 16);
-        greedy.closed(BlockId(0), 9);
-        greedy.closed(BlockId(1), 8);
-        assert_eq!(greedy.pick().map(|c| c.block), Some(BlockId(1)));
+        policy.closed(&mut links, BlockId(1), 8);
+        assert_eq!(policy.pick(&mut links).map(|c| c.block), Some(BlockId(0)));
+        let mut links = Links::new(64);
+        let mut greedy = (find("greedy").unwrap().make)(&mut links, 16);
+        greedy.closed(&mut links, BlockId(0), 9);
+        greedy.closed(&mut links, BlockId(1), 8);
+        assert_eq!(greedy.pick(&mut links).map(|c| c.block), Some(BlockId(1)));
+    }
+
+    #[test]
+    fn policies_over_the_same_blocks_share_their_places() {
+        let mut links = Links::new(8);
+        let mut policies = ["greedy", "greedy", "fifo"].map(|name| (find(name).unwrap().make)(&mut links, 16));
+        for block in 0..6 {
+            policies[block as usize % 3].closed(&mut links, BlockId(block), 9 - block);
+        }
+        policies[1].page_died(&mut links, BlockId(1), 2);
+        let picked = [0, 1, 2].map(|at: usize| policies[at].pick(&mut links).map(|choice| choice.block.0));
+        assert_eq!(picked, [Some(3), Some(1), Some(2)]);
+        policies[1].removed(&mut links, BlockId(1));
+        policies[0].closed(&mut links, BlockId(1), 1);
+        let picked = [0, 1, 2].map(|at: usize| policies[at].pick(&mut links).map(|choice| choice.block.0));
+        assert_eq!(picked, [Some(1), Some(4), Some(2)]);
     }
 }

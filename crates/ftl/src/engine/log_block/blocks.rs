@@ -9,7 +9,7 @@
 
 use crate::contract::{RamItem, RamReport};
 use crate::mapping::bits::Bits;
-use crate::victim::{self, Choice, Victim};
+use crate::victim::{self, Choice, Links, Victim};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -80,7 +80,7 @@ pub struct Blocks {
     programmed: Option<Bits>,
     free: VecDeque<BlockId>,
     /// Blocks that may be collected, if a victim policy picks among them.
-    candidates: Option<Box<dyn Victim>>,
+    candidates: Option<(Links, Box<dyn Victim>)>,
     logical_blocks: u32,
     usable: u32,
     logs: u32,
@@ -124,7 +124,11 @@ impl Blocks {
         Self {
             geometry,
             usable: free.len() as u32,
-            candidates: victim.map(|victim| (victim.make)(geometry.blocks(), geometry.pages_per_block())),
+            candidates: victim.map(|victim| {
+                let mut links = Links::new(geometry.blocks());
+                let policy = (victim.make)(&mut links, geometry.pages_per_block());
+                (links, policy)
+            }),
             records,
             programmed: (order == ProgramOrder::Free).then(|| Bits::new(geometry.pages())),
             free,
@@ -410,10 +414,10 @@ impl Blocks {
         let record = &mut self.records[block.index()];
         debug_assert!(record.valid > 0, "a page died in {block}, in which none lives");
         record.valid -= 1;
-        if let Some(candidates) = &mut self.candidates
+        if let Some((links, candidates)) = &mut self.candidates
             && record.candidate
         {
-            candidates.page_died(block, u32::from(record.valid));
+            candidates.page_died(links, block, u32::from(record.valid));
         }
     }
 
@@ -421,18 +425,18 @@ impl Blocks {
     pub fn offer(&mut self, block: BlockId) {
         let record = &mut self.records[block.index()];
         debug_assert!(record.role == Role::Paged && !record.candidate, "{block} is no new candidate");
-        if let Some(candidates) = &mut self.candidates {
+        if let Some((links, candidates)) = &mut self.candidates {
             record.candidate = true;
-            candidates.closed(block, u32::from(record.valid));
+            candidates.closed(links, block, u32::from(record.valid));
         }
     }
 
     /// A block is not to be collected, because it is being filled or emptied.
     pub fn withhold(&mut self, block: BlockId) {
-        if let Some(candidates) = &mut self.candidates
+        if let Some((links, candidates)) = &mut self.candidates
             && core::mem::replace(&mut self.records[block.index()].candidate, false)
         {
-            candidates.removed(block);
+            candidates.removed(links, block);
         }
     }
 
@@ -444,7 +448,8 @@ impl Blocks {
 
     /// The block that the victim policy would collect next.
     pub fn pick(&mut self) -> Option<Choice> {
-        self.candidates.as_mut()?.pick()
+        let (links, candidates) = self.candidates.as_mut()?;
+        candidates.pick(links)
     }
 
     fn leave(&mut self, block: BlockId, role: Role) {
@@ -488,8 +493,8 @@ impl Blocks {
         if let Some(programmed) = &self.programmed {
             report.push(RamItem { name: "programmed_pages", bytes: programmed.bytes() });
         }
-        if let Some(candidates) = &self.candidates {
-            report.push(RamItem { name: "victim_index", bytes: candidates.ram_bytes() });
+        if let Some((links, candidates)) = &self.candidates {
+            report.push(RamItem { name: "victim_index", bytes: links.ram_bytes() + candidates.ram_bytes() });
         }
     }
 }
