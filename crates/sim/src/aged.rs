@@ -5,8 +5,8 @@
 //! what lives of the next to be collected: the cleaning equation ([`lfs_live_share`]; Menon, 1995). That state is written
 //! at once, without a collection:
 //!
-//! 1. Every logical page once, in random order: what a block holds must have nothing to do with each other, or moving it would cost
-//!    the mapping less than it does later.
+//! 1. Every logical page once, in an order that looks random to a collector ([`Scattered`]): what a block holds must have nothing to
+//!    do with each other, or moving it would cost the mapping less than it does later.
 //! 2. Each logical page is chosen with the chance that what was written then should be dead by now, `1 − u^(1 − x)`. The chosen ones are
 //!    written in another random order, and between them, with the same chance for the place that they come to, some that are
 //!    still to come.
@@ -20,6 +20,49 @@ use workload::Permutation;
 /// Pages of the device that this leaves to metadata and free blocks, one in so many.
 const SPARE: u64 = 64;
 
+/// An order of all logical pages in which neither a block nor those collected with it hold neighbours, but which a cache
+/// of mapping entries can follow.
+///
+/// The disk is written in passes, a part of each region a pass. A pass over a region writes some pages of each of its translation
+/// pages in random order, few enough for a cache to gather them; so a block holds pages of a thousand translation pages. Blocks that are
+/// collected together are of about the same age, which is several passes over all regions.
+#[derive(Debug)]
+struct Scattered {
+    regions: u64,
+    /// Pages in a region.
+    pages: u64,
+    /// Pages of a region in each pass but the last.
+    part: u64,
+    /// The order within a region.
+    order: Permutation,
+}
+
+impl Scattered {
+    /// Pages of a region, at least, if there are as many.
+    const REGION: u64 = 1 << 22;
+    const PASSES: u64 = 64;
+
+    fn new(logical: u64, seed: u64) -> Self {
+        let regions = (logical / Self::REGION).max(1);
+        let pages = logical / regions;
+        Self { regions, pages, part: pages / Self::PASSES, order: Permutation::seeded(pages, seed) }
+    }
+
+    /// The page at a place in the order.
+    fn apply(&self, place: u64) -> u64 {
+        let last = Self::PASSES - 1;
+        let before_the_last = last * self.regions * self.part;
+        let (pass, place_in_pass, part) = if place < before_the_last {
+            (place / (self.regions * self.part), place % (self.regions * self.part), self.part)
+        } else {
+            (last, place - before_the_last, self.pages - last * self.part)
+        };
+        let (region, at) = (place_in_pass / part, place_in_pass % part);
+        // Regions are equally long; the few pages that are left come at the end.
+        if region < self.regions { region * self.pages + self.order.apply(pass * self.part + at) } else { place }
+    }
+}
+
 /// The logical pages to write, in order.
 #[derive(Debug)]
 pub struct AgedWrites {
@@ -31,7 +74,7 @@ pub struct AgedWrites {
     written: u64,
     seed: u64,
     /// The order in which all are written.
-    first: Permutation,
+    first: Scattered,
     /// The order in which the chosen ones are, by their places in the first one.
     again: Permutation,
     /// Where in `again` the next chosen page is looked for.
@@ -49,7 +92,7 @@ impl AgedWrites {
             decay: lfs_live_share(logical as f64 / places).max(f64::MIN_POSITIVE).ln(),
             written: 0,
             seed,
-            first: Permutation::seeded(logical, seed),
+            first: Scattered::new(logical, seed),
             again: Permutation::seeded(logical, !seed),
             next: 0,
         }
@@ -147,12 +190,28 @@ mod tests {
 
     #[test]
     fn what_is_written_together_lies_apart() {
-        let writes: Vec<u64> = AgedWrites::new(100_000, 200_000, 1).collect();
-        let near = writes.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) < 1000).count();
-        assert!(near < writes.len() / 25, "{near}");
-        let mut first = writes[..100_000].to_vec();
-        first.sort_unstable();
-        assert!(first.into_iter().eq(0..100_000));
+        for logical in [1, 63, 64, 100, 100_000] {
+            let order = Scattered::new(logical, 1);
+            let mut first: Vec<u64> = (0..logical).map(|place| order.apply(place)).collect();
+            let near = first.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) < 1000).count() as u64;
+            assert!(logical < 1000 || near < logical / 25, "{near}");
+            first.sort_unstable();
+            assert!(first.into_iter().eq(0..logical), "{logical}");
+        }
+    }
+
+    #[test]
+    fn several_regions_are_written_in_turns() {
+        let logical = 3 * Scattered::REGION + 2;
+        let order = Scattered::new(logical, 5);
+        assert_eq!((order.regions, order.pages), (3, Scattered::REGION));
+        let region_of = |place| order.apply(place) / order.pages;
+        let part = order.part;
+        assert_eq!([0, part - 1, part, 2 * part, 3 * part, 3 * part * 64 - 1].map(region_of), [0, 0, 1, 2, 0, 2]);
+        assert_eq!([logical - 2, logical - 1].map(|place| order.apply(place)), [logical - 2, logical - 1]);
+        let mut seen = vec![false; logical as usize];
+        (0..logical).for_each(|place| seen[order.apply(place) as usize] = true);
+        assert!(seen.into_iter().all(|seen| seen));
     }
 
     #[test]
