@@ -5,7 +5,7 @@
 //! what lives of the next to be collected: the cleaning equation ([`lfs_live_share`]; Menon, 1995). That state is written
 //! at once, without a collection:
 //!
-//! 1. Every logical page once, in an order that looks random to a collector ([`Scattered`]): what a block holds must have nothing to
+//! 1. Every logical page once, in an order that looks random to a collector (see `Scattered`): what a block holds must have nothing to
 //!    do with each other, or moving it would cost the mapping less than it does later.
 //! 2. Each logical page is chosen with the chance that what was written then should be dead by now, `1 − u^(1 − x)`. The chosen ones are
 //!    written in another random order, and between them, with the same chance for the place that they come to, some that are
