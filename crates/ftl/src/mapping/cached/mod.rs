@@ -441,6 +441,10 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             // A plain copy would carry a sequence number that claims more than its contents say.
             return self.synchronise(ctx, origin.spare.tag, purpose);
         }
+        if origin.spare.tag as usize >= self.gmd.len() {
+            let reason = "it is of logical pages that the disk does not have";
+            return Err(FtlError::Damaged { structure: "translation page", ppn: origin.ppn, reason });
+        }
         let (to, spare) = ctx.core.move_metadata_page(purpose, origin)?;
         self.gmd[spare.tag as usize] = to;
         ctx.core.space.page_died(origin.ppn);
