@@ -505,11 +505,9 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
 
     /// The entry that would be synchronised next anyway is: it takes few programs more.
     fn follow_up<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
-        match self.cmt.oldest_dirty() {
-            Some(slot) if LAZY => {
-                self.synchronise(ctx, self.cmt.translation_page(self.cmt.lpn(slot)), Purpose::Translation)
-            }
-            _ => Ok(()),
+        match if LAZY { self.cmt.oldest_dirty() } else { None } {
+            Some(slot) => self.synchronise(ctx, self.cmt.translation_page(self.cmt.lpn(slot)), Purpose::Translation),
+            None => Ok(()),
         }
     }
 
