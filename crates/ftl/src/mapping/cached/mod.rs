@@ -503,9 +503,10 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         Ok(())
     }
 
-    /// The entry that would be synchronised next anyway is: it takes few programs more.
+    /// The entry that would be synchronised next anyway is: it takes few programs more. Where only the pages written last may be
+    /// dirty, a mount looks at all of them and need not tell which was the last.
     fn follow_up<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
-        match if LAZY { self.cmt.oldest_dirty() } else { None } {
+        match if LAZY && self.recent.is_empty() { self.cmt.oldest_dirty() } else { None } {
             Some(slot) => self.synchronise(ctx, self.cmt.translation_page(self.cmt.lpn(slot)), Purpose::Translation),
             None => Ok(()),
         }
