@@ -248,7 +248,7 @@ impl SimNand {
                 Content::Bytes(bytes) => Body::Bytes(self.slab.keep(bytes)),
                 Content::Same(bytes) => Body::Bytes(bytes),
             };
-            Cell::record(self.slab.insert(Record { spare: *spare, body, reprograms: 0 }))
+            Cell::record(self.slab.insert(Record::new(spare, body, 0)))
         });
         let cells = block.cells.own(self.geometry.pages_per_block(), end, Cell::ERASED);
         if offset > end {
@@ -278,7 +278,7 @@ impl SimNand {
         match record.body {
             Body::Stamp(stamp) => {
                 *out = stamp;
-                Ok(record.spare)
+                Ok(record.spare())
             }
             Body::Bytes(_) => Err(illegal("read", ppn, Law::PageContent)),
         }
@@ -335,7 +335,7 @@ impl Nand for SimNand {
                 let record = self.slab.read(cell.tag);
                 let Body::Bytes(bytes) = &record.body else { return Err(illegal("read", ppn, Law::PageContent)) };
                 bytes.read(out);
-                Ok(record.spare)
+                Ok(record.spare())
             }
             _ => Err(illegal("read", ppn, Law::PageContent)),
         }
@@ -346,7 +346,7 @@ impl Nand for SimNand {
         let (block, offset, cell) = self.cell("read", ppn)?;
         Ok(match cell.seq_low {
             NOTHING => None,
-            RECORD => Some(self.slab.get(cell.tag).spare),
+            RECORD => Some(self.slab.get(cell.tag).spare()),
             _ => Some(block.spare_of(offset, cell)),
         })
     }
@@ -418,14 +418,13 @@ impl Nand for SimNand {
             NOTHING => return Err(NandError::Erased { ppn }),
             RECORD => {
                 let record = self.slab.get_mut(cell.tag);
-                laws::check_reprogram(self.capabilities, record.reprograms, &record.spare, spare).map_err(refuse)?;
-                record.spare = *spare;
-                record.reprograms += 1;
+                laws::check_reprogram(self.capabilities, record.reprograms, &record.spare(), spare).map_err(refuse)?;
+                record.reprogram(spare);
             }
             _ => {
                 laws::check_reprogram(self.capabilities, 0, &block.spare_of(offset, cell), spare).map_err(refuse)?;
                 let body = Body::Stamp(Stamp { lpn: Lpn(cell.tag), version: cell.version });
-                let index = self.slab.insert(Record { spare: *spare, body, reprograms: 1 });
+                let index = self.slab.insert(Record::new(spare, body, 1));
                 block.state.note();
                 let end = block.state.end();
                 block.cells.own(self.geometry.pages_per_block(), end, Cell::ERASED)[offset as usize] =

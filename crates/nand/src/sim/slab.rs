@@ -6,20 +6,50 @@
 
 use super::delta::{Change, differences, trimmed};
 use crate::contract::Stamp;
-use crate::spare::Spare;
+use crate::spare::{PageKind, Spare};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// So many records are kept whole. They fit a processor's cache, where copying takes less time than comparing.
-const WHOLE: usize = 1 << 15;
+/// Records of a chunk. Those of the first are kept whole: they fit a processor's cache, where copying takes less time than comparing.
+const CHUNK: usize = 1 << 15;
 
-/// What a full record says of its page.
+/// What a full record says of its page. The fields of its spare area lie beside the rest, so that all of it is in one line of
+/// the processor's cache: on a large device each read of metadata has to fetch it from memory.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(super) struct Record {
-    pub(super) spare: Spare,
     pub(super) body: Body,
+    seq: u64,
+    tag: u32,
+    erase_count: u32,
+    erased_at: u32,
+    aux: u32,
+    kind: PageKind,
     /// How often the spare area was programmed again.
     pub(super) reprograms: u8,
+}
+
+impl Record {
+    /// Of a page with a spare area that was programmed again so often.
+    pub(super) fn new(spare: &Spare, body: Body, reprograms: u8) -> Self {
+        let Spare { kind, tag, seq, erase_count, erased_at, aux } = *spare;
+        Self { body, seq, tag, erase_count, erased_at, aux, kind, reprograms }
+    }
+
+    /// The spare area.
+    #[inline]
+    pub(super) fn spare(&self) -> Spare {
+        let Self { kind, tag, seq, erase_count, erased_at, aux, .. } = *self;
+        Spare { kind, tag, seq, erase_count, erased_at, aux }
+    }
+
+    /// The spare area was programmed again.
+    pub(super) fn reprogram(&mut self, spare: &Spare) {
+        let Spare { kind, tag, seq, erase_count, erased_at, aux } = *spare;
+        (self.kind, self.tag, self.seq, self.erase_count, self.erased_at, self.aux) =
+            (kind, tag, seq, erase_count, erased_at, aux);
+        self.reprograms += 1;
+    }
 }
 
 /// The contents of a page. Shared, so that copies and snapshots cost nothing.
@@ -34,8 +64,7 @@ pub(super) enum Body {
 /// Every byte that was programmed.
 #[derive(Clone, Debug)]
 pub(super) struct Bytes {
-    /// In a vector so that a freed buffer can be filled again.
-    base: Arc<Vec<u8>>,
+    base: Arc<[u8]>,
     /// What differs from it.
     changes: Option<Arc<[Change]>>,
 }
@@ -43,12 +72,13 @@ pub(super) struct Bytes {
 impl Bytes {
     /// Fills `out`, as far as there is something.
     pub(super) fn read(&self, out: &mut [u8]) {
+        let changes = self.changes.as_deref().unwrap_or_default();
+        // On a large device both come from memory: asked for now, the changes are there when the page is.
+        core::hint::black_box(changes.first().copied());
         let kept = self.base.len().min(out.len());
         out[..kept].copy_from_slice(&self.base[..kept]);
         out[kept..].fill(0xFF);
-        for change in self.changes.iter().flat_map(|changes| changes.iter()) {
-            change.apply(out);
-        }
+        changes.iter().for_each(|change| change.apply(out));
     }
 }
 
@@ -56,7 +86,8 @@ impl Bytes {
 /// state allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slab {
-    records: Vec<Record>,
+    /// All full but the last. In chunks, so that more records move none.
+    chunks: Vec<Vec<Record>>,
     free: Vec<u32>,
     buffers: Buffers,
     /// The record of the metadata read last, which may be another's by now: it is only a guess at what comes next.
@@ -67,7 +98,7 @@ pub(super) struct Slab {
 
 /// Buffers that nobody else holds.
 #[derive(Debug, Default)]
-struct Buffers(Vec<Arc<Vec<u8>>>);
+struct Buffers(Vec<Arc<[u8]>>);
 
 impl Clone for Buffers {
     /// Sharing spare buffers would only make them useless to both.
@@ -80,12 +111,18 @@ impl Slab {
     /// Stores a record and answers its index.
     pub(super) fn insert(&mut self, record: Record) -> u32 {
         if let Some(index) = self.free.pop() {
-            self.records[index as usize] = record;
-            index
-        } else {
-            self.records.push(record);
-            (self.records.len() - 1) as u32
+            *self.get_mut(index) = record;
+            return index;
         }
+        match self.chunks.last_mut().filter(|chunk| chunk.len() < CHUNK) {
+            Some(chunk) => chunk.push(record),
+            None => {
+                let mut chunk = Vec::with_capacity(if self.chunks.is_empty() { 1 } else { CHUNK });
+                chunk.push(record);
+                self.chunks.push(chunk);
+            }
+        }
+        (self.records() - 1) as u32
     }
 
     /// The record at an index that [`Self::insert`] answered.
@@ -93,12 +130,12 @@ impl Slab {
     /// # Panics
     /// If there never was such a record: a cell then points nowhere, a defect of the device.
     pub(super) fn get(&self, index: u32) -> &Record {
-        &self.records[index as usize]
+        &self.chunks[index as usize / CHUNK][index as usize % CHUNK]
     }
 
     /// As [`Self::get`], to change.
     pub(super) fn get_mut(&mut self, index: u32) -> &mut Record {
-        &mut self.records[index as usize]
+        &mut self.chunks[index as usize / CHUNK][index as usize % CHUNK]
     }
 
     /// As [`Self::get`], of metadata whose contents are read: what is programmed next may be much the same.
@@ -109,9 +146,9 @@ impl Slab {
 
     /// Frees a record, keeping its buffer if no other page and no snapshot shares it.
     pub(super) fn remove(&mut self, index: u32) {
-        let body = core::mem::replace(&mut self.records[index as usize].body, Body::Stamp(Stamp::UNWRITTEN));
+        let body = core::mem::replace(&mut self.get_mut(index).body, Body::Stamp(Stamp::UNWRITTEN));
         if let Body::Bytes(Bytes { mut base, .. }) = body
-            && self.records.len() <= WHOLE
+            && self.chunks.len() == 1
             && Arc::get_mut(&mut base).is_some()
         {
             self.buffers.0.push(base);
@@ -121,45 +158,51 @@ impl Slab {
 
     /// Contents to keep.
     pub(super) fn keep(&mut self, bytes: &[u8]) -> Bytes {
-        if self.records.len() <= WHOLE {
+        if self.chunks.len() <= 1 {
             return Bytes { base: self.buffer(bytes), changes: None };
         }
         self.buffers.0 = Vec::new();
         let bytes = trimmed(bytes);
-        if let Body::Bytes(Bytes { base, .. }) = &self.records[self.read_last as usize].body
+        let last = self.read_last as usize;
+        if let Body::Bytes(Bytes { base, .. }) = &self.chunks[last / CHUNK][last % CHUNK].body
             && differences(base, bytes, &mut self.changes)
         {
             let changes = (!self.changes.is_empty()).then(|| Arc::from(&self.changes[..]));
             return Bytes { base: Arc::clone(base), changes };
         }
-        Bytes { base: Arc::new(bytes.to_vec()), changes: None }
+        Bytes { base: Arc::from(bytes), changes: None }
     }
 
     /// The bytes in a buffer, a freed one if there is one.
-    fn buffer(&mut self, bytes: &[u8]) -> Arc<Vec<u8>> {
+    fn buffer(&mut self, bytes: &[u8]) -> Arc<[u8]> {
         if let Some(mut buffer) = self.buffers.0.pop()
-            && let Some(vec) = Arc::get_mut(&mut buffer)
+            && let Some(free) = Arc::get_mut(&mut buffer)
+            && free.len() == bytes.len()
         {
-            vec.clear();
-            vec.extend_from_slice(bytes);
+            free.copy_from_slice(bytes);
             return buffer;
         }
-        Arc::new(bytes.to_vec())
+        Arc::from(bytes)
+    }
+
+    /// Records there have ever been at once.
+    fn records(&self) -> usize {
+        self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
     }
 
     /// Records in use.
     pub(super) fn live(&self) -> usize {
-        self.records.len() - self.free.len()
+        self.records() - self.free.len()
     }
 
     /// Bytes allocated, each buffer counted once.
     pub(super) fn memory_bytes(&self) -> u64 {
         const COUNTS: usize = 2 * size_of::<usize>();
-        let bytes = |buffer: &Arc<Vec<u8>>| buffer.capacity() + size_of::<Vec<u8>>() + COUNTS;
+        let bytes = |buffer: &Arc<[u8]>| buffer.len() + COUNTS;
         let (mut bases, mut changed) = (Vec::new(), 0);
-        for record in &self.records {
+        for record in self.chunks.iter().flatten() {
             if let Body::Bytes(Bytes { base, changes }) = &record.body {
-                bases.push((Arc::as_ptr(base), bytes(base)));
+                bases.push((Arc::as_ptr(base).cast::<u8>(), bytes(base)));
                 changed += changes.as_ref().map_or(0, |changes| size_of_val::<[Change]>(changes) + COUNTS);
             }
         }
@@ -167,7 +210,18 @@ impl Slab {
         bases.dedup();
         let live: usize = bases.iter().map(|(_, bytes)| bytes).sum();
         let spare: usize = self.buffers.0.iter().map(bytes).sum();
-        let tables = self.records.capacity() * size_of::<Record>() + self.free.capacity() * size_of::<u32>();
-        (live + changed + spare + tables + self.buffers.0.capacity() * size_of::<usize>()) as u64
+        let records: usize = self.chunks.iter().map(Vec::capacity).sum();
+        let tables = records * size_of::<Record>() + self.free.capacity() * size_of::<u32>();
+        (live + changed + spare + tables + self.buffers.0.capacity() * size_of::<Arc<[u8]>>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_takes_a_line_of_cache() {
+        assert_eq!(size_of::<Record>(), 64);
     }
 }
