@@ -30,6 +30,9 @@ impl Item {
     }
 }
 
+/// Items that a guess may be off before the search doubles them: half a line of a processor's cache.
+const GUESS_STEP: usize = 4;
+
 /// A node in RAM, its items as its page holds them: read where it lies and programmed from there.
 #[derive(Debug)]
 pub(super) struct Node {
@@ -196,6 +199,28 @@ impl Node {
         self.slots().partition_point(|slot| Item::decode(*slot).key <= key).saturating_sub(1)
     }
 
+    /// As [`Self::position`], in a node whose keys end before `end`. Looks first where the item would be if all covered equally
+    /// many keys: of a large tree's inner nodes, that takes fewer lines from memory than halving.
+    pub(super) fn position_by_guess(&self, key: u32, end: u32) -> usize {
+        let slots = self.slots();
+        let covers = |at: usize| slots.get(at).is_some_and(|slot| Item::decode(*slot).key <= key);
+        let first = slots.first().map_or(key, |slot| Item::decode(*slot).key);
+        let (into, all) = (u64::from(key.saturating_sub(first)), u64::from(end.saturating_sub(first)).max(1));
+        let guess = (into * slots.len() as u64 / all) as usize;
+        let (mut low, mut high, mut step) = (guess, guess, GUESS_STEP);
+        while low > 0 && !covers(low) {
+            (low, high, step) = (low.saturating_sub(step), low, 2 * step);
+        }
+        if low == guess {
+            while covers(high) {
+                (low, high, step) = (high, high + step, 2 * step);
+            }
+        }
+        let high = high.min(slots.len());
+        let low = low.min(high);
+        (low + slots[low..high].partition_point(|slot| Item::decode(*slot).key <= key)).saturating_sub(1)
+    }
+
     /// Where a leaf says that a logical page is.
     pub(super) fn find(&self, lpn: u32) -> Ppn {
         let item = self.item(self.position(lpn));
@@ -298,6 +323,24 @@ mod tests {
             let mut node = leaf();
             (0..100).for_each(|i| node.set(i * step % 100, Ppn(500 + i * step % 100), 100));
             assert!(node.items().eq([Item { key: 0, value: Ppn(500) }]));
+        }
+    }
+
+    #[test]
+    fn guessing_finds_what_halving_finds_however_keys_lie() {
+        let spread: [fn(u32) -> u32; 4] =
+            [|i| i, |i| i * i, |i| i * 1000 + i % 7, |i| if i < 90 { i } else { i * 40_000 }];
+        for (len, key_of) in (1..=100).flat_map(|len| spread.map(|key_of| (len, key_of))) {
+            let mut node = leaf();
+            node.clear_items();
+            (0..len).for_each(|i| node.insert(i as usize, Item { key: 5 + key_of(i), value: Ppn(2 * i) }));
+            let last = 5 + key_of(len - 1);
+            for end in [last + 1, last + 5000, u32::MAX] {
+                for key in (0..len).flat_map(|i| [4 + key_of(i), 5 + key_of(i), 6 + key_of(i)]).filter(|key| *key < end)
+                {
+                    assert_eq!(node.position_by_guess(key, end), node.position(key), "{key} of {len} items");
+                }
+            }
         }
     }
 

@@ -261,7 +261,7 @@ impl Tree {
         }
         loop {
             let node = self.frames.node(at);
-            let index = node.position(key);
+            let index = node.position_by_guess(key, end);
             end = node.item_after(index).map_or(end, |item| item.key);
             if node.level == level + 1 {
                 return Ok(Some(Place { frame: at, index, end }));
