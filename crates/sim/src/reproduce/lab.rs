@@ -31,7 +31,7 @@ pub const DEFAULT_SCALE: f64 = 1.0 / 256.0;
 const MANY_PAGES: u32 = 1 << 22;
 
 /// Bytes of memory that a run takes for each physical page, on the safe side.
-const MEMORY_A_PAGE: u64 = 32;
+const MEMORY_A_PAGE: u64 = 28;
 
 /// Runs at once may take so much memory together; one alone is never refused here.
 const MEMORY_AT_ONCE: u64 = 12 << 30;
