@@ -148,8 +148,9 @@ fn memory(experiment: &Experiment) -> u64 {
     u64::from(experiment.spec.device.geometry.pages()) * MEMORY_A_PAGE
 }
 
-/// Pages that a run will write, roughly: ageing stops when it is steady, which takes about this long.
-fn expected(spec: &RunSpec) -> [f64; 3] {
+/// Pages that a run will write, roughly: ageing stops when it is steady, which takes about this long. Last, the reading of every
+/// page in the time of how many writes.
+fn expected(spec: &RunSpec) -> [f64; 4] {
     let logical = f64::from(spec.device.logical_pages);
     let (fill, age) = match &spec.precondition {
         PreconditionMode::Off => (0.0, 0.0),
@@ -162,17 +163,21 @@ fn expected(spec: &RunSpec) -> [f64; 3] {
             (first, f64::from(options.agree + 1) * options.window * logical)
         }
     };
-    [fill, age, spec.writes.max(1) as f64]
+    let read = if spec.verify { READS_A_WRITE.recip() * logical } else { 0.0 };
+    [fill, age, spec.writes.max(1) as f64, read]
 }
 
+/// Pages that are read in order in the time of a write.
+const READS_A_WRITE: f64 = 10.0;
+
 /// Progress within a run, in pages of [`expected`].
-fn reached(at: &Progress, expected: &[f64; 3]) -> f64 {
+fn reached(at: &Progress, expected: &[f64; 4]) -> f64 {
     let done = at.done as f64;
     match at.phase {
         Phase::Fill => done.min(expected[0]),
         Phase::Precondition => expected[0] + done.min(expected[1]),
         Phase::Measure => expected[0] + expected[1] + done.min(expected[2]),
-        Phase::Verify => expected.iter().sum(),
+        Phase::Verify => expected[..3].iter().sum::<f64>() + (done / READS_A_WRITE).min(expected[3]),
     }
 }
 
@@ -201,7 +206,7 @@ pub fn run_all(
     let found: Vec<Option<RunResult>> = texts.iter().map(|text| keep.find(text.as_deref()?)).collect();
     let kept: Vec<bool> = found.iter().map(Option::is_some).collect();
     let todo: Vec<usize> = (0..plan.len()).filter(|&at| !kept[at]).collect();
-    let expected: Vec<[f64; 3]> = plan.iter().map(|e| expected(&e.spec)).collect();
+    let expected: Vec<[f64; 4]> = plan.iter().map(|e| expected(&e.spec)).collect();
     let whole = |at: usize| expected[at].iter().sum::<f64>();
     let total: f64 = (0..plan.len()).map(whole).sum::<f64>().max(1.0);
     let largest = todo.iter().map(|&at| memory(&plan[at])).max().unwrap_or(0);
@@ -295,9 +300,9 @@ mod tests {
             (expected(&spec).map(|part| (part / pages * 100.0).round()), spec.precondition)
         };
         let (usual, mode) = run(1.0 / 256.0);
-        assert_eq!((usual, mode), ([100.0, 200.0, 50.0], PreconditionMode::default()));
+        assert_eq!((usual, mode), ([100.0, 200.0, 50.0, 10.0], PreconditionMode::default()));
         let (full, mode) = run(1.0);
-        assert_eq!(full, [143.0, 15.0, 10.0]);
+        assert_eq!(full, [143.0, 15.0, 10.0, 10.0]);
         assert!(matches!(mode, PreconditionMode::Steady(options) if options.tolerance == 0.01 && options.agree == 2));
     }
 }

@@ -30,7 +30,7 @@ use crate::saved::Sink;
 use crate::space::core::{Context, Origin};
 use crate::validity::Validity;
 use alloc::vec::Vec;
-use core::ops::Range;
+use core::ops::{ControlFlow, Range};
 use nand::{Lpn, Nand, PageKind, Ppn, Spare};
 use node::{Item, Node};
 pub use restore::Piece;
@@ -155,7 +155,7 @@ impl BtreeMap {
             other = Some(self.tree.program(ctx, &mut self.sibling, end_of_other, purpose)?);
         }
         self.leaf.set(lpn, ppn, end);
-        self.absorb(end, ctx.core.seq, 0..0);
+        let seen = self.absorb(end, ctx.core.seq, 0..0);
         let new = match self.tree.program(ctx, &mut self.leaf, end, purpose) {
             Ok(new) => new,
             Err(error) => {
@@ -176,46 +176,59 @@ impl BtreeMap {
                 self.tree.replace(place, other)
             }
         };
-        self.settle(end);
+        self.settle(end, seen);
+        if self.cmt.is_dirty(slot) {
+            self.cmt.mark_clean(slot);
+        }
         if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
     }
 
-    /// Dirty entries of the leaf at hand, by `act` on each of them.
-    fn for_each_dirty(&mut self, end: u32, mut act: impl FnMut(&mut Node, &mut Cmt, Slot)) {
+    /// Dirty entries of the leaf at hand, by `act` on each of them until it breaks off.
+    fn for_each_dirty(&mut self, end: u32, mut act: impl FnMut(&mut Node, &mut Cmt, Slot) -> ControlFlow<()>) {
         let first = self.leaf.first();
         for group in first / self.group..=(end - 1) / self.group {
             let mut next = self.cmt.first_dirty(group);
             while let Some(slot) = next {
                 next = self.cmt.next_dirty(slot);
-                if (first..end).contains(&self.cmt.lpn(slot).0) {
-                    act(&mut self.leaf, &mut self.cmt, slot);
+                if (first..end).contains(&self.cmt.lpn(slot).0) && act(&mut self.leaf, &mut self.cmt, slot).is_break() {
+                    return;
                 }
             }
         }
     }
 
     /// Takes dirty entries over into the leaf at hand, as long as they fit, but not those that are being trimmed. If all of them do, it
-    /// speaks for every page of host data programmed before `seq`.
-    fn absorb(&mut self, end: u32, seq: u64, trimmed: Range<u32>) {
-        let (room, mut complete) = (self.tree.capacity, true);
+    /// speaks for every page of host data programmed before `seq`. Answers how many were looked at: while the tree is young, one leaf
+    /// can cover most of what is dirty, and as many as it has room for in all are not taken before the rest is left for its next turn.
+    fn absorb(&mut self, end: u32, seq: u64, trimmed: Range<u32>) -> usize {
+        let room = self.tree.capacity;
+        let (mut seen, mut left) = (0, 0);
         self.for_each_dirty(end, |leaf, cmt, slot| {
             let (lpn, ppn) = (cmt.lpn(slot).0, cmt.ppn(slot));
-            if trimmed.contains(&lpn) {
-                return;
+            seen += 1;
+            if !trimmed.contains(&lpn) && !leaf.set_within(lpn, ppn, end, room) {
+                left += 1;
             }
-            complete &= leaf.set_within(lpn, ppn, end, room);
+            if left < room { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
-        if complete {
+        if left == 0 {
             self.leaf.speaks_for = seq;
         }
+        seen
     }
 
-    /// The leaf at hand is on flash: dirty entries that it agrees with are clean.
-    fn settle(&mut self, end: u32) {
+    /// The leaf at hand is on flash: of the first dirty entries, so many, those that it agrees with are clean.
+    fn settle(&mut self, end: u32, seen: usize) {
+        let mut rest = seen;
         self.for_each_dirty(end, |leaf, cmt, slot| {
+            if rest == 0 {
+                return ControlFlow::Break(());
+            }
+            rest -= 1;
             if leaf.find(cmt.lpn(slot).0) == cmt.ppn(slot) {
                 cmt.mark_clean(slot);
             }
+            ControlFlow::Continue(())
         });
     }
 

@@ -54,15 +54,18 @@ impl BtreeMap {
         place: Place,
         range: core::ops::Range<u32>,
     ) -> Result<(), FtlError> {
-        self.absorb(place.end, ctx.core.seq, range.clone());
+        let seen = self.absorb(place.end, ctx.core.seq, range.clone());
         let new = self.tree.program(ctx, &mut self.leaf, place.end, Purpose::Translation)?;
         let old = self.tree.replace(place, new);
         for lpn in range {
             if let Some(slot) = self.cmt.find(Lpn(lpn)) {
                 self.cmt.set_ppn(slot, Ppn::NONE);
+                if self.cmt.is_dirty(slot) {
+                    self.cmt.mark_clean(slot);
+                }
             }
         }
-        self.settle(place.end);
+        self.settle(place.end, seen);
         if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
     }
 
