@@ -176,3 +176,22 @@ fn a_tree_with_more_inner_nodes_than_fit_ram_comes_back_after_power_loss() {
         }
     }
 }
+
+/// One leaf covers more dirty entries than a leaf has room for, so that most wait while it is programmed.
+#[test]
+fn a_young_tree_comes_back_from_a_cut_at_any_operation() {
+    for (name, battery, cache_entries, first) in [("uftl", true, 512, 500), ("ib-ftl", false, 4096, 400)] {
+        let config = Config { battery, cache_entries, ..config() };
+        for cut in 0..60 {
+            let device = Faulty::new(device(), FaultPlan::default());
+            let mut ftl = (ftls::find::<Device>(name).unwrap().format)(Flash::new(device), &config).unwrap();
+            let ops = ftl.flash().nand().ops();
+            *ftl.flash_mut().nand_mut().plan_mut() = FaultPlan::cut(ops + first + cut, CutOutcome::Torn);
+            let mut expected = vec![vec![0]; PAGES as usize];
+            work(&mut *ftl, &mut expected, 1);
+            ftl.flash_mut().nand_mut().power_up();
+            ftl.power_failing().unwrap();
+            comes_back(name, &config, &ftl.into_flash().into_nand(), &mut expected, 7 + cut);
+        }
+    }
+}
