@@ -37,6 +37,9 @@ const OUTCOMES: usize = 4;
 /// The name of cuts without other faults.
 const CUTS: &str = "cuts";
 
+/// Rows of [`SHAPES`] that every FTL stands up to.
+const PLAIN_SHAPES: usize = 18;
+
 /// Cut points of one workload.
 const LEAST_SHARE: u64 = 48;
 const MOST_SHARE: u64 = 2000;
@@ -157,7 +160,8 @@ impl Runner<'_, '_> {
             return self.report;
         }
         let mut refused = String::new();
-        for (at, shape) in SHAPES.iter().enumerate() {
+        let wide = self.harsh() != 0 || self.options.geometry.is_some();
+        for (at, shape) in SHAPES.iter().enumerate().filter(|(at, _)| wide || *at < PLAIN_SHAPES) {
             if self.options.geometry.as_ref().is_some_and(|name| name != shape.name) {
                 continue;
             }
@@ -177,7 +181,9 @@ impl Runner<'_, '_> {
         self.report.cuts_per_s = self.report.cut_points as f64 / self.report.seconds.max(1e-9);
         for fault in self.options.faults.iter().filter(|fault| !fault.is_laid()) {
             match fault {
+                Fault::Worn if !self.entry.info.outlives_worn_pages && self.harsh() == 0 => {}
                 Fault::Worn => self.worn(),
+                Fault::Fading => {}
                 Fault::Images => self.scenarios(*fault, self.options.images, |n| Scenario::Image { n }),
                 _ => {
                     let rounds = self.options.endurance;
@@ -200,7 +206,7 @@ impl Runner<'_, '_> {
             shape,
             logical_pages,
             seed: mix(self.options.seed, round) >> 32,
-            faults,
+            faults: faults | self.harsh(),
             battery: self.options.battery,
             classic: false,
             scenario,
@@ -208,6 +214,10 @@ impl Runner<'_, '_> {
             tail: self.options.tail,
             path: Vec::new(),
         }
+    }
+
+    fn harsh(&self) -> u16 {
+        if self.options.faults.contains(&Fault::Fading) { Fault::Fading.bit() } else { 0 }
     }
 
     /// Where power is cut, so that about `quota` cut points spread over a workload of so many operations that change the device.
@@ -231,7 +241,8 @@ impl Runner<'_, '_> {
             At::Chance(chance) => times.saturating_mul(chance),
             _ => times,
         };
-        let saving = Tap { at: At::Chance(4), outcomes: Outcomes::Rolled, reads: 0 };
+        let saving =
+            if self.harsh() == 0 { Tap::OFF } else { Tap { at: At::Chance(4), outcomes: Outcomes::Rolled, reads: 0 } };
         let deeper = Level {
             mounting: Tap { at: At::Every(1), outcomes: Outcomes::Rolled, reads: 128 },
             after: Tap { at: At::Powers, outcomes: Outcomes::Rolled, reads: 0 },
@@ -281,7 +292,10 @@ impl Runner<'_, '_> {
         };
         let mut explorer = Explorer::new(&bench, levels, quota, &mut on_cut);
         let ending = explorer.run();
-        let name = Fault::ALL.iter().find(|fault| case.faults & fault.bit() != 0).map_or(CUTS, |fault| fault.name());
+        let name = Fault::ALL
+            .iter()
+            .find(|fault| fault.is_laid() && case.faults & fault.bit() != 0)
+            .map_or(CUTS, |fault| fault.name());
         self.report.add(name, &explorer.stats);
         if let Err(Ending::Found(finding)) = ending {
             self.failed(case.clone(), finding);
@@ -332,6 +346,7 @@ impl Runner<'_, '_> {
                     let harm = if nth % 2 == 0 { Harm::Unreadable } else { Harm::DataUnreadable };
                     Worn { ppn, harm, mounted, other: Some(other) }
                 });
+                let two = two.into_iter().filter(|_| self.harsh() != 0).collect::<Vec<_>>();
                 for worn in one.chain(two) {
                     if self.is_done() {
                         return;

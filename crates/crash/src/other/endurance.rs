@@ -18,8 +18,11 @@ use nand::{Cut, CutOutcome, Lpn, NandError, Stamp};
 /// Mounts that may be cut short in a row: each opens a block or two, so that many show whether they are given back.
 const INTERRUPTED_MOUNTS: u32 = 40;
 
-/// Operations, reads among them, within which power is cut.
+/// Operations within which power is cut; the larger ones only if reads are among them.
 const SOON: [u32; 5] = [12, 60, 300, 1200, 5000];
+
+/// The last of [`CutOutcome::ALL`] that leaves nothing which fades or lies.
+const PLAIN: usize = 7;
 
 /// Steps of a round; power is cut before they end, most of the time.
 const STEPS: u32 = 120;
@@ -32,7 +35,7 @@ pub(super) fn run(bench: &Bench<'_>, rounds: u32, record: &mut Record) -> Result
     for round in 0..rounds {
         let told = |what: String| format!("round {round}: {what}");
         plug(&device, &mut rng);
-        let steps = generate(mix(bench.case.seed, round.into()), STEPS, model.logical_pages());
+        let steps = steps(bench, round, &mut rng);
         write_until_cut(&device, &mut *ftl, &mut model, &steps).map_err(told)?;
         power_up(&device);
         model.cut();
@@ -63,7 +66,7 @@ pub(super) fn run(bench: &Bench<'_>, rounds: u32, record: &mut Record) -> Result
             return Err(told(format!("{ram} B of RAM after a mount, at most {ram_bound} B are right")));
         }
         let mut line = Line::new(Shared::clone(&device), ftl, model);
-        let looked = if rng.one_in(2) {
+        let looked = if !bench.case.is_harsh() || rng.one_in(2) {
             read_all(&mut line).and_then(|()| line.ftl.check())
         } else {
             (0..rng.below(4))
@@ -79,15 +82,27 @@ pub(super) fn run(bench: &Bench<'_>, rounds: u32, record: &mut Record) -> Result
     Ok(())
 }
 
+/// What is done in a round.
+fn steps(bench: &Bench<'_>, round: u32, rng: &mut Rng) -> Vec<Step> {
+    let pages = bench.case.logical_pages;
+    if bench.case.is_harsh() {
+        return generate(mix(bench.case.seed, round.into()), STEPS, pages);
+    }
+    let (first, stride) = (rng.below(pages), 1 + bench.case.seed as u32 % 5);
+    (0..4 * pages).map(|i| Step::Write { lpn: (first + i * stride) % pages, count: 1 }).collect()
+}
+
 /// Has power cut soon.
 fn plug(device: &Device, rng: &mut Rng) {
     let mut device = device.get_mut();
-    let within = SOON[rng.below(SOON.len() as u32) as usize];
+    let harsh = device.flash().plan().odd_failures;
+    let within = if harsh { SOON[rng.below(SOON.len() as u32) as usize] } else { SOON[rng.below(2) as usize] };
     let at = device.flash().ops() + u64::from(rng.below(within));
     // A pair of pages has a scenario of its own.
     let outcome = loop {
         let outcome = CutOutcome::ALL[rng.below(CutOutcome::ALL.len() as u32) as usize];
-        if outcome != CutOutcome::PartnerLost {
+        let plain = CutOutcome::ALL.iter().position(|known| *known == outcome) <= Some(PLAIN);
+        if outcome != CutOutcome::PartnerLost && (plain || harsh) {
             break outcome;
         }
     };
@@ -109,7 +124,7 @@ fn save(
     model: &mut Model,
     rng: &mut Rng,
 ) -> Result<(), String> {
-    if !rng.one_in(8) {
+    if !bench.case.is_harsh() || !rng.one_in(8) {
         return bench.save(ftl);
     }
     plug(device, rng);
