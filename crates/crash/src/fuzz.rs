@@ -108,10 +108,10 @@ impl Input<'_> {
     }
 
     fn loss(&mut self) -> Loss {
-        let at = u64::from(self.byte()) | u64::from(self.byte() % 16) << 8;
-        let what = usize::from(self.byte());
-        let outcome = CutOutcome::ALL[what % CutOutcome::ALL.len()];
-        Loss { cut: Cut { at, outcome }, saving: what / CutOutcome::ALL.len() == 1 }
+        let at = u64::from(self.byte()) | u64::from(self.byte() % 4) << 8;
+        // What fades or lies is left to the explorer.
+        let outcome = CutOutcome::PLAIN[usize::from(self.byte()) % CutOutcome::PLAIN.len()];
+        Loss::from(Cut { at, outcome })
     }
 
     /// The steps that the rest of the bytes stand for.
