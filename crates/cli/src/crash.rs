@@ -80,8 +80,9 @@ fn event(event: &Event) -> String {
         Event::Call { cuts, call, outcome, next_operation } => {
             line(cuts, format!("{call}: {outcome} (operations up to {next_operation})"))
         }
-        Event::Cut { cuts, operation, outcome } => {
-            line(cuts, format!("power is cut at operation {operation}, which leaves: {outcome}"))
+        Event::Cut { cuts, operation, outcome, saving } => {
+            let save = if *saving { " of the save, whose battery dies" } else { "" };
+            line(cuts, format!("power is cut at operation {operation}{save}, which leaves: {outcome}"))
         }
         Event::Mount { cuts, report: Some(report), .. } => {
             let mut out = line(cuts, format!("mount: {}", effort(&report.effort)));

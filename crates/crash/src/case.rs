@@ -1,8 +1,10 @@
 //! A case: everything that decides how one exploration goes, and the id that holds all of it.
 //!
-//! An id is the FTL's name, a dash, and in hexadecimal: format version (another without a battery), shape, logical pages, seed, faults, what is done,
-//! the workload (its length if the seed decides it, else every step), the steps after recovery, the cuts, a check byte.
-//! Numbers are in groups of seven bits, least significant first, the high bit saying that more follow.
+//! An id is the FTL's name, a dash, and in hexadecimal: format version, flags, shape, logical pages, seed, faults, what is
+//! done, the workload (its length if the seed decides it, else every step), the steps after recovery, the cuts, a check
+//! byte. Numbers are in groups of seven bits, least significant first, the high bit saying that more follow.
+//!
+//! Versions 1 and 2 (with and without a battery) have no flags and a byte of faults. Reads are no operations there.
 
 use crate::model::Model;
 use crate::shape::{SHAPES, Shape};
@@ -19,16 +21,35 @@ pub(crate) struct Case {
     pub(crate) logical_pages: u32,
     pub(crate) seed: u64,
     /// Bits of [`crate::Fault`].
-    pub(crate) faults: u8,
+    pub(crate) faults: u16,
     /// Whether an FTL that needs a battery has one.
     pub(crate) battery: bool,
+    /// Reads are no operations, and a failed program leaves a page that cannot be read: so were cases of versions 1 and 2.
+    pub(crate) classic: bool,
     pub(crate) scenario: Scenario,
     pub(crate) work: Work,
     /// Steps done after a recovery.
     pub(crate) tail: u32,
     /// The cuts: the first of the workload, the next of the recovery from it and what followed, and so on.
-    pub(crate) path: Vec<Cut>,
+    pub(crate) path: Vec<Loss>,
 }
+
+/// A loss of power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Loss {
+    pub(crate) cut: Cut,
+    /// The battery died while it saved what the loss before had left in RAM.
+    pub(crate) saving: bool,
+}
+
+impl From<Cut> for Loss {
+    fn from(cut: Cut) -> Self {
+        Self { cut, saving: false }
+    }
+}
+
+/// In an id the bit of an outcome that says [`Loss::saving`].
+const SAVING: u8 = 0x80;
 
 /// What is done with the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,10 +117,13 @@ pub enum ReplayError {
     },
 }
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 3;
 
-/// The version of ids of cases without a battery.
-const NO_BATTERY: u8 = 2;
+/// Versions of ids of classic cases, with and without a battery.
+const CLASSIC: [u8; 2] = [1, 2];
+
+/// The flag of a case without a battery.
+const NO_BATTERY: u8 = 1;
 
 impl Case {
     pub(crate) fn steps(&self) -> Vec<Step> {
@@ -120,10 +144,17 @@ impl Case {
 
     /// The id. [`Case::parse`] gives the case back.
     pub(crate) fn id(&self) -> String {
-        let mut out = Bytes(vec![if self.battery { VERSION } else { NO_BATTERY }, self.shape]);
+        let flags = if self.battery { 0 } else { NO_BATTERY };
+        let head =
+            if self.classic { vec![CLASSIC[usize::from(flags)], self.shape] } else { vec![VERSION, flags, self.shape] };
+        let mut out = Bytes(head);
         out.number(self.logical_pages.into());
         out.number(self.seed);
-        out.0.push(self.faults);
+        if self.classic {
+            out.0.push(self.faults as u8);
+        } else {
+            out.number(self.faults.into());
+        }
         match self.scenario {
             Scenario::Cuts => out.0.push(0),
             Scenario::Worn { ppn, harm, mounted } => {
@@ -151,9 +182,10 @@ impl Case {
             }
         }
         out.number(self.tail.into());
-        for cut in &self.path {
+        for Loss { cut, saving } in &self.path {
             out.number(cut.at);
-            out.0.push(CutOutcome::ALL.iter().position(|o| *o == cut.outcome).unwrap_or(0) as u8);
+            let outcome = CutOutcome::ALL.iter().position(|o| *o == cut.outcome).unwrap_or(0) as u8;
+            out.0.push(outcome | if *saving { SAVING } else { 0 });
         }
         let check = checksum(&out.0);
         out.0.push(check);
@@ -175,15 +207,21 @@ impl Case {
             return Err("a digit is wrong or missing");
         }
         let mut input = Input(bytes.into_iter());
-        let battery = match input.byte()? {
-            VERSION => true,
-            NO_BATTERY => false,
-            _ => return Err("it is of another version"),
+        let version = input.byte()?;
+        let (classic, flags) = match CLASSIC.iter().position(|known| *known == version) {
+            Some(flags) => (true, flags as u8),
+            None if version == VERSION => (false, input.byte()?),
+            None => return Err("it is of another version"),
         };
+        if flags > NO_BATTERY {
+            return Err("it has flags that this version does not know");
+        }
+        let battery = flags & NO_BATTERY == 0;
         let shape = input.byte()?;
         let logical_pages = input.short()?;
         let seed = input.number()?;
-        let faults = input.byte()?;
+        let faults = if classic { input.byte()?.into() } else { input.number()? };
+        let faults = u16::try_from(faults).map_err(|_| "it names faults that this version does not have")?;
         if usize::from(shape) >= SHAPES.len() || logical_pages == 0 {
             return Err("it names a device that this version does not have");
         }
@@ -196,10 +234,11 @@ impl Case {
         let mut path = Vec::new();
         while !input.0.as_slice().is_empty() {
             let at = input.number()?;
-            let outcome = *CutOutcome::ALL.get(usize::from(input.byte()?)).ok_or("it names an unknown outcome")?;
-            path.push(Cut { at, outcome });
+            let byte = input.byte()?;
+            let outcome = CutOutcome::ALL.get(usize::from(byte & !SAVING)).ok_or("it names an unknown outcome")?;
+            path.push(Loss { cut: Cut { at, outcome: *outcome }, saving: byte & SAVING != 0 });
         }
-        Ok(Self { ftl: ftl.into(), shape, logical_pages, seed, faults, battery, scenario, work, tail, path })
+        Ok(Self { ftl: ftl.into(), shape, logical_pages, seed, faults, battery, classic, scenario, work, tail, path })
     }
 }
 
@@ -289,7 +328,8 @@ mod tests {
 
     #[test]
     fn ids_round_trip_and_a_wrong_digit_is_noticed() {
-        let path = CutOutcome::ALL.iter().map(|outcome| Cut { at: 300, outcome: *outcome }).collect();
+        let cuts = CutOutcome::ALL.iter().map(|outcome| Cut { at: 300, outcome: *outcome });
+        let path = cuts.zip([false, true].into_iter().cycle()).map(|(cut, saving)| Loss { cut, saving }).collect();
         let all = vec![
             Step::Write { lpn: 300, count: 2 },
             Step::Trim { lpn: 3, count: 200 },
@@ -312,6 +352,7 @@ mod tests {
                 seed: u64::MAX - 3,
                 faults: 5,
                 battery: matches!(scenario, Scenario::Cuts),
+                classic: matches!(scenario, Scenario::Image { .. }),
                 scenario,
                 work,
                 tail: 40,

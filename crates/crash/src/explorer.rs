@@ -5,13 +5,13 @@
 //! 2. After each call to the FTL the images made during it are recovered, one by one, each with a copy
 //!    of the model as it was: the call was under way, all before it was acknowledged.
 //! 3. An FTL with a battery saves what it holds in RAM after a cut. What it held at that very operation, perhaps half-way through
-//!    something, is had by doing the line again, this time with a real cut; then the device works until the save is done. A
-//!    mount that is cut short saves nothing.
+//!    something, is had by doing the line again, this time with a real cut; then the device works until the save is done. The
+//!    battery may die in the middle of the save, which gives an image too. A mount that is cut short saves nothing.
 //! 4. A recovery is a line of its own: mount, read and check everything, do more of the workload, check,
 //!    flush, mount again, check. Its device yields images as well while the cuts are less deep than wanted.
 //! 5. The first broken promise, unexpected error, panic or endless loop ends it, with the path of cuts that led there.
 
-use crate::case::Case;
+use crate::case::{Case, Loss};
 use crate::model::Model;
 use crate::quiet;
 use crate::rng::Rng;
@@ -31,18 +31,25 @@ pub(crate) struct Level {
     pub(crate) mounting: Tap,
     /// From then on.
     pub(crate) after: Tap,
+    /// While a battery saves what the cut before left in RAM.
+    pub(crate) saving: Tap,
 }
 
 impl Level {
     pub(crate) const fn both(tap: Tap) -> Self {
-        Self { mounting: tap, after: tap }
+        Self { mounting: tap, after: tap, saving: Tap::OFF }
+    }
+
+    /// Only there where a known loss of power comes.
+    pub(crate) const fn of(loss: Loss, tap: Tap) -> Self {
+        if loss.saving { Self { mounting: Tap::OFF, after: Tap::OFF, saving: tap } } else { Self::both(tap) }
     }
 }
 
 /// A broken promise, and the cuts that led there.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
-    pub(crate) path: Vec<Cut>,
+    pub(crate) path: Vec<Loss>,
     pub(crate) what: String,
 }
 
@@ -188,7 +195,12 @@ impl<'a> Bench<'a> {
     pub(crate) fn format(&self) -> Result<Line, String> {
         let geometry = self.case.shape().geometry().map_err(|e| e.to_string())?;
         let plan = faults::plan(self.case.faults, self.case.seed, &geometry, self.case.shape().pairing);
+        let (count_reads, odd_failures) = (!self.case.classic, !self.case.classic);
+        let plan = nand::FaultPlan { count_reads, odd_failures, ..plan };
         let device = self.case.shape().device(plan).map_err(|e| e.to_string())?;
+        if count_reads {
+            faults::litter(device.get_mut().flash(), self.case.seed);
+        }
         let formatted = (self.entry.format)(Flash::new(device.clone()), &self.config);
         let ftl = formatted.map_err(|error| format!("formatting: {error}"))?;
         device.get_mut().flash().plan_mut().failing_blocks =
@@ -219,7 +231,7 @@ pub(crate) struct Explorer<'a> {
     pub(crate) stats: Stats,
     /// Cut points after which it is enough.
     quota: u64,
-    path: Vec<Cut>,
+    path: Vec<Loss>,
     /// RAM of the freshly formatted disk, bytes.
     ram_bytes: u64,
     on_cut: &'a mut dyn FnMut(),
@@ -248,12 +260,32 @@ impl<'a> Explorer<'a> {
         }
     }
 
+    /// Operations of the workload that change the device, cut by nobody.
+    pub(crate) fn acts(&mut self) -> u64 {
+        let levels = core::mem::take(&mut self.levels);
+        let acts = quiet::catch(|| {
+            let mut line = self.bench.format()?;
+            line.device.get_mut().begin(Tap::OFF, self.bench.case.seed, LIMIT);
+            // What goes wrong is found when the workload is watched.
+            let _ = self.work(&mut line, 0, self.bench.steps.len());
+            let acts = line.device.get().acts();
+            Ok::<_, String>(acts)
+        });
+        self.levels = levels;
+        acts.and_then(|acts| acts).unwrap_or(0)
+    }
+
     /// Explores the case.
     pub(crate) fn run(&mut self) -> Result<(), Ending> {
         match quiet::catch(|| self.main_line()) {
             Ok(ending) => ending,
             Err(panic) => self.found(panic),
         }
+    }
+
+    /// Where lines after the cuts so far are cut.
+    fn level(&self) -> Level {
+        self.levels.get(self.path.len()).copied().unwrap_or(Level::both(Tap::OFF))
     }
 
     fn tell(&mut self, event: impl FnOnce(usize) -> Event) {
@@ -283,9 +315,13 @@ impl<'a> Explorer<'a> {
 
     /// Mounts an image and goes on from there.
     fn recover(&mut self, mut flash: Faulty<SimNand>, model: Model, next: usize) -> Result<(), Ending> {
+        if self.bench.case.faults & Fault::Mounts.bit() != 0 {
+            let now = flash.ops();
+            faults::fail_soon(flash.plan_mut(), now, self.bench.case.seed);
+        }
         let from = self.bench.has_battery().then(|| flash.snapshot());
         let device = Shared::new(Tapped::new(flash, LIMIT));
-        let level = self.levels.get(self.path.len()).copied().unwrap_or(Level::both(Tap::OFF));
+        let level = self.level();
         device.get_mut().begin(level.mounting, self.bench.case.seed, LIMIT);
         let mut line = self.mount(device, model, next)?;
         line.again.from = from;
@@ -426,8 +462,9 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// What is on flash after a cut once the battery has provided for what was only in RAM.
-    fn saved(&self, again: &mut Again, cut: Cut) -> Result<Faulty<SimNand>, String> {
+    /// What is on flash after a cut once the battery has provided for what was only in RAM, and images of a battery that died
+    /// on the way.
+    fn saved(&self, again: &mut Again, cut: Cut) -> Result<(Faulty<SimNand>, Vec<Image>), String> {
         let (device, mut ftl) = match &mut again.from {
             None => {
                 let Line { device, ftl, .. } = self.bench.format()?;
@@ -443,15 +480,17 @@ impl<'a> Explorer<'a> {
         device.get_mut().flash().plan_mut().cuts = vec![cut];
         device.get_mut().begin(Tap::OFF, 0, LIMIT);
         let lost = |call: &Call| call.to(&mut *ftl) == Err(FtlError::Nand(NandError::PowerLost));
-        if !again.calls.iter().any(lost) {
+        if !again.calls.iter().any(lost) && device.get_mut().flash().is_powered() {
             return Err("the same calls do not come to the same operation".into());
         }
         device.get_mut().flash().plan_mut().cuts.clear();
         device.get_mut().flash().power_up();
-        device.get_mut().begin(Tap::OFF, 0, LIMIT);
+        device.get_mut().begin(self.level().saving, self.bench.case.seed, LIMIT);
         self.bench.save(&mut *ftl)?;
+        let images = device.get_mut().take_images();
+        device.get_mut().tap(Tap::OFF);
         let flash = device.get_mut().flash().snapshot();
-        Ok(flash)
+        Ok((flash, images))
     }
 
     fn failed<T>(&self, device: &Device, doing: &str, error: &FtlError) -> Result<T, Ending> {
@@ -478,25 +517,39 @@ impl<'a> Explorer<'a> {
             if casualties.metadata && !self.bench.entry.info.outlives_worn_pages {
                 model.harm_all();
             }
-            if self.stats.cut_points >= self.quota {
-                return Err(Ending::Enough);
-            }
-            self.path.push(cut);
-            self.stats.cut_points += 1;
-            self.stats.depths[depth.min(MAX_DEPTH - 1)] += 1;
-            if let Some(at) = CutOutcome::ALL.iter().position(|outcome| *outcome == cut.outcome) {
-                self.stats.outcomes[at] += 1;
-            }
-            (self.on_cut)();
             let inspected = self.inspected.take();
-            self.tell(|cuts| Event::cut(cuts, cut));
+            self.lose(Loss::from(cut))?;
+            let mut dying = Vec::new();
             if let Some(again) = again.as_deref_mut().filter(|_| self.bench.has_battery()) {
-                flash = self.saved(again, Cut { at: op, ..cut }).or_else(|what| self.found(what))?;
+                (flash, dying) = self.saved(again, Cut { at: op, ..cut }).or_else(|what| self.found(what))?;
             }
-            self.recover(flash, model, next)?;
+            self.recover(flash, model.clone(), next)?;
+            for image in dying {
+                let mut model = model.clone();
+                model.battery_died();
+                self.lose(Loss { cut: image.cut, saving: true })?;
+                self.recover(image.flash, model, next)?;
+                self.path.truncate(depth + 1);
+            }
             self.path.truncate(depth);
             self.inspected = inspected;
         }
+        Ok(())
+    }
+
+    /// Power is lost once more on the way.
+    fn lose(&mut self, loss: Loss) -> Result<(), Ending> {
+        if self.stats.cut_points >= self.quota {
+            return Err(Ending::Enough);
+        }
+        self.stats.cut_points += 1;
+        self.stats.depths[self.path.len().min(MAX_DEPTH - 1)] += 1;
+        if let Some(at) = CutOutcome::ALL.iter().position(|outcome| *outcome == loss.cut.outcome) {
+            self.stats.outcomes[at] += 1;
+        }
+        self.path.push(loss);
+        (self.on_cut)();
+        self.tell(|cuts| Event::cut(cuts, loss));
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::rng::Rng;
 use crate::shape::SPARE_BLOCKS;
-use nand::{BlockId, FaultPlan, Geometry, Pairing, Ppn};
+use nand::{BlockId, FaultPlan, Geometry, Lpn, Nand, PageKind, Pairing, Ppn, Spare, Stamp};
 
 /// A kind of fault besides power cuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -24,11 +24,13 @@ pub enum Fault {
     Images,
     /// The same device loses power a thousand times.
     Endurance,
+    /// A program or an erase fails in each mount after a cut, as long as spare blocks are left. Laid over explorations of cuts.
+    Mounts,
 }
 
 impl Fault {
     /// Every kind, in the order of reports.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Programs,
         Self::Erases,
         Self::FactoryBad,
@@ -37,7 +39,12 @@ impl Fault {
         Self::Worn,
         Self::Images,
         Self::Endurance,
+        Self::Mounts,
     ];
+
+    /// Bits of those that take blocks away.
+    pub(crate) const OF_BLOCKS: u16 =
+        Self::Programs.bit() | Self::Erases.bit() | Self::FactoryBad.bit() | Self::Mounts.bit();
 
     /// The name on the command line.
     #[must_use]
@@ -51,6 +58,7 @@ impl Fault {
             Self::Worn => "worn",
             Self::Images => "images",
             Self::Endurance => "endurance",
+            Self::Mounts => "mounts",
         }
     }
 
@@ -61,8 +69,8 @@ impl Fault {
     }
 
     /// Its bit in a case.
-    pub(crate) const fn bit(self) -> u8 {
-        1 << self as u8
+    pub(crate) const fn bit(self) -> u16 {
+        1 << self as u16
     }
 
     /// Whether it is laid over explorations of cuts.
@@ -78,14 +86,47 @@ const READS_PER_FLIP: u32 = 64;
 const SPAN: u32 = 500;
 
 /// Blocks whose erases fail once the disk was formatted.
-pub(crate) fn worn_blocks(faults: u8, seed: u64, geometry: &Geometry) -> Vec<BlockId> {
+pub(crate) fn worn_blocks(faults: u16, seed: u64, geometry: &Geometry) -> Vec<BlockId> {
     let mut rng = Rng::new(seed, 0x3A5E);
     let count = if faults & Fault::Erases.bit() == 0 { 0 } else { SPARE_BLOCKS - 1 };
     (0..count).map(|_| BlockId(rng.below(geometry.blocks()))).collect()
 }
 
+/// Has a program or an erase of the recovery that begins now fail.
+pub(crate) fn fail_soon(plan: &mut FaultPlan, now: u64, seed: u64) {
+    let mut rng = Rng::new(seed, now);
+    let from = Some(now + u64::from(rng.below(SOON)));
+    if rng.one_in(2) {
+        plan.next_failing_program = from;
+    } else {
+        plan.next_failing_erase = from;
+    }
+}
+
+/// Operations of a mount, reads among them, after which a program or an erase fails.
+const SOON: u32 = 300;
+
+/// Fills blocks that are bad from the beginning with what a factory may leave there.
+pub(crate) fn litter(flash: &mut nand::Faulty<nand::SimNand>, seed: u64) {
+    let mut rng = Rng::new(seed, 0x11FE);
+    let geometry = *flash.geometry();
+    let blocks = flash.plan().factory_bad.clone();
+    for ppn in
+        blocks.into_iter().flat_map(|block| (0..geometry.pages_per_block()).map(move |at| geometry.page_at(block, at)))
+    {
+        let (tag, seq) = (rng.below(64), rng.next() >> 40);
+        let kind = PageKind::ALL[rng.below(4) as usize];
+        let spare = Spare { kind, tag, seq, erase_count: rng.below(9), erased_at: rng.below(99), aux: rng.below(9) };
+        // A page that is there already stays as it is.
+        let _ = match kind {
+            PageKind::User => flash.inner_mut().program(ppn, &Stamp { lpn: Lpn(tag), version: 1 }, &spare),
+            _ => flash.inner_mut().program_meta(ppn, &[0; 16], &spare),
+        };
+    }
+}
+
 /// The plan that lays faults over a device. No more blocks go bad than the disk leaves spare.
-pub(crate) fn plan(faults: u8, seed: u64, geometry: &Geometry, pairing: Pairing) -> FaultPlan {
+pub(crate) fn plan(faults: u16, seed: u64, geometry: &Geometry, pairing: Pairing) -> FaultPlan {
     let mut rng = Rng::new(seed, 0xFA17);
     let mut plan = FaultPlan { seed, ..FaultPlan::default() };
     let has = |fault: Fault| faults & fault.bit() != 0;

@@ -4,7 +4,7 @@
 //! of the rest, alone or with the next, is a step. Missing bytes are zeros, so that every prefix is a case too.
 
 use crate::Device;
-use crate::case::{Case, Scenario, Work, checksum};
+use crate::case::{Case, Loss, Scenario, Work, checksum};
 use crate::explorer::MAX_DEPTH;
 use crate::faults::Fault;
 use crate::report::Failure;
@@ -71,7 +71,7 @@ impl Operations {
         let logical_pages = (most - most * u32::from(input.byte()) / 256).max(1);
         let flags = input.byte();
         // One kind at most, as no disk leaves room for the blocks that all of them take. Half of the values are none.
-        let laid: Vec<u8> = Fault::ALL.iter().filter(|fault| fault.is_laid()).map(|fault| fault.bit()).collect();
+        let laid: Vec<u16> = Fault::ALL.iter().filter(|fault| fault.is_laid()).map(|fault| fault.bit()).collect();
         let faults = laid.get(usize::from(flags % 16)).copied().unwrap_or(0);
         let cuts = usize::from(input.byte()) % (MAX_DEPTH + 1);
         let mut case = Case {
@@ -81,10 +81,11 @@ impl Operations {
             seed: input.byte().into(),
             faults,
             battery: flags & 0x80 == 0,
+            classic: false,
             scenario: Scenario::Cuts,
             work: Work::Given(Vec::new()),
             tail: u32::from(input.byte() % TAIL) + 1,
-            path: (0..cuts).map(|_| input.cut()).collect(),
+            path: (0..cuts).map(|_| input.loss()).collect(),
         };
         case.work = Work::Given(input.steps());
         Some((row, case))
@@ -106,10 +107,11 @@ impl Input<'_> {
         among.get(at)
     }
 
-    fn cut(&mut self) -> Cut {
-        let at = u64::from(self.byte()) | u64::from(self.byte() % 4) << 8;
-        let outcome = CutOutcome::ALL[usize::from(self.byte()) % CutOutcome::ALL.len()];
-        Cut { at, outcome }
+    fn loss(&mut self) -> Loss {
+        let at = u64::from(self.byte()) | u64::from(self.byte() % 16) << 8;
+        let what = usize::from(self.byte());
+        let outcome = CutOutcome::ALL[what % CutOutcome::ALL.len()];
+        Loss { cut: Cut { at, outcome }, saving: what / CutOutcome::ALL.len() == 1 }
     }
 
     /// The steps that the rest of the bytes stand for.

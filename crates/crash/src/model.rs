@@ -122,6 +122,15 @@ impl Model {
         }
     }
 
+    /// The battery died before everything was saved: trims may be undone.
+    pub(crate) fn battery_died(&mut self) {
+        for (flags, version) in self.flags.iter_mut().zip(&self.current) {
+            if *version == 0 {
+                *flags |= TRIMMED;
+            }
+        }
+    }
+
     /// The device took a copy of the page.
     pub(crate) fn harm(&mut self, lpn: u32) {
         if let Some(flags) = self.flags.get_mut(lpn as usize) {

@@ -98,6 +98,17 @@ pub const fn outcome_name(outcome: CutOutcome) -> &'static str {
         CutOutcome::Weak => "weak",
         CutOutcome::PartnerLost => "partner-lost",
         CutOutcome::HalfErased => "half-erased",
+        CutOutcome::Fading(1) => "fading-1",
+        CutOutcome::Fading(2) => "fading-2",
+        CutOutcome::Fading(3) => "fading-3",
+        CutOutcome::Fading(_) => "fading-4",
+        CutOutcome::Vanishing(2) => "vanishing-2",
+        CutOutcome::Vanishing(_) => "vanishing-4",
+        CutOutcome::Flaky => "flaky",
+        CutOutcome::FlakyWhole => "flaky-whole",
+        CutOutcome::Garbage => "garbage",
+        CutOutcome::HalfErasedOddly => "half-erased-oddly",
+        CutOutcome::Reading => "reading",
         _ => "unknown",
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::Device;
 use crate::case::Harm;
-use crate::case::{Case, ReplayError, Scenario, Work};
+use crate::case::{Case, Loss, ReplayError, Scenario, Work};
 use crate::explorer::{Bench, Ending, Explorer, Finding, Level};
 use crate::faults::Fault;
 use crate::options::{Mode, Options, OptionsError};
@@ -30,6 +30,13 @@ pub struct Progress {
     /// Cut points wanted.
     pub wanted: u64,
 }
+
+/// Outcomes that are tried of an operation that is cut.
+const OUTCOMES: usize = 4;
+
+/// Cut points of one workload.
+const LEAST_SHARE: u64 = 48;
+const MOST_SHARE: u64 = 2000;
 
 /// Failures of one FTL after which nothing more is tried with it.
 const FAILURES: usize = 3;
@@ -109,10 +116,16 @@ pub(crate) fn failure(case: &Case, finding: &Finding) -> Failure {
         what: finding.what.clone(),
         shape: case.shape().name,
         faults: faults.join(", "),
-        cuts: finding.path.iter().map(|cut| format!("{} {}", cut.at, outcome_name(cut.outcome))).collect(),
+        cuts: finding.path.iter().map(told).collect(),
         workload: case.steps().iter().map(ToString::to_string).collect(),
         tail: case.tail,
     }
+}
+
+/// A loss of power in words.
+fn told(loss: &Loss) -> String {
+    let save = if loss.saving { " of the save" } else { "" };
+    format!("{}{save} {}", loss.cut.at, outcome_name(loss.cut.outcome))
 }
 
 /// Why an FTL without a mount has none.
@@ -178,7 +191,7 @@ impl Runner<'_, '_> {
     }
 
     /// The case of a round: another shape each round, other faults when all shapes had their turn.
-    fn case(&self, round: u64, faults: u8, scenario: Scenario) -> Case {
+    fn case(&self, round: u64, faults: u16, scenario: Scenario) -> Case {
         let (shape, logical_pages) = self.fits[(round % self.fits.len() as u64) as usize];
         Case {
             ftl: self.entry.info.name.into(),
@@ -187,6 +200,7 @@ impl Runner<'_, '_> {
             seed: mix(self.options.seed, round) >> 32,
             faults,
             battery: self.options.battery,
+            classic: false,
             scenario,
             work: Work::Generated(self.options.steps),
             tail: self.options.tail,
@@ -194,25 +208,47 @@ impl Runner<'_, '_> {
         }
     }
 
-    fn levels(&self) -> Vec<Level> {
+    /// Where power is cut, so that about `quota` cut points spread over a workload of so many operations that change the device.
+    fn levels(&self, quota: u64, acts: u64) -> Vec<Level> {
+        // Cut points that follow a cut, the first among them.
+        let family = [1, 1, 24, 200][self.options.depth as usize];
+        let cuts = (quota / family).max(1);
         let (at, outcomes) = match self.options.mode {
-            Mode::Log => (At::Powers, Outcomes::All),
-            Mode::Linear => (At::Every(16), Outcomes::All),
-            Mode::Exhaustive => (At::Every(1), Outcomes::All),
+            Mode::Log => (At::Powers, Outcomes::Few(OUTCOMES)),
+            Mode::Linear => (At::Every(16), Outcomes::Few(OUTCOMES)),
+            Mode::Exhaustive => match acts * OUTCOMES as u64 / cuts {
+                0 => (At::Every(1), Outcomes::All),
+                1 => (At::Every(1), Outcomes::Few(OUTCOMES)),
+                times => (At::Chance(times as u32), Outcomes::Few(OUTCOMES)),
+            },
             Mode::Random => (At::Chance(8), Outcomes::Rolled),
         };
-        let deeper = Level {
-            mounting: Tap { at: At::Every(1), outcomes: Outcomes::Rolled },
-            after: Tap { at: At::Powers, outcomes: Outcomes::Rolled },
+        // What an FTL without a battery finds after a cut at a read it also finds after one at the next program.
+        let reads = if self.entry.info.durable == Durability::Battery { 4 } else { 64 };
+        let scarce = |times: u32| match at {
+            At::Chance(chance) => times.saturating_mul(chance),
+            _ => times,
         };
-        let mut levels = vec![deeper; self.options.depth as usize];
-        levels[0] = Level::both(Tap { at, outcomes });
-        levels
+        let saving = Tap { at: At::Chance(4), outcomes: Outcomes::Rolled, reads: 0 };
+        let deeper = Level {
+            mounting: Tap { at: At::Every(1), outcomes: Outcomes::Rolled, reads: 128 },
+            after: Tap { at: At::Powers, outcomes: Outcomes::Rolled, reads: 0 },
+            saving,
+        };
+        let deepest = Level {
+            mounting: Tap { at: At::Chance(3), outcomes: Outcomes::Rolled, reads: 512 },
+            after: Tap { at: At::Chance(32), outcomes: Outcomes::Rolled, reads: 0 },
+            saving,
+        };
+        let first = Level::both(Tap { at, outcomes, reads: scarce(reads) });
+        [first, deeper, deepest][..self.options.depth as usize].to_vec()
     }
 
     fn cuts(&mut self) {
-        let laid: Vec<u8> =
+        let laid: Vec<u16> =
             [0].into_iter().chain(self.options.faults.iter().filter(|f| f.is_laid()).map(|f| f.bit())).collect();
+        // Every shape with every fault gets its share, whatever the number of cuts that one workload offers.
+        let share = (self.options.cuts / (self.fits.len() * laid.len()) as u64).clamp(LEAST_SHARE, MOST_SHARE);
         let mut barren = 0;
         for round in 0.. {
             let before = self.report.cut_points;
@@ -223,21 +259,24 @@ impl Runner<'_, '_> {
             let shapes = self.fits.len() as u64;
             let faults = laid[((round + round / shapes) % laid.len() as u64) as usize];
             let case = self.case(round, faults, Scenario::Cuts);
-            self.explore(&case);
+            let faults = if case.shape().spare_blocks == 0 { faults & !Fault::OF_BLOCKS } else { faults };
+            let case = Case { faults, ..case };
+            self.explore(&case, share);
             barren = if self.report.cut_points == before { barren + 1 } else { 0 };
         }
     }
 
-    fn explore(&mut self, case: &Case) {
+    fn explore(&mut self, case: &Case, share: u64) {
         let Some(bench) = Bench::new(self.entry, case) else { return };
-        let levels = self.levels();
         let (ftl, wanted, mut cut_points) = (self.entry.info.name, self.options.cuts, self.report.cut_points);
+        let quota = share.min(wanted - self.report.cut_points);
+        let acts = Explorer::new(&bench, Vec::new(), 0, &mut || {}).acts();
+        let levels = self.levels(quota, acts);
         let progress = &mut *self.progress;
         let mut on_cut = || {
             cut_points += 1;
             progress(Progress { ftl, cut_points, wanted });
         };
-        let quota = wanted - self.report.cut_points;
         let mut explorer = Explorer::new(&bench, levels, quota, &mut on_cut);
         let ending = explorer.run();
         self.report.add(&explorer.stats);

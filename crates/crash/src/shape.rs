@@ -13,7 +13,10 @@ pub struct Shape {
     pub name: &'static str,
     blocks: u32,
     pages_per_block: u32,
+    page_bytes: u32,
     channels: u32,
+    /// Blocks that may go bad without the disk becoming too large for its device.
+    pub(crate) spare_blocks: u32,
     cache_entries: u32,
     /// Percent of them that a segmented LRU order protects.
     protected_percent: u32,
@@ -40,7 +43,9 @@ const MODERN: Shape = Shape {
     name: "tiny",
     blocks: 24,
     pages_per_block: 4,
+    page_bytes: 512,
     channels: 1,
+    spare_blocks: SPARE_BLOCKS,
     cache_entries: 4,
     protected_percent: 0,
     logical_pages: u32::MAX,
@@ -73,8 +78,18 @@ const AGED: Shape = Shape {
     ..MODERN
 };
 
-/// Every shape.
-pub const SHAPES: [Shape; 18] = [
+/// An old device of which several runs of Logarithmic Gecko, or pages of a validity log, are there to be merged.
+const RUNS: Shape = Shape {
+    blocks: 52,
+    pages_per_block: 6,
+    cache_entries: 16,
+    gecko: GeckoOptions { partitions: 4, ..GeckoOptions::PAPER },
+    age: 900,
+    ..MODERN
+};
+
+/// Every shape. A ring of the `n` updates made last is full of whole blocks, of one page more, or of one page less.
+pub const SHAPES: [Shape; 29] = [
     MODERN,
     Shape { name: "small", blocks: 32, pages_per_block: 8, cache_entries: 9, ..MODERN },
     Shape {
@@ -107,6 +122,17 @@ pub const SHAPES: [Shape; 18] = [
     Shape { name: "slc-full", blocks: 28, pages_per_block: 5, capabilities: OLD_SLC, ..MODERN },
     Shape { name: "segmented", blocks: 40, pages_per_block: 8, cache_entries: 9, protected_percent: 60, ..MODERN },
     Shape { name: "leafy", blocks: 72, pages_per_block: 16, cache_entries: 12, logical_pages: 400, ..MODERN },
+    Shape { name: "ring-1-block", blocks: 26, cache_entries: 8, logical_pages: 20, ..MODERN },
+    Shape { name: "ring-1-block-1-page", blocks: 26, cache_entries: 10, logical_pages: 20, ..MODERN },
+    Shape { name: "ring-2-blocks", blocks: 30, cache_entries: 16, logical_pages: 30, ..MODERN },
+    Shape { name: "ring-3-blocks", blocks: 34, cache_entries: 120, logical_pages: 40, ..MODERN },
+    Shape { name: "ring-few-pages", blocks: 26, cache_entries: 8, logical_pages: 4, ..MODERN },
+    Shape { name: "runs", logical_pages: 150, ..RUNS },
+    Shape { name: "runs-wide", blocks: 90, pages_per_block: 5, cache_entries: 40, ..RUNS },
+    Shape { name: "page-1536", blocks: 33, pages_per_block: 6, page_bytes: 1536, logical_pages: 90, ..MODERN },
+    Shape { name: "page-16k", blocks: 26, pages_per_block: 3, page_bytes: 16384, cache_entries: 8, ..MODERN },
+    Shape { name: "three-lanes", blocks: 51, pages_per_block: 7, channels: 3, cache_entries: 14, ..MODERN },
+    Shape { name: "no-spare", blocks: 27, pages_per_block: 5, spare_blocks: 0, cache_entries: 10, ..MODERN },
 ];
 
 /// The shape with this name, and its number.
@@ -127,7 +153,7 @@ impl Shape {
             planes_per_die: 1,
             blocks: self.blocks,
             pages_per_block: self.pages_per_block,
-            page_bytes: 512,
+            page_bytes: self.page_bytes,
             spare_bytes: 32,
         })
     }
@@ -177,7 +203,7 @@ impl Shape {
     /// How large a disk the FTL makes of the device when some blocks are left to go bad; why not, if it makes none.
     pub(crate) fn logical_pages(&self, entry: &Entry<Device>) -> Result<u32, String> {
         let make = |logical_pages| {
-            let factory_bad = (0..SPARE_BLOCKS).map(BlockId).collect();
+            let factory_bad = (0..self.spare_blocks).map(BlockId).collect();
             let plan = FaultPlan { factory_bad, ..FaultPlan::default() };
             let device = self.device(plan).map_err(|e| e.to_string())?;
             (entry.format)(Flash::new(device), &self.config(logical_pages)).map(drop).map_err(|e| e.to_string())
@@ -193,7 +219,7 @@ impl Shape {
     }
 }
 
-/// Blocks that may go bad without the disk becoming too large for its device.
+/// Blocks that may go bad on most shapes.
 pub(crate) const SPARE_BLOCKS: u32 = 4;
 
 /// Operations, reads included, that one run may do before it counts as one that never ends.

@@ -11,7 +11,7 @@
 use crate::case::{Case, Work};
 use crate::explorer::{Bench, Ending, Explorer, Finding, Level};
 use crate::story::Event;
-use crate::tap::{At, Outcomes, Tap};
+use crate::tap::Tap;
 use crate::workload::Step;
 use crate::{Device, other};
 use ftl::ftls::Entry;
@@ -21,7 +21,7 @@ const BUDGET: u64 = 400_000;
 
 /// Runs a case as its path says.
 pub(crate) fn replay(entry: &Entry<Device>, case: &Case) -> Result<(), Finding> {
-    let levels = case.path.iter().map(|cut| Level::both(Tap::at(*cut))).collect();
+    let levels = case.path.iter().map(|loss| Level::of(*loss, Tap::at(loss.cut))).collect();
     explore(entry, case, levels, u64::MAX).1
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn trace(entry: &Entry<Device>, case: &Case) -> (Vec<Event>, Result<(
         return (vec![Event::Scenario { scenario }], replay(entry, case));
     }
     let Some(bench) = Bench::new(entry, case) else { return (Vec::new(), Ok(())) };
-    let levels = case.path.iter().map(|cut| Level::both(Tap::at(*cut))).collect();
+    let levels = case.path.iter().map(|loss| Level::of(*loss, Tap::at(loss.cut))).collect();
     let mut quiet = || {};
     let mut explorer = Explorer::new(&bench, levels, u64::MAX, &mut quiet);
     explorer.story = Some(Vec::new());
@@ -83,8 +83,7 @@ impl Shrinker<'_> {
         if self.left == 0 {
             return false;
         }
-        let levels =
-            case.path.iter().map(|cut| Level::both(Tap { at: At::Every(1), outcomes: Outcomes::This(cut.outcome) }));
+        let levels = case.path.iter().map(|loss| Level::of(*loss, Tap::anywhere(loss.cut.outcome)));
         let (tried, outcome) = explore(self.entry, &case, levels.collect(), self.left);
         self.left = self.left.saturating_sub(tried.max(1));
         let Err(finding) = outcome else { return false };

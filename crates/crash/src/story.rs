@@ -1,9 +1,10 @@
 //! What a replay does, event by event.
 
+use crate::case::Loss;
 use crate::report::outcome_name;
 use ftl::{FtlError, MountReport, OpCounts};
+use nand::Stamp;
 use nand::geometry::Timing;
-use nand::{Cut, Stamp};
 use serde::Serialize;
 
 /// Flash operations, and how long they take one after the other.
@@ -121,6 +122,8 @@ pub enum Event {
         operation: u64,
         /// What it left.
         outcome: &'static str,
+        /// The battery died while it saved what the cut before had left in RAM.
+        saving: bool,
     },
     /// The device was mounted.
     Mount {
@@ -150,8 +153,8 @@ pub enum Event {
 }
 
 impl Event {
-    pub(crate) fn cut(cuts: usize, cut: Cut) -> Self {
-        Self::Cut { cuts, operation: cut.at, outcome: outcome_name(cut.outcome) }
+    pub(crate) fn cut(cuts: usize, Loss { cut, saving }: Loss) -> Self {
+        Self::Cut { cuts, operation: cut.at, outcome: outcome_name(cut.outcome), saving }
     }
 
     pub(crate) fn mount<T>(cuts: usize, mounted: &Result<(T, MountReport), FtlError>) -> Self {

@@ -15,6 +15,8 @@ use nand::{
 pub(crate) struct Tap {
     pub(crate) at: At,
     pub(crate) outcomes: Outcomes,
+    /// One read in so many is cut too, by chance; 0 for none.
+    pub(crate) reads: u32,
 }
 
 /// At which operations, counted from 0 since the run began.
@@ -22,9 +24,9 @@ pub(crate) struct Tap {
 pub(crate) enum At {
     Never,
     This(u64),
-    /// Every n-th.
+    /// Every n-th that changes the device.
     Every(u64),
-    /// 0, 1, 3, 7, 15, …
+    /// Of those that change the device 0, 1, 3, 7, 15, …
     Powers,
     /// One in so many, by chance.
     Chance(u32),
@@ -34,6 +36,8 @@ pub(crate) enum At {
 pub(crate) enum Outcomes {
     /// Every one that the operation can have.
     All,
+    /// So many of them, by chance.
+    Few(usize),
     /// One of them, by chance.
     Rolled,
     /// This one.
@@ -41,27 +45,58 @@ pub(crate) enum Outcomes {
 }
 
 impl Tap {
-    pub(crate) const OFF: Self = Self { at: At::Never, outcomes: Outcomes::All };
+    pub(crate) const OFF: Self = Self { at: At::Never, outcomes: Outcomes::All, reads: 0 };
 
     /// A cut that is known.
     pub(crate) const fn at(cut: Cut) -> Self {
-        Self { at: At::This(cut.at), outcomes: Outcomes::This(cut.outcome) }
+        Self { at: At::This(cut.at), outcomes: Outcomes::This(cut.outcome), reads: 0 }
     }
 
-    fn wants(&self, op: u64, seed: u64) -> bool {
+    /// The same cut, whichever operation it comes at.
+    pub(crate) const fn anywhere(outcome: CutOutcome) -> Self {
+        Self { at: At::Every(1), outcomes: Outcomes::This(outcome), reads: 0 }
+    }
+
+    fn is_of_reads(&self) -> bool {
+        self.outcomes == Outcomes::This(CutOutcome::Reading)
+    }
+
+    /// Whether the `act`-th operation that changes the device is cut; with reads it is the `op`-th.
+    fn wants(&self, op: u64, act: u64, seed: u64) -> bool {
         match self.at {
+            _ if self.is_of_reads() => false,
             At::Never => false,
             At::This(at) => op == at,
-            At::Every(n) => op.is_multiple_of(n),
-            At::Powers => (op + 1).is_power_of_two(),
+            At::Every(n) => act.is_multiple_of(n),
+            At::Powers => (act + 1).is_power_of_two(),
             At::Chance(times) => Rng::new(seed, op).one_in(times),
         }
     }
 
+    /// Whether a read is cut, the `op`-th operation.
+    fn wants_read(&self, op: u64, seed: u64) -> bool {
+        match self.at {
+            At::This(at) => op == at && self.is_of_reads(),
+            _ if self.is_of_reads() => true,
+            At::Never => false,
+            _ => self.reads > 0 && Rng::new(seed, !op).one_in(self.reads),
+        }
+    }
+
     fn outcomes(&self, op: u64, seed: u64, possible: &'static [CutOutcome]) -> Vec<CutOutcome> {
+        let rolled = |nth: u64| possible[(mix(seed, op.wrapping_add(nth << 48)) % possible.len() as u64) as usize];
         match self.outcomes {
             Outcomes::All => possible.to_vec(),
-            Outcomes::Rolled => vec![possible[(mix(seed, op) % possible.len() as u64) as usize]],
+            Outcomes::Rolled => vec![rolled(0)],
+            Outcomes::Few(count) => {
+                let mut few: Vec<CutOutcome> = Vec::with_capacity(count);
+                for outcome in (0..count as u64).map(rolled) {
+                    if !few.contains(&outcome) {
+                        few.push(outcome);
+                    }
+                }
+                few
+            }
             Outcomes::This(outcome) => vec![outcome],
         }
     }
@@ -69,11 +104,32 @@ impl Tap {
 
 /// What an interrupted operation can leave; of outcomes that would leave the same, one.
 const fn possible(changes: Changes, pairing: Pairing) -> &'static [CutOutcome] {
-    use CutOutcome::{Done, HalfErased, NotDone, PartnerLost, Torn, TornData, TornOnce, Weak};
+    use CutOutcome::{
+        Done, Fading, Flaky, FlakyWhole, Garbage, HalfErased, HalfErasedOddly, NotDone, PartnerLost, Torn, TornData,
+        TornOnce, Vanishing, Weak,
+    };
+    const PAGE: [CutOutcome; 16] = [
+        NotDone,
+        Done,
+        Torn,
+        TornData,
+        TornOnce,
+        Weak,
+        Fading(1),
+        Fading(2),
+        Fading(3),
+        Fading(4),
+        Vanishing(2),
+        Vanishing(4),
+        Flaky,
+        FlakyWhole,
+        Garbage,
+        PartnerLost,
+    ];
     match changes {
-        Changes::Page(_) if pairing.bits_per_cell > 1 => &[NotDone, Done, Torn, TornData, TornOnce, Weak, PartnerLost],
-        Changes::Page(_) => &[NotDone, Done, Torn, TornData, TornOnce, Weak],
-        Changes::Block => &[NotDone, Done, HalfErased],
+        Changes::Page(_) if pairing.bits_per_cell > 1 => &PAGE,
+        Changes::Page(_) => PAGE.split_at(PAGE.len() - 1).0,
+        Changes::Block => &[NotDone, Done, HalfErased, HalfErasedOddly],
         Changes::Mark => &[NotDone, Done],
         Changes::Spare => &[NotDone, Done, Torn],
     }
@@ -113,6 +169,8 @@ pub struct Tapped {
     seed: u64,
     /// Operations of the device before this run.
     base: u64,
+    /// Operations of this run that change the device.
+    acts: u64,
     /// Operations, reads included, that this run may still do.
     left: u64,
     images: Vec<Image>,
@@ -121,12 +179,13 @@ pub struct Tapped {
 impl Tapped {
     /// A device that nobody watches, whose every run may do so many operations, reads included.
     pub(crate) const fn new(flash: Faulty<SimNand>, limit: u64) -> Self {
-        Self { flash, tap: Tap::OFF, seed: 0, base: 0, left: limit, images: Vec::new() }
+        Self { flash, tap: Tap::OFF, seed: 0, base: 0, acts: 0, left: limit, images: Vec::new() }
     }
 
     /// Begins a run: operations are counted from here.
     pub(crate) fn begin(&mut self, tap: Tap, seed: u64, limit: u64) {
         self.base = self.flash.ops();
+        self.acts = 0;
         self.left = limit;
         (self.tap, self.seed) = (tap, seed);
     }
@@ -141,9 +200,14 @@ impl Tapped {
         &mut self.flash
     }
 
-    /// Operations of this run so far, reads not included.
+    /// Operations of this run so far, reads among them if the device counts those.
     pub(crate) fn ops(&self) -> u64 {
         self.flash.ops() - self.base
+    }
+
+    /// Operations of this run so far that changed the device.
+    pub(crate) const fn acts(&self) -> u64 {
+        self.acts
     }
 
     /// Whether the run did as many operations as it may.
@@ -161,14 +225,27 @@ impl Tapped {
         if self.left == 0 { Err(NandError::PowerLost) } else { Ok(()) }
     }
 
+    /// A read is about to be done.
+    fn sense(&mut self) -> Result<(), NandError> {
+        self.spend()?;
+        let op = self.ops();
+        if self.flash.plan().count_reads && self.flash.is_powered() && self.tap.wants_read(op, self.seed) {
+            let cut = Cut { at: op, outcome: CutOutcome::Reading };
+            let at = self.flash.ops();
+            self.images.push(Image { flash: self.flash.snapshot(), cut, op: at, casualties: Casualties::default() });
+        }
+        Ok(())
+    }
+
     fn act(
         &mut self,
         changes: Changes,
         act: impl Fn(&mut Faulty<SimNand>) -> Result<(), NandError>,
     ) -> Result<(), NandError> {
         self.spend()?;
-        let op = self.ops();
-        if self.flash.is_powered() && self.tap.wants(op, self.seed) {
+        let (op, act_number) = (self.ops(), self.acts);
+        self.acts += 1;
+        if self.flash.is_powered() && self.tap.wants(op, act_number, self.seed) {
             let possible = possible(changes, self.flash.plan().pairing);
             for outcome in self.tap.outcomes(op, self.seed, possible) {
                 let image = self.cut(Cut { at: op, outcome }, changes, &act);
@@ -232,22 +309,22 @@ impl Nand for Tapped {
     }
 
     fn read(&mut self, ppn: Ppn, out: &mut Stamp) -> Result<Spare, NandError> {
-        self.spend()?;
+        self.sense()?;
         self.flash.read(ppn, out)
     }
 
     fn read_meta(&mut self, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError> {
-        self.spend()?;
+        self.sense()?;
         self.flash.read_meta(ppn, out)
     }
 
     fn read_spare(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError> {
-        self.spend()?;
+        self.sense()?;
         self.flash.read_spare(ppn)
     }
 
     fn probe(&mut self, ppn: Ppn) -> Result<Spare, NandError> {
-        self.spend()?;
+        self.sense()?;
         self.flash.probe(ppn)
     }
 

@@ -92,12 +92,15 @@ pub trait Nand {
 
     /// Programs a page of host data with its spare area.
     ///
-    /// **Power loss**: the page is as before, complete, or torn: it reads as uncorrectable, or well
-    /// once and then not, or as erased while a program of it would fail. On devices that store more than one bit
-    /// a cell, a page programmed earlier in the same word line may be lost with it.
+    /// **Power loss**: the page is as before, complete, or torn. A torn page cannot be programmed before its block is erased.
+    /// A read of it may fail. It may succeed a few times and then fail, or succeed by chance, with or without the
+    /// spare area. The page may read as erased. Its spare area may be a well-formed one that nobody wrote, beside data
+    /// that cannot be read. Data that does read is what was to be written. On devices that store more than one
+    /// bit a cell, a page programmed earlier in the same word line may be lost with it.
     ///
     /// # Errors
-    /// [`NandError::ProgramFailed`]: the page is spent, the block should be retired, its other pages stay readable.
+    /// [`NandError::ProgramFailed`]: the page is spent. It holds what a power cut can leave of it: nothing, a torn page, or
+    /// all of the data. The block should be retired. Its other pages stay readable.
     fn program(&mut self, ppn: Ppn, data: &Self::Payload, spare: &Spare) -> Result<(), NandError>;
 
     /// Programs a page of metadata, at most one page of bytes. Power loss and errors as [`Nand::program`].
@@ -114,11 +117,11 @@ pub trait Nand {
 
     /// Erases a block.
     ///
-    /// **Power loss**: the block is as before, erased, or half erased: any of its pages may read as it did, as garbage,
-    /// as uncorrectable or as erased, and none may be programmed before another erase.
+    /// **Power loss**: the block is as before, erased, or half erased. Any page of a half-erased block may read as it did,
+    /// as erased, or as a torn page may. None may be programmed before another erase.
     ///
     /// # Errors
-    /// [`NandError::EraseFailed`]: the block should be retired.
+    /// [`NandError::EraseFailed`]: the block is as it was or half erased, and should be retired.
     fn erase(&mut self, block: BlockId) -> Result<(), NandError>;
 
     /// Whether a block is marked bad, by the factory or by [`Nand::mark_bad`].

@@ -320,3 +320,80 @@ fn faults_lie_over_a_device_that_keeps_bytes() {
     let mut below = n.into_inner();
     get(&mut below, 0).unwrap();
 }
+
+#[test]
+fn fading_data_reads_well_so_often_under_a_good_spare_area() {
+    for reads in 1..=4 {
+        let mut n = cut_in_page_4(CutOutcome::Fading(reads));
+        for _ in 0..reads {
+            assert_eq!(n.read_spare(Ppn(4)).unwrap(), Some(spare(4, 1004)));
+            get(&mut n, 4).unwrap();
+        }
+        assert_eq!(n.copy(Ppn(4), Ppn(20), &spare(4, 0)), Err(NandError::Uncorrectable { ppn: Ppn(4) }));
+        assert_eq!(n.read_spare(Ppn(4)).unwrap(), Some(spare(4, 1004)));
+    }
+}
+
+#[test]
+fn a_vanishing_page_answers_so_many_looks_of_any_kind() {
+    let mut n = cut_in_page_4(CutOutcome::Vanishing(2));
+    n.read_spare(Ppn(4)).unwrap();
+    get(&mut n, 4).unwrap();
+    assert_eq!(n.read_spare(Ppn(4)), Err(NandError::Uncorrectable { ppn: Ppn(4) }));
+}
+
+#[test]
+fn flaky_pages_read_now_and_then() {
+    let mut n = cut_in_page_4(CutOutcome::Flaky);
+    let reads = (0..40).filter(|_| get(&mut n, 4).is_ok()).count();
+    assert!((8..32).contains(&reads), "{reads} of 40 reads");
+    assert!((0..40).all(|_| n.read_spare(Ppn(4)) == Ok(Some(spare(4, 1004)))));
+    let mut n = cut_in_page_4(CutOutcome::FlakyWhole);
+    let looks = (0..40).filter(|_| n.read_spare(Ppn(4)).is_ok()).count();
+    assert!((8..32).contains(&looks), "{looks} of 40 looks");
+}
+
+#[test]
+fn garbage_is_a_spare_area_that_nobody_wrote() {
+    let mut n = cut_in_page_4(CutOutcome::Garbage);
+    let found = n.read_spare(Ppn(4)).unwrap().unwrap();
+    assert_ne!(found, spare(4, 1004));
+    assert_eq!(n.read_spare(Ppn(4)), Ok(Some(found)), "it does not change");
+    assert_eq!(get(&mut n, 4), Err(NandError::Uncorrectable { ppn: Ppn(4) }));
+}
+
+#[test]
+fn an_oddly_half_erased_block_shows_every_kind_of_torn_page() {
+    let (mut garbage, mut fading) = (0, 0);
+    for seed in 0..60 {
+        let mut n = faulty(FaultPlan { seed, ..FaultPlan::cut(4, CutOutcome::HalfErasedOddly) });
+        for page in 0..4 {
+            fill(&mut n, page).unwrap();
+        }
+        assert_eq!(n.erase(BlockId(0)), Err(NandError::PowerLost));
+        n.power_up();
+        for page in 0..4 {
+            let was = spare(page, 1000 + u64::from(page));
+            garbage += u32::from(matches!(n.read_spare(Ppn(page)), Ok(Some(found)) if found != was));
+            fading += u32::from(get(&mut n, page).is_ok() && get(&mut n, page).is_err());
+        }
+    }
+    assert!(garbage > 3 && fading > 3, "{garbage} {fading}");
+}
+
+#[test]
+fn a_failed_program_can_leave_what_a_cut_one_can() {
+    let (mut complete, mut torn, mut blank) = (0, 0, 0);
+    for seed in 0..40 {
+        let plan = FaultPlan { seed, odd_failures: true, failing_programs: vec![0], ..FaultPlan::default() };
+        let mut n = faulty(plan);
+        assert_eq!(fill(&mut n, 0), Err(NandError::ProgramFailed { ppn: Ppn(0) }));
+        assert_eq!(law(fill(&mut n, 0)), Law::EraseBeforeProgram);
+        match get(&mut n, 0) {
+            Ok(_) => complete += 1,
+            Err(NandError::Erased { .. }) => blank += 1,
+            Err(_) => torn += 1,
+        }
+    }
+    assert!(complete > 2 && torn > 2 && blank > 2, "{complete} {torn} {blank}");
+}

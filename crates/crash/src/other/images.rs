@@ -241,7 +241,7 @@ fn damage(out: &mut Faulty<SimNand>, geometry: &Geometry, rng: &mut Rng) {
     let share = 2 + rng.below(64);
     for ppn in (0..geometry.pages()).map(Ppn) {
         if rng.one_in(share) {
-            let blemishes = [Blemish::Unreadable, Blemish::DataUnreadable, Blemish::Fading, Blemish::Blank];
+            let blemishes = [Blemish::Unreadable, Blemish::DataUnreadable, Blemish::Fading(1), Blemish::Blank];
             out.damage(ppn, blemishes[rng.below(4) as usize]);
         }
     }

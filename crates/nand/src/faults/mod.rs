@@ -27,6 +27,8 @@ pub struct Faulty<N> {
     half_erased: BTreeSet<u32>,
     /// Pages read of each block since it was erased, if reading disturbs.
     disturbed: BTreeMap<u32, u32>,
+    /// Looks at pages that answer by chance.
+    chances: u64,
     ops: u64,
     powered: bool,
     corrected: u32,
@@ -39,6 +41,17 @@ enum Part {
     Spare,
 }
 
+/// What a look at a page shows, if it can be read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// What is on the device below.
+    Truth,
+    /// An erased page.
+    Blank,
+    /// A spare area that nobody wrote.
+    Garbage,
+}
+
 impl<N: Nand> Faulty<N> {
     /// Lays the plan's faults over a device.
     pub fn new(inner: N, plan: FaultPlan) -> Self {
@@ -48,6 +61,7 @@ impl<N: Nand> Faulty<N> {
             blemishes: BTreeMap::new(),
             half_erased: BTreeSet::new(),
             disturbed: BTreeMap::new(),
+            chances: 0,
             ops: 0,
             powered: true,
             corrected: 0,
@@ -128,8 +142,8 @@ impl<N: Nand> Faulty<N> {
         self.plan.factory_bad.contains(&block)
     }
 
-    /// Wears out the page that was read, or answers why it cannot be; `Ok(false)` if it looks erased.
-    fn look(&mut self, ppn: Ppn, part: Part) -> Result<bool, NandError> {
+    /// Wears out the page that was read, or answers why it cannot be.
+    fn look(&mut self, ppn: Ppn, part: Part) -> Result<Look, NandError> {
         self.corrected = 0;
         let flips = if part == Part::Whole { self.disturb(ppn) } else { 0 };
         let defect = if self.plan.unreadable_pages.contains(&ppn) {
@@ -144,30 +158,54 @@ impl<N: Nand> Faulty<N> {
             Some(blemish) => Some(blemish),
             None => defect,
         };
-        let Some(blemish) = blemish else { return Ok(true) };
+        let Some(blemish) = blemish else { return Ok(Look::Truth) };
         if ppn.0 >= self.geometry().pages() || self.inner.read_spare(ppn) == Ok(None) {
             // Nothing is there that could be harmed; the device below says so.
-            return Ok(true);
+            return Ok(Look::Truth);
         }
-        match blemish {
-            Blemish::Unreadable => Err(NandError::Uncorrectable { ppn }),
-            Blemish::DataUnreadable if part == Part::Whole => Err(NandError::Uncorrectable { ppn }),
-            Blemish::DataUnreadable => Ok(true),
-            Blemish::Fading => {
-                self.blemishes.insert(ppn.0, Blemish::Unreadable);
-                Ok(true)
+        let lost = Err(NandError::Uncorrectable { ppn });
+        match (blemish, part) {
+            (Blemish::Unreadable | Blemish::Vanishing(0), _) => lost,
+            (Blemish::DataUnreadable | Blemish::Fading(0) | Blemish::Garbage, Part::Whole) => lost,
+            (Blemish::DataUnreadable | Blemish::Fading(_) | Blemish::Flaky, Part::Spare) => Ok(Look::Truth),
+            (Blemish::Fading(left), Part::Whole) => {
+                self.blemishes.insert(ppn.0, Blemish::Fading(left - 1));
+                Ok(Look::Truth)
             }
-            Blemish::Blank => Ok(false),
-            Blemish::BitFlips(bits) if bits > self.plan.correctable_bits => Err(NandError::Uncorrectable { ppn }),
-            Blemish::BitFlips(bits) => {
+            (Blemish::Vanishing(left), _) => {
+                self.blemishes.insert(ppn.0, Blemish::Vanishing(left - 1));
+                Ok(Look::Truth)
+            }
+            (Blemish::Flaky, Part::Whole) | (Blemish::FlakyWhole, _) => {
+                self.chances += 1;
+                if self.plan.roll(self.chances, ppn.0.into()) & 1 == 0 { lost } else { Ok(Look::Truth) }
+            }
+            (Blemish::Garbage, Part::Spare) => Ok(Look::Garbage),
+            (Blemish::Blank, _) => Ok(Look::Blank),
+            (Blemish::BitFlips(bits), _) if bits > self.plan.correctable_bits => lost,
+            (Blemish::BitFlips(bits), _) => {
                 self.corrected = bits;
-                Ok(true)
+                Ok(Look::Truth)
             }
         }
     }
 
+    /// A spare area that nobody wrote, as plausible as chance makes one: near the true one in time.
+    fn garbage(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError> {
+        let Some(truth) = self.inner.read_spare(ppn)? else { return Ok(None) };
+        let roll = |item| self.plan.roll(u64::from(ppn.0) << 8 | item, truth.seq);
+        Ok(Some(Spare {
+            kind: PageKind::ALL[(roll(0) % 4) as usize],
+            tag: (roll(1) % u64::from(self.inner.geometry().pages())) as u32,
+            seq: if roll(2) % 4 == 0 { roll(3) % Spare::SEQ_END } else { truth.seq + roll(3) % 64 },
+            erase_count: roll(4) as u32,
+            erased_at: roll(5) as u32,
+            aux: roll(6) as u32,
+        }))
+    }
+
     /// Counts a read if the plan wants it, and looks at the page.
-    fn sense(&mut self, ppn: Ppn, part: Part) -> Result<bool, NandError> {
+    fn sense(&mut self, ppn: Ppn, part: Part) -> Result<Look, NandError> {
         if !self.powered {
             return Err(NandError::PowerLost);
         }
@@ -208,8 +246,8 @@ impl<N: Nand> Faulty<N> {
                 self.tear(ppn, outcome);
                 Err(NandError::PowerLost)
             }
-            None if self.plan.failing_programs.contains(&op) || self.plan.failing_pages.contains(&ppn) => {
-                self.damage(ppn, Blemish::Unreadable);
+            None if self.plan.fails_program(op, ppn) => {
+                self.fail(op, ppn);
                 Err(NandError::ProgramFailed { ppn })
             }
             None => Ok(()),
@@ -220,9 +258,16 @@ impl<N: Nand> Faulty<N> {
     fn tear(&mut self, ppn: Ppn, outcome: CutOutcome) {
         let blemish = match outcome {
             CutOutcome::NotDone | CutOutcome::Done => return,
-            CutOutcome::Torn | CutOutcome::HalfErased => Blemish::Unreadable,
+            CutOutcome::Torn | CutOutcome::HalfErased | CutOutcome::HalfErasedOddly | CutOutcome::Reading => {
+                Blemish::Unreadable
+            }
             CutOutcome::TornData => Blemish::DataUnreadable,
-            CutOutcome::TornOnce => Blemish::Fading,
+            CutOutcome::TornOnce => Blemish::Vanishing(1),
+            CutOutcome::Fading(reads) => Blemish::Fading(reads),
+            CutOutcome::Vanishing(looks) => Blemish::Vanishing(looks),
+            CutOutcome::Flaky => Blemish::Flaky,
+            CutOutcome::FlakyWhole => Blemish::FlakyWhole,
+            CutOutcome::Garbage => Blemish::Garbage,
             CutOutcome::Weak => Blemish::Blank,
             CutOutcome::PartnerLost => {
                 let geometry = *self.geometry();
@@ -234,6 +279,22 @@ impl<N: Nand> Faulty<N> {
             }
         };
         self.damage(ppn, blemish);
+    }
+
+    /// What a failed program leaves of its page.
+    fn fail(&mut self, op: u64, ppn: Ppn) {
+        const LEFT: [CutOutcome; 8] = [
+            CutOutcome::Torn,
+            CutOutcome::Done,
+            CutOutcome::TornData,
+            CutOutcome::Weak,
+            CutOutcome::Fading(1),
+            CutOutcome::Vanishing(2),
+            CutOutcome::Flaky,
+            CutOutcome::Garbage,
+        ];
+        let roll = if self.plan.odd_failures { self.plan.roll(op, u64::from(ppn.0)) } else { 0 };
+        self.tear(ppn, LEFT[(roll % LEFT.len() as u64) as usize]);
     }
 
     /// Counts a page read, and answers how many of the page's bits are wrong for having been read so often.
@@ -253,12 +314,17 @@ impl<N: Nand> Faulty<N> {
         }
     }
 
-    fn half_erase(&mut self, op: u64, block: BlockId) {
+    fn half_erase(&mut self, op: u64, block: BlockId, oddly: bool) {
         self.half_erased.insert(block.0);
         let geometry = *self.geometry();
         for offset in 0..geometry.pages_per_block() {
             let ppn = geometry.page_at(block, offset);
-            match self.plan.roll(op, offset.into()) % 4 {
+            let roll = self.plan.roll(op, offset.into());
+            match roll % 4 {
+                0 if oddly && self.has_spare(ppn) => {
+                    let odd = [Blemish::Fading(1), Blemish::Flaky, Blemish::FlakyWhole, Blemish::Garbage];
+                    self.damage(ppn, odd[(roll >> 2) as usize % odd.len()]);
+                }
                 0 => {}
                 2 if self.has_spare(ppn) => self.damage(ppn, Blemish::DataUnreadable),
                 1 | 2 => self.damage(ppn, Blemish::Unreadable),
@@ -270,9 +336,11 @@ impl<N: Nand> Faulty<N> {
     /// Whether a page was left with a spare area that can be read: half an erase gives none back.
     fn has_spare(&self, ppn: Ppn) -> bool {
         match self.blemish(ppn) {
-            Some(Blemish::Unreadable | Blemish::Blank) => false,
+            Some(
+                Blemish::Unreadable | Blemish::Blank | Blemish::Garbage | Blemish::Vanishing(_) | Blemish::FlakyWhole,
+            ) => false,
             Some(Blemish::BitFlips(bits)) => bits <= self.plan.correctable_bits,
-            Some(Blemish::DataUnreadable | Blemish::Fading) | None => true,
+            Some(Blemish::DataUnreadable | Blemish::Fading(_) | Blemish::Flaky) | None => true,
         }
     }
 
@@ -316,19 +384,32 @@ impl<N: Nand> Nand for Faulty<N> {
     }
 
     fn read(&mut self, ppn: Ppn, out: &mut Self::Payload) -> Result<Spare, NandError> {
-        if self.sense(ppn, Part::Whole)? { self.inner.read(ppn, out) } else { Err(NandError::Erased { ppn }) }
+        match self.sense(ppn, Part::Whole)? {
+            Look::Blank => Err(NandError::Erased { ppn }),
+            Look::Truth | Look::Garbage => self.inner.read(ppn, out),
+        }
     }
 
     fn read_meta(&mut self, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError> {
-        if self.sense(ppn, Part::Whole)? { self.inner.read_meta(ppn, out) } else { Err(NandError::Erased { ppn }) }
+        match self.sense(ppn, Part::Whole)? {
+            Look::Blank => Err(NandError::Erased { ppn }),
+            Look::Truth | Look::Garbage => self.inner.read_meta(ppn, out),
+        }
     }
 
     fn read_spare(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError> {
-        if self.sense(ppn, Part::Spare)? { self.inner.read_spare(ppn) } else { Ok(None) }
+        match self.sense(ppn, Part::Spare)? {
+            Look::Truth => self.inner.read_spare(ppn),
+            Look::Blank => Ok(None),
+            Look::Garbage => self.garbage(ppn),
+        }
     }
 
     fn probe(&mut self, ppn: Ppn) -> Result<Spare, NandError> {
-        if self.sense(ppn, Part::Whole)? { self.inner.probe(ppn) } else { Err(NandError::Erased { ppn }) }
+        match self.sense(ppn, Part::Whole)? {
+            Look::Blank => Err(NandError::Erased { ppn }),
+            Look::Truth | Look::Garbage => self.inner.probe(ppn),
+        }
     }
 
     fn program(&mut self, ppn: Ppn, data: &Self::Payload, spare: &Spare) -> Result<(), NandError> {
@@ -344,9 +425,9 @@ impl<N: Nand> Nand for Faulty<N> {
     fn copy(&mut self, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError> {
         let op = self.step()?;
         match self.look(from, Part::Whole) {
-            Ok(true) => self.program_at(op, "copy", to, |inner| inner.copy(from, to, spare)),
+            Ok(Look::Truth | Look::Garbage) => self.program_at(op, "copy", to, |inner| inner.copy(from, to, spare)),
             _ if self.plan.cut_at(op).is_some() => self.lose_power(),
-            Ok(false) => Err(NandError::Erased { ppn: from }),
+            Ok(Look::Blank) => Err(NandError::Erased { ppn: from }),
             Err(error) => Err(error),
         }
     }
@@ -366,13 +447,13 @@ impl<N: Nand> Nand for Faulty<N> {
         match cut {
             Some(CutOutcome::NotDone) => return Err(NandError::PowerLost),
             Some(CutOutcome::Done) | None => {}
-            Some(_) => {
-                self.half_erase(op, block);
+            Some(outcome) => {
+                self.half_erase(op, block, outcome == CutOutcome::HalfErasedOddly);
                 return Err(NandError::PowerLost);
             }
         }
-        if cut.is_none() && (self.plan.failing_erases.contains(&op) || self.plan.failing_blocks.contains(&block)) {
-            self.half_erase(op, block);
+        if cut.is_none() && self.plan.fails_erase(op, block) {
+            self.half_erase(op, block, false);
             return Err(NandError::EraseFailed { block });
         }
         self.inner.erase(block)?;
@@ -409,7 +490,7 @@ impl<N: Nand> Nand for Faulty<N> {
         if self.is_factory_bad(block) {
             return Err(illegal("reprogram_spare", ppn, Law::BadBlock));
         }
-        if !self.look(ppn, Part::Spare)? {
+        if self.look(ppn, Part::Spare)? == Look::Blank {
             return Err(NandError::Erased { ppn });
         }
         match cut {

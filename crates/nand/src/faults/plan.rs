@@ -15,7 +15,7 @@ pub enum CutOutcome {
     Torn,
     /// The spare area reads well, the data cannot be read.
     TornData,
-    /// The page reads well once, and then no more.
+    /// One look at the page succeeds, of whatever part. Every later look fails.
     TornOnce,
     /// The page reads as erased, yet may not be programmed.
     Weak,
@@ -24,11 +24,26 @@ pub enum CutOutcome {
     /// Each page of the block reads as it did, not at all, as erased, or with its spare area alone if that could be read
     /// before, as the seed decides; none may be programmed before the block is erased again.
     HalfErased,
+    /// The spare area reads well for ever. `n` reads of the data succeed, every later one fails.
+    Fading(u8),
+    /// `n` looks at the page succeed, of whatever part. Every later look fails.
+    Vanishing(u8),
+    /// The spare area reads well for ever. Each read of the data succeeds or fails by chance.
+    Flaky,
+    /// Each look at the page succeeds or fails by chance, of whatever part.
+    FlakyWhole,
+    /// The spare area reads as a well-formed one that nobody wrote. The data cannot be read.
+    Garbage,
+    /// As [`CutOutcome::HalfErased`]; pages that can be read may also fade, be flaky, or have a spare area
+    /// that nobody wrote.
+    HalfErasedOddly,
+    /// The operation was a read.
+    Reading,
 }
 
 impl CutOutcome {
-    /// Every outcome, for exhaustive schedules.
-    pub const ALL: [Self; 8] = [
+    /// Every outcome, for exhaustive schedules. The order is part of replay ids: new ones come last.
+    pub const ALL: [Self; 19] = [
         Self::NotDone,
         Self::Done,
         Self::Torn,
@@ -37,14 +52,25 @@ impl CutOutcome {
         Self::Weak,
         Self::PartnerLost,
         Self::HalfErased,
+        Self::Fading(1),
+        Self::Fading(2),
+        Self::Fading(3),
+        Self::Fading(4),
+        Self::Vanishing(2),
+        Self::Vanishing(4),
+        Self::Flaky,
+        Self::FlakyWhole,
+        Self::Garbage,
+        Self::HalfErasedOddly,
+        Self::Reading,
     ];
 }
 
 /// A power cut in the middle of an operation.
 ///
 /// An outcome that the operation cannot have becomes the nearest that it can: an erase cut short
-/// is [`CutOutcome::HalfErased`] unless not done or done, a program of `HalfErased` is torn, a spare area half programmed
-/// again has some of its bits cleared, a mark of a bad block is there or not as the seed decides.
+/// is [`CutOutcome::HalfErased`] unless not done or done, a program of `HalfErased` or `Reading` is torn, a spare area half
+/// programmed again has some of its bits cleared, a mark of a bad block is there or not as the seed decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// Which operation, counted from 0 over the life of the [`crate::Faulty`] device.
@@ -61,8 +87,16 @@ pub enum Blemish {
     Unreadable,
     /// The spare area can be read, the data cannot.
     DataUnreadable,
-    /// The next read answers well, those after it fail.
-    Fading,
+    /// The spare area can be read. So can the data, `n` times more.
+    Fading(u8),
+    /// `n` more looks succeed, of whatever part.
+    Vanishing(u8),
+    /// The spare area can be read, the data by chance.
+    Flaky,
+    /// Every look succeeds or fails by chance.
+    FlakyWhole,
+    /// The spare area reads as one that nobody wrote. The data cannot be read.
+    Garbage,
     /// Reads as erased.
     Blank,
     /// So many bits are wrong: corrected as far as [`FaultPlan::correctable_bits`] goes.
@@ -115,8 +149,15 @@ pub struct FaultPlan {
     pub failing_programs: Vec<u64>,
     /// Operations that fail if they erase a block.
     pub failing_erases: Vec<u64>,
+    /// The first program from this operation on fails; then it is forgotten.
+    pub next_failing_program: Option<u64>,
+    /// The first erase from this operation on fails; then it is forgotten.
+    pub next_failing_erase: Option<u64>,
     /// Pages whose every program fails.
     pub failing_pages: Vec<Ppn>,
+    /// A failed program leaves a page in any state that a cut program can leave, as the seed decides; else one
+    /// that cannot be read.
+    pub odd_failures: bool,
     /// Blocks whose every erase fails.
     pub failing_blocks: Vec<BlockId>,
     /// Pages that cannot be read whenever they are programmed.
@@ -141,7 +182,10 @@ impl Default for FaultPlan {
             correctable_bits: 8,
             failing_programs: Vec::new(),
             failing_erases: Vec::new(),
+            next_failing_program: None,
+            next_failing_erase: None,
             failing_pages: Vec::new(),
+            odd_failures: false,
             failing_blocks: Vec::new(),
             unreadable_pages: Vec::new(),
             bit_flips: Vec::new(),
@@ -156,6 +200,18 @@ impl FaultPlan {
     #[must_use]
     pub fn cut(at: u64, outcome: CutOutcome) -> Self {
         Self { cuts: Vec::from([Cut { at, outcome }]), ..Self::default() }
+    }
+
+    /// Whether a page program fails at an operation.
+    pub(super) fn fails_program(&mut self, op: u64, ppn: Ppn) -> bool {
+        let next = self.next_failing_program.take_if(|from| *from <= op).is_some();
+        next || self.failing_programs.contains(&op) || self.failing_pages.contains(&ppn)
+    }
+
+    /// Whether an erase fails at an operation.
+    pub(super) fn fails_erase(&mut self, op: u64, block: BlockId) -> bool {
+        let next = self.next_failing_erase.take_if(|from| *from <= op).is_some();
+        next || self.failing_erases.contains(&op) || self.failing_blocks.contains(&block)
     }
 
     pub(super) fn cut_at(&self, op: u64) -> Option<CutOutcome> {
