@@ -56,12 +56,23 @@ const SAVING: u8 = 0x80;
 pub(crate) enum Scenario {
     /// Power is cut.
     Cuts,
-    /// A page is harmed after the workload.
-    Worn { ppn: u32, harm: Harm, mounted: bool },
+    /// A page is harmed after the workload, or two are.
+    Worn(Worn),
     /// The device holds something that this FTL did not write, or not so; `n` says what.
     Image { n: u32 },
     /// The same device loses power so many times.
     Endurance { rounds: u32 },
+}
+
+/// Pages that are harmed after the workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Worn {
+    pub(crate) ppn: u32,
+    pub(crate) harm: Harm,
+    /// Before a mount; else while power stays on.
+    pub(crate) mounted: bool,
+    /// Another page that is harmed too.
+    pub(crate) other: Option<u32>,
 }
 
 /// How a page is harmed.
@@ -157,9 +168,9 @@ impl Case {
         }
         match self.scenario {
             Scenario::Cuts => out.0.push(0),
-            Scenario::Worn { ppn, harm, mounted } => {
-                out.0.extend([1, harm as u8, u8::from(mounted)]);
-                out.number(ppn.into());
+            Scenario::Worn(Worn { ppn, harm, mounted, other }) => {
+                out.0.extend([if other.is_some() { 4 } else { 1 }, harm as u8, u8::from(mounted)]);
+                [Some(ppn), other].into_iter().flatten().for_each(|ppn| out.number(ppn.into()));
             }
             Scenario::Image { n } => {
                 out.0.push(2);
@@ -300,9 +311,11 @@ impl Input {
     fn scenario(&mut self) -> Result<Scenario, &'static str> {
         Ok(match self.byte()? {
             0 => Scenario::Cuts,
-            1 => {
+            pages @ (1 | 4) => {
                 let harm = *Harm::ALL.get(usize::from(self.byte()?)).ok_or("it names an unknown harm")?;
-                Scenario::Worn { harm, mounted: self.byte()? != 0, ppn: self.short()? }
+                let (mounted, ppn) = (self.byte()? != 0, self.short()?);
+                let other = if pages == 4 { Some(self.short()?) } else { None };
+                Scenario::Worn(Worn { ppn, harm, mounted, other })
             }
             2 => Scenario::Image { n: self.short()? },
             3 => Scenario::Endurance { rounds: self.short()? },
@@ -339,7 +352,8 @@ mod tests {
         ];
         let scenarios = [
             Scenario::Cuts,
-            Scenario::Worn { ppn: 77, harm: Harm::DataUnreadable, mounted: true },
+            Scenario::Worn(Worn { ppn: 77, harm: Harm::DataUnreadable, mounted: true, other: None }),
+            Scenario::Worn(Worn { ppn: 77, harm: Harm::Unreadable, mounted: false, other: Some(300) }),
             Scenario::Image { n: 5 },
             Scenario::Endurance { rounds: 1000 },
         ];

@@ -14,6 +14,7 @@
 use crate::case::{Case, Loss};
 use crate::model::Model;
 use crate::quiet;
+use crate::report::Tally;
 use crate::rng::Rng;
 use crate::shape::LIMIT;
 use crate::story::{Effort, Event, ops_of, outcome_of};
@@ -59,6 +60,8 @@ pub(crate) enum Ending {
     Found(Finding),
     /// As many cut points as wanted.
     Enough,
+    /// The device took metadata, and the FTL says so instead of going on: this line ends.
+    Refused,
 }
 
 /// What was explored.
@@ -69,8 +72,10 @@ pub(crate) struct Stats {
     pub(crate) outcomes: [u64; CutOutcome::ALL.len()],
     /// By the number of cuts, less one.
     pub(crate) depths: [u64; MAX_DEPTH],
-    /// Acknowledged writes that were not there after a cut without the battery that the FTL assumes.
-    pub(crate) lost_writes: u64,
+    /// What the cuts cost, but for those after which a battery died.
+    pub(crate) tally: Tally,
+    /// What the others cost.
+    pub(crate) saving: Tally,
     /// The mount that took longest.
     pub(crate) slowest_mount: Effort,
 }
@@ -278,6 +283,7 @@ impl<'a> Explorer<'a> {
     /// Explores the case.
     pub(crate) fn run(&mut self) -> Result<(), Ending> {
         match quiet::catch(|| self.main_line()) {
+            Ok(Err(Ending::Refused)) => Ok(()),
             Ok(ending) => ending,
             Err(panic) => self.found(panic),
         }
@@ -286,6 +292,12 @@ impl<'a> Explorer<'a> {
     /// Where lines after the cuts so far are cut.
     fn level(&self) -> Level {
         self.levels.get(self.path.len()).copied().unwrap_or(Level::both(Tap::OFF))
+    }
+
+    /// Takes in what the cuts so far cost.
+    fn count(&mut self, tally: Tally) {
+        let died = self.path.iter().any(|loss| loss.saving);
+        if died { &mut self.stats.saving } else { &mut self.stats.tally }.add(tally);
     }
 
     fn tell(&mut self, event: impl FnOnce(usize) -> Event) {
@@ -327,7 +339,7 @@ impl<'a> Explorer<'a> {
         line.again.from = from;
         line.device.get_mut().tap(level.after);
         self.inspect(&mut line, next)?;
-        self.stats.lost_writes += line.model.take_lost();
+        self.count(line.model.take_tally());
         self.work(&mut line, next, self.bench.case.tail as usize)?;
         self.inspect(&mut line, next)?;
         self.reopen(line, next)
@@ -349,6 +361,7 @@ impl<'a> Explorer<'a> {
                 }
                 Ok(Line::new(device, ftl, model))
             }
+            Err(error) if model.may_fail(&error) => Err(Ending::Refused),
             Err(error) => self.failed(&device, "mounting", &error),
         }
     }
@@ -363,7 +376,7 @@ impl<'a> Explorer<'a> {
         model.cut();
         let mut line = self.mount(device, model, next)?;
         self.inspect(&mut line, next)?;
-        self.stats.lost_writes += line.model.take_lost();
+        self.count(line.model.take_tally());
         Ok(())
     }
 
@@ -381,6 +394,7 @@ impl<'a> Explorer<'a> {
         }
         match line.ftl.check() {
             Ok(()) => Ok(()),
+            Err(_) if line.model.is_metadata_lost() => Err(Ending::Refused),
             Err(what) => self.found(what),
         }
     }
@@ -458,6 +472,7 @@ impl<'a> Explorer<'a> {
     fn call(&mut self, line: &mut Line, next: usize, call: Call) -> Result<(), Ending> {
         match self.act(line, next, call)? {
             Ok(_) => Ok(()),
+            Err(error) if line.model.may_fail(&error) => Err(Ending::Refused),
             Err(error) => self.failed(&line.device, call.doing(), &error),
         }
     }
@@ -513,9 +528,10 @@ impl<'a> Explorer<'a> {
             let depth = self.path.len();
             let mut model = model.clone();
             model.cut();
-            casualties.pages.iter().for_each(|lpn| model.harm(*lpn));
+            // Not even a spare area is left of a page that a torn one took with it.
+            casualties.pages.iter().for_each(|lpn| model.harm_unseen(*lpn));
             if casualties.metadata && !self.bench.entry.info.outlives_worn_pages {
-                model.harm_all();
+                model.lose_metadata();
             }
             let inspected = self.inspected.take();
             self.lose(Loss::from(cut))?;
@@ -523,18 +539,29 @@ impl<'a> Explorer<'a> {
             if let Some(again) = again.as_deref_mut().filter(|_| self.bench.has_battery()) {
                 (flash, dying) = self.saved(again, Cut { at: op, ..cut }).or_else(|what| self.found(what))?;
             }
-            self.recover(flash, model.clone(), next)?;
+            self.unless_refused(|explorer| explorer.recover(flash, model.clone(), next))?;
             for image in dying {
                 let mut model = model.clone();
                 model.battery_died();
                 self.lose(Loss { cut: image.cut, saving: true })?;
-                self.recover(image.flash, model, next)?;
+                self.unless_refused(|explorer| explorer.recover(image.flash, model, next))?;
                 self.path.truncate(depth + 1);
             }
             self.path.truncate(depth);
             self.inspected = inspected;
         }
         Ok(())
+    }
+
+    /// Explores a line that may end early.
+    fn unless_refused(&mut self, explore: impl FnOnce(&mut Self) -> Result<(), Ending>) -> Result<(), Ending> {
+        match explore(self) {
+            Err(Ending::Refused) => {
+                self.count(Tally { refused: 1, ..Tally::default() });
+                Ok(())
+            }
+            outcome => outcome,
+        }
     }
 
     /// Power is lost once more on the way.
@@ -548,6 +575,7 @@ impl<'a> Explorer<'a> {
             self.stats.outcomes[at] += 1;
         }
         self.path.push(loss);
+        self.count(Tally { runs: 1, ..Tally::default() });
         (self.on_cut)();
         self.tell(|cuts| Event::cut(cuts, loss));
         Ok(())

@@ -38,7 +38,7 @@ pub use case::ReplayError;
 pub use faults::Fault;
 pub use fuzz::{Operations, check_id, make_id};
 pub use options::{Mode, Options, OptionsError};
-pub use report::{Failure, FtlReport, Report, Trace, outcome_name};
+pub use report::{Failure, FtlReport, Report, Tally, Trace, outcome_name};
 pub use run::{Progress, replay, replay_on, run, run_on, trace};
 pub use shape::{SHAPES, Shape, find as find_shape};
 pub use shared::Shared;

@@ -5,13 +5,16 @@
 //! 3. A trimmed page reads as never written. A cut may undo the trim: the page then reads as some version that it had, or as an
 //!    error, as the block with that version may have been half erased: a collector does not save what was trimmed.
 //! 4. What was read once is what is read until power is cut again, or the page written.
-//! 5. A page that the device itself took (an unreadable copy, a partner lost to a torn program) may read as an error, or after a cut as
-//!    an older version of itself, until it is written again.
-//!    If it took metadata that is made again from host data, trims may be undone as by a cut.
+//! 5. A page that the device itself took reads as last written or as an error, until it is written again: never as an older
+//!    version, zeros, or another page's data. The one exception is a page of which not even the spare area can be read when
+//!    the device is mounted ([`Model::harm_unseen`]): nobody knows whose it was, and an older version may be what is left.
+//!    If it took metadata, any page may be an error, and a mount or a write may fail; or, if metadata is made again from
+//!    host data, trims may be undone as by a cut.
 //! 6. Without the battery that an FTL assumes, every page may read after a cut as an error or as an older version of itself.
 //!    Each that does and was acknowledged is counted.
 //! 7. Never is the data of another page returned, nor data never written.
 
+use crate::report::Tally;
 use ftl::FtlError;
 use ftl::ftls::Durability;
 use nand::{Lpn, Stamp};
@@ -24,6 +27,8 @@ const HARMED: u8 = 2;
 const PINNED: u8 = 4;
 /// Counted as lost since power came on.
 const COUNTED: u8 = 8;
+/// An older version may be what is left after a cut.
+const ROLLED: u8 = 16;
 
 /// What every logical page may read as. Version 0 is a page never written.
 #[derive(Clone, Debug)]
@@ -37,8 +42,10 @@ pub(crate) struct Model {
     owners: Vec<u32>,
     /// There is no battery although the FTL assumes one.
     forgetful: bool,
-    /// Acknowledged writes found to be lost.
-    lost: u64,
+    /// What was allowed and seen.
+    tally: Tally,
+    /// The device took metadata that nothing replaces: operations may fail.
+    metadata_lost: bool,
 }
 
 impl Model {
@@ -51,7 +58,8 @@ impl Model {
             others: Vec::new(),
             owners: vec![u32::MAX],
             forgetful: false,
-            lost: 0,
+            tally: Tally::default(),
+            metadata_lost: false,
         }
     }
 
@@ -60,13 +68,18 @@ impl Model {
         Self { forgetful: true, ..self }
     }
 
-    /// Acknowledged writes found to be lost since the last call.
-    pub(crate) fn take_lost(&mut self) -> u64 {
-        core::mem::take(&mut self.lost)
+    /// What was allowed and seen since the last call.
+    pub(crate) fn take_tally(&mut self) -> Tally {
+        core::mem::take(&mut self.tally)
     }
 
     pub(crate) fn logical_pages(&self) -> u32 {
         self.current.len() as u32
+    }
+
+    /// Whether this is what its page should read as.
+    pub(crate) fn is_current(&self, stamp: Stamp) -> bool {
+        self.current.get(stamp.lpn.index()) == Some(&stamp.version)
     }
 
     /// Whether version numbers are about to repeat.
@@ -89,7 +102,7 @@ impl Model {
         let flags = &mut self.flags[lpn as usize];
         if self.durable == Durability::OnFlush {
             self.others.push((lpn, old));
-            *flags = *flags & !HARMED | PINNED;
+            *flags = *flags & !(HARMED | ROLLED) | PINNED;
         } else {
             self.others.retain(|other| other.0 != lpn);
             *flags = PINNED;
@@ -118,7 +131,7 @@ impl Model {
     pub(crate) fn cut(&mut self) {
         self.flags.iter_mut().for_each(|flags| *flags &= !(PINNED | COUNTED));
         if self.forgetful {
-            self.harm_all();
+            self.flags.iter_mut().for_each(|flags| *flags |= HARMED | ROLLED);
         }
     }
 
@@ -138,14 +151,37 @@ impl Model {
         }
     }
 
+    /// The device took a copy of the page, and what said whose it was.
+    pub(crate) fn harm_unseen(&mut self, lpn: u32) {
+        if let Some(flags) = self.flags.get_mut(lpn as usize) {
+            *flags |= HARMED | ROLLED;
+        }
+    }
+
     /// The device took metadata of an FTL that makes it again from host data: a trim may be undone.
     pub(crate) fn harm_trims(&mut self) {
         self.flags.iter_mut().filter(|flags| **flags & TRIMMED != 0).for_each(|flags| *flags &= !PINNED);
     }
 
-    /// The device took something that any page may depend on.
-    pub(crate) fn harm_all(&mut self) {
+    /// The device took metadata that nothing replaces: any page may be an error, a mount and a write may fail.
+    pub(crate) fn lose_metadata(&mut self) {
+        self.metadata_lost = true;
         self.flags.iter_mut().for_each(|flags| *flags |= HARMED);
+    }
+
+    /// Whether the device took metadata that nothing replaces.
+    pub(crate) const fn is_metadata_lost(&self) -> bool {
+        self.metadata_lost
+    }
+
+    /// Whether an operation that failed so may fail: the device took metadata, and the error says so.
+    pub(crate) fn may_fail(&self, error: &FtlError) -> bool {
+        self.metadata_lost && is_loss(error)
+    }
+
+    /// A write of a page, or a trim, failed as it may: the page reads as before or as written.
+    pub(crate) fn fail(&mut self, lpn: u32, count: u32) {
+        self.flags[lpn as usize..(lpn + count) as usize].iter_mut().for_each(|flags| *flags &= !PINNED);
     }
 
     /// Judges what a read returned, and holds the FTL to it from now on.
@@ -153,12 +189,13 @@ impl Model {
         let flags = self.flags[lpn as usize];
         let stamp = match got {
             Ok(stamp) => stamp,
-            Err(
-                FtlError::Lost { .. }
-                | FtlError::Damaged { .. }
-                | FtlError::Nand(nand::NandError::Uncorrectable { .. }),
-            ) if flags & HARMED != 0 || flags & (TRIMMED | PINNED) == TRIMMED => {
+            Err(error) if is_loss(&error) && (flags & HARMED != 0 || flags & (TRIMMED | PINNED) == TRIMMED) => {
                 self.count_lost(lpn);
+                if flags & TRIMMED != 0 {
+                    self.tally.trims_undone += 1;
+                } else {
+                    self.tally.errors += 1;
+                }
                 if flags & TRIMMED != 0 {
                     // Also if the trim was under way: a flush does not bring back what cannot be read.
                     self.current[lpn as usize] = 0;
@@ -177,11 +214,16 @@ impl Model {
         }
         if version != current && !self.others.contains(&(lpn, version)) {
             self.count_lost(lpn);
+            if flags & TRIMMED != 0 {
+                self.tally.trims_undone += 1;
+            } else if !self.forgetful {
+                self.tally.older += 1;
+            }
         }
         self.current[lpn as usize] = version;
         let flags = self.flags[lpn as usize];
         // What a missing battery spared is as good as any.
-        let spared = if self.forgetful { HARMED } else { 0 };
+        let spared = if self.forgetful { HARMED | ROLLED } else { 0 };
         let kept = if version == 0 { flags & !spared } else { flags & !(TRIMMED | spared) };
         self.flags[lpn as usize] = kept | PINNED;
         if flags & PINNED == 0 {
@@ -194,13 +236,13 @@ impl Model {
         let flags = &mut self.flags[lpn as usize];
         if self.forgetful && *flags & (TRIMMED | PINNED | COUNTED) == 0 && self.current[lpn as usize] != 0 {
             *flags |= COUNTED;
-            self.lost += 1;
+            self.tally.lost += 1;
         }
     }
 
     fn may_be(&self, lpn: u32, version: u16) -> bool {
         let flags = self.flags[lpn as usize];
-        flags & PINNED == 0 && (flags & (TRIMMED | HARMED) != 0 || self.others.contains(&(lpn, version)))
+        flags & PINNED == 0 && (flags & (TRIMMED | ROLLED) != 0 || self.others.contains(&(lpn, version)))
     }
 
     fn allowed(&self, lpn: u32) -> String {
@@ -211,12 +253,18 @@ impl Model {
                 text += " or ";
                 text += &name(other.1);
             }
-            if flags & (TRIMMED | HARMED) != 0 {
+            if flags & (TRIMMED | ROLLED) != 0 {
                 text += " or any older version";
             }
         }
         text
     }
+}
+
+/// Whether an error says that the device lost a page.
+fn is_loss(error: &FtlError) -> bool {
+    use nand::NandError::Uncorrectable;
+    matches!(error, FtlError::Lost { .. } | FtlError::Damaged { .. } | FtlError::Nand(Uncorrectable { .. }))
 }
 
 /// How a read that broke no promise came out.
@@ -280,6 +328,27 @@ mod tests {
             model.cut();
             assert!(model.read(2, stamp(2, other)).is_err(), "read before the cut");
         }
+    }
+
+    #[test]
+    fn a_page_that_the_device_took_is_an_error_and_never_an_older_version() {
+        let lost = || Err(FtlError::Lost { lpn: Lpn(1) });
+        let mut model = Model::new(Durability::OnCompletion, 4);
+        let (old, new) = (write(&mut model, 1), write(&mut model, 1));
+        assert!(model.clone().read(1, lost()).is_err(), "nothing was taken");
+        model.harm(1);
+        model.cut();
+        assert!(model.clone().read(1, lost()).is_ok() && model.clone().read(1, stamp(1, new)).is_ok());
+        assert!(model.clone().read(1, stamp(1, old)).is_err() && model.clone().read(1, stamp(1, 0)).is_err());
+        let mut all = Model::new(Durability::OnCompletion, 4);
+        write(&mut all, 1);
+        let new = write(&mut all, 1);
+        all.lose_metadata();
+        all.cut();
+        assert!(all.clone().read(1, stamp(1, new)).is_ok() && all.clone().read(1, lost()).is_ok());
+        assert!(all.clone().read(1, stamp(1, new - 1)).is_err() && all.clone().read(1, stamp(1, 0)).is_err());
+        model.harm_unseen(1);
+        assert!(model.read(1, stamp(1, old)).is_ok());
     }
 
     #[test]

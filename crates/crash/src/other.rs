@@ -8,19 +8,30 @@ use crate::Device;
 use crate::case::{Case, Scenario};
 use crate::explorer::Bench;
 use crate::quiet;
+use crate::report::Tally;
 use ftl::ftls::Entry;
 
 pub(crate) use worn::pages;
 
-/// Runs a case that is not about single cuts; what went wrong, if anything did.
-pub(crate) fn run(entry: &Entry<Device>, case: &Case) -> Result<(), String> {
-    let Some(bench) = Bench::new(entry, case) else { return Ok(()) };
+/// What a scenario was and cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Record {
+    /// The name of the fault.
+    pub(crate) fault: &'static str,
+    pub(crate) tally: Tally,
+}
+
+/// Runs a case that is not about single cuts; what it cost, and what went wrong, if anything did.
+pub(crate) fn run(entry: &Entry<Device>, case: &Case) -> (Record, Result<(), String>) {
+    let mut record = Record::default();
+    let Some(bench) = Bench::new(entry, case) else { return (record, Ok(())) };
+    record.tally.runs = 1;
     let outcome = quiet::catch(|| match case.scenario {
         Scenario::Cuts => Ok(()),
-        Scenario::Worn { ppn, harm, mounted: false } => worn::powered(&bench, ppn, harm),
-        Scenario::Worn { ppn, harm, mounted: true } => worn::mounted(&bench, ppn, harm),
-        Scenario::Image { n } => images::run(&bench, n),
-        Scenario::Endurance { rounds } => endurance::run(&bench, rounds),
+        Scenario::Worn(worn) if worn.mounted => worn::mounted(&bench, worn, &mut record),
+        Scenario::Worn(worn) => worn::powered(&bench, worn, &mut record),
+        Scenario::Image { n } => images::run(&bench, n, &mut record),
+        Scenario::Endurance { rounds } => endurance::run(&bench, rounds, &mut record),
     });
-    outcome.unwrap_or_else(Err)
+    (record, outcome.unwrap_or_else(Err))
 }

@@ -46,6 +46,8 @@ pub struct FtlReport {
     pub by_outcome: BTreeMap<&'static str, u64>,
     /// Runs of the other scenarios.
     pub other_runs: BTreeMap<&'static str, u64>,
+    /// What each kind of fault cost.
+    pub by_fault: BTreeMap<&'static str, Tally>,
     /// Acknowledged writes that were gone or undone after a cut without the battery that the FTL assumes, over all cut points.
     pub lost_writes: u64,
     /// The mount that took longest, of all that followed a cut or a clean end.
@@ -56,6 +58,37 @@ pub struct FtlReport {
     pub seconds: f64,
     /// Cut points explored a second.
     pub cuts_per_s: f64,
+}
+
+/// The name of a battery's death among faults.
+pub(crate) const DYING: &str = "battery dies in its save";
+
+/// What a fault cost where no promise was broken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Cut points or scenarios.
+    pub runs: u64,
+    /// Pages that read as an error, because the device took them or metadata.
+    pub errors: u64,
+    /// Pages that read as an older version, because not even their spare area could be read.
+    pub older: u64,
+    /// Trims undone, before a flush made them durable or because the device took metadata.
+    pub trims_undone: u64,
+    /// Mounts and calls that were refused with an error.
+    pub refused: u64,
+    /// Acknowledged writes that were gone or undone without the battery that the FTL assumes.
+    pub lost: u64,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.runs += other.runs;
+        self.errors += other.errors;
+        self.older += other.older;
+        self.trims_undone += other.trims_undone;
+        self.refused += other.refused;
+        self.lost += other.lost;
+    }
 }
 
 /// A broken promise.
@@ -114,9 +147,14 @@ pub const fn outcome_name(outcome: CutOutcome) -> &'static str {
 }
 
 impl FtlReport {
-    pub(crate) fn add(&mut self, stats: &Stats) {
+    /// Takes in an exploration of cuts under a fault of this name.
+    pub(crate) fn add(&mut self, fault: &'static str, stats: &Stats) {
         self.cut_points += stats.cut_points;
-        self.lost_writes += stats.lost_writes;
+        self.lost_writes += stats.tally.lost + stats.saving.lost;
+        self.by_fault.entry(fault).or_default().add(stats.tally);
+        if stats.saving.runs > 0 {
+            self.by_fault.entry(DYING).or_default().add(stats.saving);
+        }
         if stats.slowest_mount.microseconds > self.slowest_mount.microseconds {
             self.slowest_mount = stats.slowest_mount;
         }

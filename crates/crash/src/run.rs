@@ -7,7 +7,7 @@
 
 use crate::Device;
 use crate::case::Harm;
-use crate::case::{Case, Loss, ReplayError, Scenario, Work};
+use crate::case::{Case, Loss, ReplayError, Scenario, Work, Worn};
 use crate::explorer::{Bench, Ending, Explorer, Finding, Level};
 use crate::faults::Fault;
 use crate::options::{Mode, Options, OptionsError};
@@ -33,6 +33,9 @@ pub struct Progress {
 
 /// Outcomes that are tried of an operation that is cut.
 const OUTCOMES: usize = 4;
+
+/// The name of cuts without other faults.
+const CUTS: &str = "cuts";
 
 /// Cut points of one workload.
 const LEAST_SHARE: u64 = 48;
@@ -174,7 +177,6 @@ impl Runner<'_, '_> {
         self.report.cuts_per_s = self.report.cut_points as f64 / self.report.seconds.max(1e-9);
         for fault in self.options.faults.iter().filter(|fault| !fault.is_laid()) {
             match fault {
-                Fault::Worn if !self.entry.info.outlives_worn_pages => {}
                 Fault::Worn => self.worn(),
                 Fault::Images => self.scenarios(*fault, self.options.images, |n| Scenario::Image { n }),
                 _ => {
@@ -279,7 +281,8 @@ impl Runner<'_, '_> {
         };
         let mut explorer = Explorer::new(&bench, levels, quota, &mut on_cut);
         let ending = explorer.run();
-        self.report.add(&explorer.stats);
+        let name = Fault::ALL.iter().find(|fault| case.faults & fault.bit() != 0).map_or(CUTS, |fault| fault.name());
+        self.report.add(name, &explorer.stats);
         if let Err(Ending::Found(finding)) = ending {
             self.failed(case.clone(), finding);
         }
@@ -292,7 +295,9 @@ impl Runner<'_, '_> {
 
     fn try_other(&mut self, fault: Fault, case: Case) {
         *self.report.other_runs.entry(fault.name()).or_default() += 1;
-        if let Err(what) = other::run(self.entry, &case) {
+        let (record, outcome) = other::run(self.entry, &case);
+        self.report.by_fault.entry(record.fault).or_default().add(record.tally);
+        if let Err(what) = outcome {
             self.failed(case, Finding { path: Vec::new(), what });
         }
     }
@@ -318,13 +323,20 @@ impl Runner<'_, '_> {
                 Ok(pages) => pages,
                 Err(what) => return self.failed(case, Finding { path: Vec::new(), what }),
             };
-            for ppn in pages.into_iter().step_by(self.options.worn_step as usize) {
-                for (harm, mounted) in Harm::ALL.into_iter().flat_map(|harm| [(harm, false), (harm, true)]) {
+            let harms = || Harm::ALL.into_iter().flat_map(|harm| [(harm, false), (harm, true)]);
+            for (nth, ppn) in pages.iter().copied().enumerate().step_by(self.options.worn_step as usize) {
+                // Two independent losses, the second one anywhere.
+                let other = pages[(mix(case.seed, nth as u64) % pages.len() as u64) as usize];
+                let one = harms().map(|(harm, mounted)| Worn { ppn, harm, mounted, other: None });
+                let two = [false, true].map(|mounted| {
+                    let harm = if nth % 2 == 0 { Harm::Unreadable } else { Harm::DataUnreadable };
+                    Worn { ppn, harm, mounted, other: Some(other) }
+                });
+                for worn in one.chain(two) {
                     if self.is_done() {
                         return;
                     }
-                    let scenario = Scenario::Worn { ppn, harm, mounted };
-                    self.try_other(Fault::Worn, Case { scenario, ..case.clone() });
+                    self.try_other(Fault::Worn, Case { scenario: Scenario::Worn(worn), ..case.clone() });
                 }
             }
         }

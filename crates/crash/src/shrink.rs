@@ -4,11 +4,12 @@
 //! 2. No steps after the one that was cut.
 //! 3. Halves, quarters, … and single steps are left out, as long as anything goes.
 //! 4. Runs of pages become shorter.
+//! 5. Where one device loses power again and again, fewer rounds are done.
 //!
 //! With other steps the operations have other numbers, so every attempt looks for a failing cut again: with the same
 //! outcomes at every depth, at any operation. Any failure counts, not only the one that was found first.
 
-use crate::case::{Case, Work};
+use crate::case::{Case, Scenario, Work};
 use crate::explorer::{Bench, Ending, Explorer, Finding, Level};
 use crate::story::Event;
 use crate::tap::Tap;
@@ -27,7 +28,7 @@ pub(crate) fn replay(entry: &Entry<Device>, case: &Case) -> Result<(), Finding> 
 
 /// As [`replay`], and tells what happened.
 pub(crate) fn trace(entry: &Entry<Device>, case: &Case) -> (Vec<Event>, Result<(), Finding>) {
-    if !matches!(case.scenario, crate::case::Scenario::Cuts) {
+    if !matches!(case.scenario, Scenario::Cuts) {
         let scenario = format!("{:?}", case.scenario);
         return (vec![Event::Scenario { scenario }], replay(entry, case));
     }
@@ -38,22 +39,22 @@ pub(crate) fn trace(entry: &Entry<Device>, case: &Case) -> (Vec<Event>, Result<(
     explorer.story = Some(Vec::new());
     let outcome = match explorer.run() {
         Err(Ending::Found(finding)) => Err(finding),
-        Ok(()) | Err(Ending::Enough) => Ok(()),
+        Ok(()) | Err(Ending::Enough | Ending::Refused) => Ok(()),
     };
     (explorer.story.unwrap_or_default(), outcome)
 }
 
 /// Explores a case at these levels; how many cut points that took, and what was found.
 fn explore(entry: &Entry<Device>, case: &Case, levels: Vec<Level>, quota: u64) -> (u64, Result<(), Finding>) {
-    if !matches!(case.scenario, crate::case::Scenario::Cuts) {
-        return (1, other::run(entry, case).map_err(|what| Finding { path: Vec::new(), what }));
+    if !matches!(case.scenario, Scenario::Cuts) {
+        return (1, other::run(entry, case).1.map_err(|what| Finding { path: Vec::new(), what }));
     }
     let Some(bench) = Bench::new(entry, case) else { return (0, Ok(())) };
     let mut quiet = || {};
     let mut explorer = Explorer::new(&bench, levels, quota, &mut quiet);
     match explorer.run() {
         Err(Ending::Found(finding)) => (explorer.stats.cut_points, Err(finding)),
-        Ok(()) | Err(Ending::Enough) => (explorer.stats.cut_points, Ok(())),
+        Ok(()) | Err(Ending::Enough | Ending::Refused) => (explorer.stats.cut_points, Ok(())),
     }
 }
 
@@ -74,6 +75,7 @@ pub(crate) fn shrink(entry: &Entry<Device>, mut case: Case, finding: Finding) ->
     shrinker.chunks();
     shrinker.counts();
     shrinker.tail();
+    shrinker.rounds();
     (shrinker.case, shrinker.finding)
 }
 
@@ -100,6 +102,20 @@ impl Shrinker<'_> {
         let mut tail = 0;
         while tail < self.case.tail && !self.attempt(Case { tail, ..self.case.clone() }) {
             tail = 2 * tail + 1;
+        }
+    }
+
+    /// The same rounds come first however many there are, so that the first one that fails can be searched for.
+    fn rounds(&mut self) {
+        let Scenario::Endurance { rounds } = self.case.scenario else { return };
+        let (mut passes, mut fails) = (0, rounds);
+        while fails - passes > 1 {
+            let rounds = u32::midpoint(passes, fails);
+            if self.attempt(Case { scenario: Scenario::Endurance { rounds }, ..self.case.clone() }) {
+                fails = rounds;
+            } else {
+                passes = rounds;
+            }
         }
     }
 

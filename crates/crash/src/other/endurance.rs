@@ -1,11 +1,16 @@
-//! One device that loses power again and again, in writing and in mounting, and never grows less able.
+//! One device that loses power again and again, in writing, in saving and in mounting, and never grows less able.
+//!
+//! What is done changes from round to round. After some mounts every page is read; after others few are, so that what is in doubt
+//! stays so over several cuts.
 
-use super::worn::read_all;
+use super::worn::{apply, read_all};
 use crate::explorer::{Bench, Line, ram_bytes};
 use crate::model::Model;
-use crate::rng::Rng;
+use crate::other::Record;
+use crate::rng::{Rng, mix};
 use crate::shape::LIMIT;
 use crate::tap::Tap;
+use crate::workload::{Step, generate};
 use crate::{Device, Shared};
 use ftl::{Flash, Ftl, FtlError};
 use nand::{Cut, CutOutcome, Lpn, NandError, Stamp};
@@ -13,29 +18,35 @@ use nand::{Cut, CutOutcome, Lpn, NandError, Stamp};
 /// Mounts that may be cut short in a row: each opens a block or two, so that many show whether they are given back.
 const INTERRUPTED_MOUNTS: u32 = 40;
 
-pub(super) fn run(bench: &Bench<'_>, rounds: u32) -> Result<(), String> {
+/// Operations, reads among them, within which power is cut.
+const SOON: [u32; 5] = [12, 60, 300, 1200, 5000];
+
+/// Steps of a round; power is cut before they end, most of the time.
+const STEPS: u32 = 120;
+
+pub(super) fn run(bench: &Bench<'_>, rounds: u32, record: &mut Record) -> Result<(), String> {
+    record.fault = "a thousand cuts on one device";
     let mut rng = Rng::new(bench.case.seed, 0xE4D);
     let Line { device, mut ftl, mut model, .. } = bench.format()?;
     let ram_bound = 2 * ram_bytes(&*ftl) + 4096;
     for round in 0..rounds {
-        plug(&device, &mut rng, 60);
-        let step = rng.below(bench.steps.len().max(1) as u32) as usize;
-        write_until_cut(bench, &device, &mut *ftl, &mut model, step)
-            .and_then(|()| {
-                device.get_mut().flash().power_up();
-                device.get_mut().flash().plan_mut().cuts.clear();
-                bench.save(&mut *ftl)
-            })
-            .map_err(|what| format!("round {round}: {what}"))?;
+        let told = |what: String| format!("round {round}: {what}");
+        plug(&device, &mut rng);
+        let steps = generate(mix(bench.case.seed, round.into()), STEPS, model.logical_pages());
+        write_until_cut(&device, &mut *ftl, &mut model, &steps).map_err(told)?;
+        power_up(&device);
+        model.cut();
+        if bench.has_battery() {
+            save(bench, &device, &mut *ftl, &mut model, &mut rng).map_err(told)?;
+        }
         drop(ftl);
         let many = rng.one_in(16);
         let mut interrupted = rng.below(if many { INTERRUPTED_MOUNTS } else { 3 });
         ftl = loop {
             model.cut();
-            device.get_mut().flash().power_up();
-            device.get_mut().flash().plan_mut().cuts.clear();
+            power_up(&device);
             if interrupted > 0 {
-                plug(&device, &mut rng, 8);
+                plug(&device, &mut rng);
             }
             device.get_mut().begin(Tap::OFF, 0, LIMIT);
             match (bench.mount)(Flash::new(device.clone()), &bench.config) {
@@ -43,16 +54,23 @@ pub(super) fn run(bench: &Bench<'_>, rounds: u32) -> Result<(), String> {
                 Err(FtlError::Nand(NandError::PowerLost)) if !device.get().is_exhausted() => {
                     interrupted = interrupted.saturating_sub(1);
                 }
-                Err(error) => return Err(format!("round {round}: mounting: {error}")),
+                Err(error) => return Err(told(format!("mounting: {error}"))),
             }
         };
         device.get_mut().flash().plan_mut().cuts.clear();
         let ram = ram_bytes(&*ftl);
         if ram > ram_bound {
-            return Err(format!("round {round}: {ram} B of RAM after a mount, at most {ram_bound} B are right"));
+            return Err(told(format!("{ram} B of RAM after a mount, at most {ram_bound} B are right")));
         }
         let mut line = Line::new(Shared::clone(&device), ftl, model);
-        read_all(&mut line).and_then(|()| line.ftl.check()).map_err(|what| format!("round {round}: {what}"))?;
+        let looked = if rng.one_in(2) {
+            read_all(&mut line).and_then(|()| line.ftl.check())
+        } else {
+            (0..rng.below(4))
+                .try_for_each(|_| apply(&mut line, Step::Read { lpn: rng.below(bench.case.logical_pages) }))
+        };
+        looked.map_err(told)?;
+        record.tally.add(line.model.take_tally());
         Line { ftl, model, .. } = line;
         if model.is_nearly_used_up() {
             break;
@@ -61,30 +79,92 @@ pub(super) fn run(bench: &Bench<'_>, rounds: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// Has power cut within the next operations.
-fn plug(device: &Device, rng: &mut Rng, within: u32) {
+/// Has power cut soon.
+fn plug(device: &Device, rng: &mut Rng) {
     let mut device = device.get_mut();
+    let within = SOON[rng.below(SOON.len() as u32) as usize];
     let at = device.flash().ops() + u64::from(rng.below(within));
-    let outcome = CutOutcome::ALL[rng.below(CutOutcome::ALL.len() as u32) as usize];
+    // A pair of pages has a scenario of its own.
+    let outcome = loop {
+        let outcome = CutOutcome::ALL[rng.below(CutOutcome::ALL.len() as u32) as usize];
+        if outcome != CutOutcome::PartnerLost {
+            break outcome;
+        }
+    };
     device.flash().plan_mut().cuts = vec![Cut { at, outcome }];
 }
 
-fn write_until_cut(
+fn power_up(device: &Device) {
+    let mut device = device.get_mut();
+    device.flash().plan_mut().cuts.clear();
+    device.flash().power_up();
+    device.begin(Tap::OFF, 0, LIMIT);
+}
+
+/// Saves while a battery lasts, which now and then it does not.
+fn save(
     bench: &Bench<'_>,
     device: &Device,
     ftl: &mut dyn Ftl<Device>,
     model: &mut Model,
-    first: usize,
+    rng: &mut Rng,
 ) -> Result<(), String> {
-    let pages = model.logical_pages();
-    device.get_mut().begin(Tap::OFF, 0, LIMIT);
-    for lpn in (0..4 * pages).map(|i| (first as u32 * 7 + i * (1 + bench.case.seed as u32 % 5)) % pages) {
-        let stamp: Stamp = model.begin_write(lpn);
-        match ftl.write(Lpn(lpn), &stamp) {
-            Ok(()) => model.complete_write(lpn),
+    if !rng.one_in(8) {
+        return bench.save(ftl);
+    }
+    plug(device, rng);
+    match ftl.power_failing() {
+        Ok(()) => {}
+        Err(FtlError::Nand(NandError::PowerLost)) => model.battery_died(),
+        Err(error) => return Err(format!("saving until the battery dies: {error}")),
+    }
+    Ok(())
+}
+
+/// Does steps until power is cut.
+fn write_until_cut(
+    device: &Device,
+    ftl: &mut dyn Ftl<Device>,
+    model: &mut Model,
+    steps: &[Step],
+) -> Result<(), String> {
+    for step in steps {
+        let outcome = match *step {
+            Step::Write { lpn, count } => write(ftl, model, lpn, count),
+            Step::Trim { lpn, count } => {
+                let count = count.min(model.logical_pages() - lpn);
+                model.begin_trim(lpn, count);
+                ftl.trim(Lpn(lpn), count).map(|()| model.complete_trim(lpn, count))
+            }
+            Step::Read { lpn } => {
+                let mut stamp = Stamp::UNWRITTEN;
+                match ftl.read(Lpn(lpn), &mut stamp) {
+                    Err(FtlError::Nand(NandError::PowerLost)) => Err(NandError::PowerLost.into()),
+                    got => model
+                        .read(lpn, got.map(|()| stamp))
+                        .map(drop)
+                        .map_err(|what| format!("before the cut: {what}"))
+                        .map(Ok)?,
+                }
+            }
+            Step::Flush => ftl.flush().map(|()| model.complete_flush()),
+            Step::Idle => ftl.idle().map(drop),
+        };
+        match outcome {
+            Ok(()) => {}
             Err(FtlError::Nand(NandError::PowerLost)) if !device.get().is_exhausted() => return Ok(()),
-            Err(error) => return Err(format!("writing: {error}")),
+            Err(error) => return Err(format!("{step}: {error}")),
         }
+    }
+    Ok(())
+}
+
+fn write(ftl: &mut dyn Ftl<Device>, model: &mut Model, first: u32, count: u32) -> Result<(), FtlError> {
+    let pages = model.logical_pages();
+    for lpn in (0..count.min(pages)).map(|i| (first + i) % pages) {
+        let stamp: Stamp = model.begin_write(lpn);
+        ftl.write(Lpn(lpn), &stamp)?;
+        model.complete_write(lpn);
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::worn::{accepts_writes, read_all, work};
 use crate::explorer::{Bench, Line};
 use crate::model::Model;
+use crate::other::Record;
 use crate::rng::Rng;
 use crate::shape::LIMIT;
 use crate::tap::Tapped;
@@ -41,7 +42,8 @@ const CONTENTS: [Content; 7] = [
     Content::Shuffled,
 ];
 
-pub(super) fn run(bench: &Bench<'_>, n: u32) -> Result<(), String> {
+pub(super) fn run(bench: &Bench<'_>, n: u32, record: &mut Record) -> Result<(), String> {
+    record.fault = "foreign or damaged image";
     let mut rng = Rng::new(bench.case.seed, u64::from(n));
     let content = CONTENTS[n as usize % CONTENTS.len()];
     let flash = fill(bench, content, &mut rng)?;
@@ -54,6 +56,7 @@ pub(super) fn run(bench: &Bench<'_>, n: u32) -> Result<(), String> {
         _ => bench.config,
     };
     let Ok((mut ftl, report)) = (bench.mount)(Flash::new(device.clone()), &config) else {
+        record.tally.refused += 1;
         return if device.get().is_exhausted() { Err("mounting does not end".into()) } else { Ok(()) };
     };
     if report.read_only.is_some() {

@@ -1,8 +1,9 @@
 //! A page harmed after the workload, while power is on or before a mount.
 
-use crate::case::Harm;
+use crate::case::{Harm, Worn};
 use crate::explorer::{Bench, Line};
 use crate::model::Seen;
+use crate::other::Record;
 use crate::rng::Rng;
 use crate::shape::LIMIT;
 use crate::tap::Tap;
@@ -28,26 +29,35 @@ pub(super) fn apply(line: &mut Line, step: Step) -> Result<(), String> {
         Step::Write { lpn, count } => {
             for lpn in (0..count.min(pages)).map(|i| (lpn % pages + i) % pages) {
                 let stamp = line.model.begin_write(lpn);
-                line.ftl.write(Lpn(lpn), &stamp).map_err(|error| format!("writing: {error}"))?;
-                line.model.complete_write(lpn);
+                match line.ftl.write(Lpn(lpn), &stamp) {
+                    Ok(()) => line.model.complete_write(lpn),
+                    Err(error) if line.model.may_fail(&error) => line.model.fail(lpn, 1),
+                    Err(error) => return Err(format!("writing: {error}")),
+                }
             }
         }
         Step::Trim { lpn, count } => {
             let (lpn, count) = (lpn % pages, count.min(pages - lpn % pages));
             line.model.begin_trim(lpn, count);
-            line.ftl.trim(Lpn(lpn), count).map_err(|error| format!("trimming: {error}"))?;
-            line.model.complete_trim(lpn, count);
+            match line.ftl.trim(Lpn(lpn), count) {
+                Ok(()) => line.model.complete_trim(lpn, count),
+                Err(error) if line.model.may_fail(&error) => line.model.fail(lpn, count),
+                Err(error) => return Err(format!("trimming: {error}")),
+            }
         }
         Step::Read { lpn } => {
             read(line, lpn % pages)?;
         }
-        Step::Flush => {
-            line.ftl.flush().map_err(|error| format!("flushing: {error}"))?;
-            line.model.complete_flush();
-        }
-        Step::Idle => {
-            line.ftl.idle().map_err(|error| format!("idling: {error}"))?;
-        }
+        Step::Flush => match line.ftl.flush() {
+            Ok(()) => line.model.complete_flush(),
+            Err(error) if line.model.may_fail(&error) => {}
+            Err(error) => return Err(format!("flushing: {error}")),
+        },
+        Step::Idle => match line.ftl.idle() {
+            Ok(_) => {}
+            Err(error) if line.model.may_fail(&error) => {}
+            Err(error) => return Err(format!("idling: {error}")),
+        },
     }
     Ok(())
 }
@@ -72,7 +82,8 @@ pub(crate) fn pages(bench: &Bench<'_>) -> Result<Vec<u32>, String> {
 }
 
 /// Harms a page, also in the eyes of the model; the logical page that suffers, if it is one only. `Err` if nothing is there.
-fn harm_page(line: &mut Line, ppn: u32, harm: Harm) -> Result<Option<u32>, Nothing> {
+fn harm_page(bench: &Bench<'_>, line: &mut Line, worn: Worn) -> Result<Option<u32>, Nothing> {
+    let Worn { ppn, harm, mounted, other } = worn;
     let mut device = line.device.get_mut();
     let flash = device.flash();
     let Ok(Some(spare)) = flash.inner_mut().read_spare(Ppn(ppn)) else { return Err(Nothing) };
@@ -82,51 +93,96 @@ fn harm_page(line: &mut Line, ppn: u32, harm: Harm) -> Result<Option<u32>, Nothi
         return Ok(None);
     }
     if spare.kind == PageKind::User {
-        line.model.harm(spare.tag);
+        let mut stamp = Stamp::UNWRITTEN;
+        if flash.inner_mut().read(Ppn(ppn), &mut stamp).is_ok() && !line.model.is_current(stamp) {
+            // Nobody needs a superseded version.
+            return Ok(Some(spare.tag));
+        }
+        if mounted && harm != Harm::DataUnreadable {
+            line.model.harm_unseen(spare.tag);
+        } else {
+            line.model.harm(spare.tag);
+        }
         return Ok(Some(spare.tag));
     }
-    // Only rows that make metadata again get here.
-    line.model.harm_trims();
+    if bench.entry.info.outlives_worn_pages && other.is_none() {
+        line.model.harm_trims();
+    } else {
+        line.model.lose_metadata();
+    }
     Ok(None)
+}
+
+/// Harms the pages of a scenario; the logical page that suffers, if it is one only.
+fn harm(bench: &Bench<'_>, line: &mut Line, worn: Worn, record: &mut Record) -> Result<Option<u32>, Nothing> {
+    let harmed = harm_page(bench, line, worn)?;
+    let Some(other) = worn.other else {
+        record.fault = match (worn.mounted, worn.harm, harmed) {
+            (_, Harm::Correctable, _) => "correctable bits",
+            (false, _, Some(_)) => "worn host page, power on",
+            (false, _, None) => "worn metadata page, power on",
+            (true, Harm::DataUnreadable, Some(_)) => "worn host page, OOB good, then a mount",
+            (true, _, Some(_)) => "worn host page, then a mount",
+            (true, _, None) => "worn metadata page, then a mount",
+        };
+        return Ok(harmed);
+    };
+    record.fault = if worn.mounted { "two worn pages, then a mount" } else { "two worn pages, power on" };
+    harm_page(bench, line, Worn { ppn: other, ..worn }).map(|_| None)
 }
 
 /// The page to be harmed holds nothing.
 struct Nothing;
 
 /// Every page but that of the harmed one reads right, and that one as an error or right, also after its block was collected.
-pub(super) fn powered(bench: &Bench<'_>, ppn: u32, harm: Harm) -> Result<(), String> {
+pub(super) fn powered(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Result<(), String> {
     let mut line = work(bench)?;
-    let Ok(harmed) = harm_page(&mut line, ppn, harm) else { return Ok(()) };
-    read_all(&mut line)?;
-    write_others(&mut line, harmed)?;
-    accepts_writes(&mut line)
+    record.fault = "worn page, power on";
+    let Ok(harmed) = harm(bench, &mut line, worn, record) else { return Ok(()) };
+    let outcome =
+        read_all(&mut line).and_then(|()| write_others(&mut line, harmed)).and_then(|()| accepts_writes(&mut line));
+    record.tally.add(line.model.take_tally());
+    outcome
 }
 
-/// The same after a mount, where the page may also read as an older version of itself: of a page that cannot be
-/// read at all nobody knows whose it was.
-pub(super) fn mounted(bench: &Bench<'_>, ppn: u32, harm: Harm) -> Result<(), String> {
+/// The same after a mount. Of a page that cannot be read at all nobody knows then whose it was: it may also read as an
+/// older version of itself.
+pub(super) fn mounted(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Result<(), String> {
     let mut line = work(bench)?;
     bench.save(&mut *line.ftl)?;
-    let Ok(harmed) = harm_page(&mut line, ppn, harm) else { return Ok(()) };
+    record.fault = "worn page, then a mount";
+    let Ok(harmed) = harm(bench, &mut line, worn, record) else { return Ok(()) };
     let flash = line.device.get_mut().flash().snapshot();
-    let mut line = mount(bench, flash, line)?;
-    read_all(&mut line)?;
-    write_others(&mut line, harmed)?;
-    accepts_writes(&mut line)?;
+    let Some(mut line) = mount(bench, flash, line)? else {
+        record.tally.refused += 1;
+        return Ok(());
+    };
+    let outcome =
+        read_all(&mut line).and_then(|()| write_others(&mut line, harmed)).and_then(|()| accepts_writes(&mut line));
+    record.tally.add(line.model.take_tally());
+    outcome?;
+    if line.model.is_metadata_lost() {
+        return Ok(());
+    }
     line.ftl.check()?;
     bench.save(&mut *line.ftl)?;
     let flash = line.device.get_mut().flash().snapshot();
-    let mut line = mount(bench, flash, line)?;
-    read_all(&mut line)
+    match mount(bench, flash, line)? {
+        Some(mut line) => read_all(&mut line),
+        None => Ok(()),
+    }
 }
 
-fn mount(bench: &Bench<'_>, flash: nand::Faulty<nand::SimNand>, line: Line) -> Result<Line, String> {
+/// `None` if the mount was refused as it may be.
+fn mount(bench: &Bench<'_>, flash: nand::Faulty<nand::SimNand>, line: Line) -> Result<Option<Line>, String> {
     let device = crate::Shared::new(crate::tap::Tapped::new(flash, LIMIT));
     let mut model = line.model;
     model.cut();
-    let mounted = (bench.mount)(Flash::new(device.clone()), &bench.config);
-    let (ftl, _) = mounted.map_err(|error| format!("mounting: {error}"))?;
-    Ok(Line::new(device, ftl, model))
+    match (bench.mount)(Flash::new(device.clone()), &bench.config) {
+        Ok((ftl, _)) => Ok(Some(Line::new(device, ftl, model))),
+        Err(error) if model.may_fail(&error) => Ok(None),
+        Err(error) => Err(format!("mounting: {error}")),
+    }
 }
 
 /// Writes all pages but one until every block was collected: nothing of that one may come to light as another's.
