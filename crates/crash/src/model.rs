@@ -6,8 +6,9 @@
 //!    error, as the block with that version may have been half erased: a collector does not save what was trimmed.
 //! 4. What was read once is what is read until power is cut again, or the page written.
 //! 5. A page that the device itself took reads as last written or as an error, until it is written again: never as an older
-//!    version, zeros, or another page's data. The one exception is a page of which not even the spare area can be read when
-//!    the device is mounted ([`Model::harm_unseen`]): nobody knows whose it was, and an older version may be what is left.
+//!    version, zeros, or another page's data. There are two exceptions when the device is mounted ([`Model::harm_unseen`]), where
+//!    an older version may be what is left. Of a page without a readable spare area nobody knows whose it was. The page
+//!    programmed last, if it cannot be read, looks like one whose program was cut short.
 //!    If it took metadata, any page may be an error, and a mount or a write may fail; or, if metadata is made again from
 //!    host data, trims may be undone as by a cut.
 //! 6. Without the battery that an FTL assumes, every page may read after a cut as an error or as an older version of itself.
@@ -189,7 +190,10 @@ impl Model {
         let flags = self.flags[lpn as usize];
         let stamp = match got {
             Ok(stamp) => stamp,
-            Err(error) if is_loss(&error) && (flags & HARMED != 0 || flags & (TRIMMED | PINNED) == TRIMMED) => {
+            Err(error)
+                if is_loss(&error)
+                    && (self.metadata_lost || flags & HARMED != 0 || flags & (TRIMMED | PINNED) == TRIMMED) =>
+            {
                 self.count_lost(lpn);
                 if flags & TRIMMED != 0 {
                     self.tally.trims_undone += 1;

@@ -87,7 +87,10 @@ fn harm_page(bench: &Bench<'_>, line: &mut Line, worn: Worn) -> Result<Option<u3
     let mut device = line.device.get_mut();
     let flash = device.flash();
     let Ok(Some(spare)) = flash.inner_mut().read_spare(Ppn(ppn)) else { return Err(Nothing) };
-    let blemish = harm.blemish(flash.plan().correctable_bits);
+    let (blemish, pages) = (harm.blemish(flash.plan().correctable_bits), flash.geometry().pages());
+    let nand = flash.inner_mut();
+    let seqs = (0..pages).filter_map(|ppn| nand.read_spare(Ppn(ppn)).ok().flatten()).map(|spare| spare.seq);
+    let is_last = seqs.max() == Some(spare.seq);
     flash.damage(Ppn(ppn), blemish);
     if harm == Harm::Correctable {
         return Ok(None);
@@ -98,12 +101,16 @@ fn harm_page(bench: &Bench<'_>, line: &mut Line, worn: Worn) -> Result<Option<u3
             // Nobody needs a superseded version.
             return Ok(Some(spare.tag));
         }
-        if mounted && harm != Harm::DataUnreadable {
+        if mounted && (is_last || harm != Harm::DataUnreadable) {
             line.model.harm_unseen(spare.tag);
         } else {
             line.model.harm(spare.tag);
         }
         return Ok(Some(spare.tag));
+    }
+    if spare.kind == PageKind::Checkpoint {
+        // What a battery saved, or a checkpoint: without it the pages of host data say all that was written.
+        line.model.battery_died();
     }
     if bench.entry.info.outlives_worn_pages && other.is_none() {
         line.model.harm_trims();
