@@ -4,6 +4,7 @@ use crate::args::CrashArgs;
 use crate::compare;
 use crate::error::usage;
 use crate::output;
+use crate::promises;
 use crate::report::NotTaken;
 use crate::report::table::{Align, Table, WIDTH, wrap};
 use crate::settings;
@@ -31,6 +32,9 @@ pub fn run(args: &CrashArgs) -> Result<()> {
         output::print(&document(&whole)?)?;
     } else {
         output::print(&as_text(&report, &not_taken))?;
+    }
+    if let Some(path) = &args.promises {
+        promises::write(path, &report, &options)?;
     }
     let failures: usize = report.ftls.iter().map(|ftl| ftl.failures.len()).sum();
     if failures > 0 {

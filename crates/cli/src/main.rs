@@ -15,6 +15,7 @@ mod list;
 mod load;
 mod model;
 mod output;
+mod promises;
 mod report;
 mod reproduce;
 mod settings;
