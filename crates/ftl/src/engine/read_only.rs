@@ -32,11 +32,13 @@ pub struct Unmounted<N> {
     pub error: FtlError,
     /// The device.
     pub flash: Option<Box<Flash<N>>>,
+    /// The page programmed last of those that counted, if it could not be read.
+    pub doubtful: Option<Ppn>,
 }
 
 impl<N> From<FtlError> for Unmounted<N> {
     fn from(error: FtlError) -> Self {
-        Self { error, flash: None }
+        Self { error, flash: None, doubtful: None }
     }
 }
 
@@ -49,7 +51,45 @@ impl<N> From<NandError> for Unmounted<N> {
 impl<N> Unmounted<N> {
     /// A mount that failed and gives the device back.
     pub fn with(flash: Flash<N>, error: FtlError) -> Self {
-        Self { error, flash: Some(Box::new(flash)) }
+        Self { error, flash: Some(Box::new(flash)), doubtful: None }
+    }
+
+    /// As [`Unmounted::with`]. `newest` is the page programmed last of those that counted.
+    pub fn in_doubt(flash: Flash<N>, error: FtlError, newest: Option<Ppn>) -> Self {
+        let doubtful = newest.filter(|ppn| is_unreadable(&error, *ppn));
+        Self { error, flash: Some(Box::new(flash)), doubtful }
+    }
+}
+
+/// Whether an error says that this page cannot be read.
+pub fn is_unreadable(error: &FtlError, page: Ppn) -> bool {
+    matches!(error, FtlError::Nand(NandError::Uncorrectable { ppn } | NandError::Erased { ppn }) if *ppn == page)
+}
+
+/// Mounts without the pages that power loss left in doubt.
+///
+/// Whether the page programmed last was complete when power went nobody can tell from one look at it. A mount copies it
+/// before it programs anything else. If that page cannot be read, whatever for, its program was cut short, and nobody was told
+/// of it. So the mount is done again as if that page had never been programmed. The next newest page is in doubt in its turn: an
+/// earlier mount that was cut short may have been copying it.
+///
+/// `mount` is handed the pages excluded so far. Each round excludes one more, so it ends.
+///
+/// # Errors
+/// Those of the last round.
+pub fn without_doubt<N, F>(
+    mut flash: Flash<N>,
+    mut mount: impl FnMut(Flash<N>, &[Ppn]) -> Result<F, Unmounted<N>>,
+) -> Result<F, Unmounted<N>> {
+    let mut excluded = Vec::new();
+    loop {
+        match mount(flash, &excluded) {
+            Err(Unmounted { doubtful: Some(ppn), flash: Some(back), .. }) if !excluded.contains(&ppn) => {
+                excluded.push(ppn);
+                flash = *back;
+            }
+            outcome => return outcome,
+        }
     }
 }
 
@@ -93,7 +133,7 @@ pub fn or_read_only<N: Nand + 'static, F: Ftl<N> + 'static>(
 ) -> Mounted<N> {
     match outcome {
         Ok((ftl, report)) => Ok((Box::new(ftl), report)),
-        Err(Unmounted { error: FtlError::NoSpace(shortage), flash: Some(flash) }) => {
+        Err(Unmounted { error: FtlError::NoSpace(shortage), flash: Some(flash), .. }) => {
             let (ftl, report) = ReadOnlyFtl::mount(*flash, config, evidence, shortage)?;
             Ok((Box::new(ftl), report))
         }
@@ -126,7 +166,7 @@ impl<N: Nand> ReadOnlyFtl<N> {
                 }
             }
             Evidence::Marks => {
-                let mut copies = Copies::scan(&mut flash, config.logical_pages)?;
+                let mut copies = Copies::scan(&mut flash, config.logical_pages, &[])?;
                 copies.take_back(&mut flash)?;
                 let mut table = vec![Ppn::NONE; config.logical_pages as usize];
                 copies.newest().for_each(|(lpn, copy)| table[lpn.index()] = copy.ppn);

@@ -202,9 +202,9 @@ impl Checkpoint {
     ///
     /// # Errors
     /// As [`Copies::scan`].
-    pub fn roll_forward<N: Nand>(&self, flash: &mut Flash<N>) -> Result<(Copies, u32), FtlError> {
+    pub fn roll_forward<N: Nand>(&self, flash: &mut Flash<N>, excluded: &[Ppn]) -> Result<(Copies, u32), FtlError> {
         let geometry = *flash.nand().geometry();
-        let mut copies = Copies::new(geometry, self.header.logical_pages);
+        let mut copies = Copies::new(geometry, self.header.logical_pages, excluded);
         let pages = self.header.total(&geometry).div_ceil(geometry.page_bytes() / 4);
         let mut named = vec![Ppn::NONE; self.header.logical_pages as usize];
         self.places.iter().for_each(|place| named[place.lpn.index()] = place.ppn);
@@ -239,6 +239,7 @@ impl Checkpoint {
             copies.note_older(place.lpn, place.ppn, place.paged);
         }
         copies.find_homes();
+        copies.judge(flash)?;
         Ok((copies, changed))
     }
 
