@@ -4,7 +4,7 @@
 
 // Its other defects are for the tests.
 #[allow(dead_code)]
-#[path = "../../crates/crash/tests/broken/mod.rs"]
+#[path = "../../crates/crash/tests/all/broken.rs"]
 mod broken;
 
 use broken::{Defect, format, mount, page};

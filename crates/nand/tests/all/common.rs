@@ -1,5 +1,5 @@
 //! Devices for tests, driven by stamps whatever they keep.
-#![allow(dead_code, missing_docs, clippy::unwrap_used)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use openftl_nand::*;
 

@@ -2,9 +2,7 @@
 #![cfg(feature = "std")]
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use openftl_nand::image::ImageError;
 use openftl_nand::*;
 

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod broken;
-
-use broken::{Defect, format, mount, page};
+use crate::broken::{Defect, format, mount, page};
 use ftl::Config;
 use ftl::ftls::{self, Entry};
 use openftl_crash::{Device, Fault, Mode, Options, replay_on, run_on};

@@ -1,9 +1,7 @@
 //! Random operations, legal and not: both devices do what a plain model says.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use openftl_nand::*;
 use proptest::prelude::*;
 

@@ -1,9 +1,7 @@
 //! Each fault, on both devices.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use openftl_nand::*;
 
 fn faulty(plan: FaultPlan) -> Faulty<SimNand> {

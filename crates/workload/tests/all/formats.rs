@@ -270,7 +270,7 @@ fn compressed_by_content() {
 #[test]
 fn a_small_file_does_not_ask_for_much_memory() {
     // Made by `xz --lzma2=preset=6,dict=1GiB`.
-    let packed = include_bytes!("../../../fuzz/regressions/trace/xz-dictionary-of-1-GiB");
+    let packed = include_bytes!("../../../../fuzz/regressions/trace/xz-dictionary-of-1-GiB");
     let error = open(&packed[2..]).unwrap_err().to_string();
     assert!(error.contains("needed") && error.contains("too big"), "{error}");
     let trim = |bytes: u64| format!("time_ns,device,op,offset,bytes\n1,a,trim,0,{bytes}\n");

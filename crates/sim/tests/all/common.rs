@@ -1,5 +1,4 @@
 //! Workloads and devices for the tests.
-#![allow(dead_code)]
 #![allow(clippy::unwrap_used)]
 
 use nand::geometry::Dimensions;

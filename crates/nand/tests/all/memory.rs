@@ -1,7 +1,7 @@
 //! What a simulated device costs, and the benchmark run tiny.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../benches/work/mod.rs"]
+#[path = "../../benches/work/mod.rs"]
 mod work;
 
 use openftl_nand::*;

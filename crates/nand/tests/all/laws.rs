@@ -1,9 +1,7 @@
 //! Each law in a pair, what is just legal and one step beyond, on every device.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use openftl_nand::*;
 
 fn on_every_device(capabilities: Capabilities, check: impl Check) {

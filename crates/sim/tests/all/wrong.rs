@@ -1,9 +1,7 @@
 //! FTLs that lie: each must be caught, and named.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{device, fixed, uniform};
+use crate::common::{device, fixed, uniform};
 use ftl::ftls::find;
 use ftl::{Config, Flash, Ftl, FtlError, RamReport, Shortage};
 use nand::sim::SimNand;

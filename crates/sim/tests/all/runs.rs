@@ -1,9 +1,7 @@
 //! Whole runs of the FTLs in the table.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{device, fixed, uniform};
+use crate::common::{TIMING, device, fixed, uniform};
 use ftl::ftls::table;
 use nand::sim::SimNand;
 use openftl_sim::reference::lfs_write_amplification;
@@ -345,7 +343,7 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
 #[test]
 fn devices_are_sized_in_whole_rows() {
     let d = device(2, 2, 4, 0.5).geometry.dimensions();
-    let timing = common::TIMING;
+    let timing = TIMING;
     let sized = |bytes, ratio| DevicePlan::new("d", d, nand::Capabilities::MODERN, timing, Some(bytes), ratio);
     let row = 4 * 128 * 4096;
     for (bytes, blocks) in [(1, 4), (row, 4), (row * 3 / 2 - 1, 4), (row * 3 / 2, 8), (8 << 30, 16_384)] {
