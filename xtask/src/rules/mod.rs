@@ -1,5 +1,6 @@
 //! The rules that `cargo xtask tidy` enforces: one file and one row each.
 
+mod binaries;
 mod layers;
 mod lengths;
 mod links;
@@ -18,12 +19,13 @@ pub struct Rule {
 }
 
 /// Every rule, in the order they run.
-pub const TABLE: [Rule; 8] = [
+pub const TABLE: [Rule; 9] = [
     Rule { name: "lengths", check: lengths::check },
     Rule { name: "crate-layers", check: layers::crates },
     Rule { name: "ftl-layers", check: layers::inside_ftl },
     Rule { name: "parts-name-no-ftl", check: layers::parts_name_no_ftl },
     Rule { name: "tables", check: tables::check },
+    Rule { name: "test-binaries", check: binaries::check },
     Rule { name: "words", check: words::check },
     Rule { name: "links", check: links::check },
     Rule { name: "generated-docs", check: crate::docs::check },
