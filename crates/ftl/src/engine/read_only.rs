@@ -14,6 +14,7 @@ use crate::contract::{Ftl, FtlError, MountReport, MountStep, RamItem, RamReport,
 use crate::flash::{Flash, Purpose};
 use crate::mapping::cached::CachedMap;
 use crate::mapping::{LOST, is_page};
+use crate::recovery::checkpoint::Checkpoint;
 use crate::recovery::copies::Copies;
 use crate::recovery::scan::Scan;
 use alloc::boxed::Box;
@@ -100,7 +101,8 @@ pub enum Evidence {
     Sequence,
     /// By sequence number, and by translation pages, each of which speaks for every page of host data programmed before it.
     Entries,
-    /// By sequence number and by what merges say of themselves ([`crate::recovery::mark`]). Trims may be undone.
+    /// By sequence number, by what merges say of themselves ([`crate::recovery::mark`]), and by the
+    /// youngest checkpoint, if there is one.
     Marks,
 }
 
@@ -166,11 +168,17 @@ impl<N: Nand> ReadOnlyFtl<N> {
                 }
             }
             Evidence::Marks => {
-                let mut copies = Copies::scan(&mut flash, config.logical_pages, &[])?;
+                let checkpoint = Checkpoint::find(&mut flash, config.logical_pages)?;
+                let mut copies = match &checkpoint {
+                    Some(checkpoint) => checkpoint.roll_forward(&mut flash, &[])?.0,
+                    None => Copies::scan(&mut flash, config.logical_pages, &[])?,
+                };
                 copies.take_back(&mut flash)?;
                 let mut table = vec![Ppn::NONE; config.logical_pages as usize];
                 copies.newest().for_each(|(lpn, copy)| table[lpn.index()] = copy.ppn);
-                steps.push(MountStep { name: "scan every spare area", ops: flash.counts().since(&start).total() });
+                let name =
+                    if checkpoint.is_some() { "roll forward from a checkpoint" } else { "scan every spare area" };
+                steps.push(MountStep { name, ops: flash.counts().since(&start).total() });
                 (table, copies.unreadable)
             }
         };

@@ -87,6 +87,8 @@ pub struct Checkpoint {
     header: Header,
     /// Its blocks.
     pub blocks: Vec<BlockId>,
+    /// The blocks of the next youngest that is whole; none if there is no other.
+    pub older: Vec<BlockId>,
     /// How far each block of the device was programmed.
     next: Vec<u16>,
     places: Vec<Place>,
@@ -100,7 +102,7 @@ struct First {
 }
 
 impl Checkpoint {
-    /// Looks for the youngest whole checkpoint.
+    /// Looks for the youngest whole checkpoint, and for the one before it.
     ///
     /// # Errors
     /// Those of the device, except unreadable pages.
@@ -118,12 +120,18 @@ impl Checkpoint {
             }
         }
         firsts.sort_unstable_by_key(|first| u64::MAX - first.spare.seq);
+        let mut youngest: Option<Self> = None;
         for first in firsts.iter().filter(|first| first.spare.tag == 0) {
-            if let Some(found) = Self::read(flash, logical_pages, first, &firsts)? {
-                return Ok(Some(found));
+            let Some(found) = Self::read(flash, logical_pages, first, &firsts)? else { continue };
+            match &mut youngest {
+                None => youngest = Some(found),
+                Some(youngest) => {
+                    youngest.older = found.blocks;
+                    break;
+                }
             }
         }
-        Ok(None)
+        Ok(youngest)
     }
 
     fn read<N: Nand>(
@@ -195,7 +203,7 @@ impl Checkpoint {
                 }
             }
         }
-        Some(Self { header, blocks, next, places })
+        Some(Self { header, blocks, older: Vec::new(), next, places })
     }
 
     /// The copies of every logical page, and how many blocks changed since the checkpoint.

@@ -15,7 +15,8 @@
 //!    mount is not over, nothing is written but copies. All others are worn. They count, so that reading them is an error.
 //! 6. A page of which not even the spare area can be read may be torn, and read well at a later mount. Its block is emptied.
 //!
-//! Trims leave no trace on flash and may be undone.
+//! Of trims only checkpoints know ([`super::checkpoint`]). What was trimmed after the checkpoint
+//! may come back.
 
 use super::mark::{Mark, Writer, root_of_write, written_at};
 use super::plausible::{self, Misfit};

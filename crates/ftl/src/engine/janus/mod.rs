@@ -416,9 +416,10 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
         self.area.trim(lpn, count)
     }
 
-    /// Nothing to do: a completed write is on flash with a spare area that says what it is.
+    /// A completed write is on flash with a spare area that says what it is; trims are in
+    /// checkpoints.
     fn flush(&mut self) -> Result<(), FtlError> {
-        Ok(())
+        self.area.flush()
     }
 
     /// Moves what can barely be read any more; else defuses a logical block if the PMA holds more than it should.

@@ -131,7 +131,7 @@ impl<N: Nand> Area<N> {
         self.starved.then(|| self.shortage())
     }
 
-    fn shortage(&self) -> Shortage {
+    pub(super) fn shortage(&self) -> Shortage {
         let blocks = self.blocks.geometry().blocks();
         let bad_blocks = self.blocks.bad_blocks() + self.blocks.failed_blocks();
         Shortage { bad_blocks, blocks, needed: self.needed }
@@ -429,12 +429,18 @@ impl<N: Nand> Area<N> {
         self.check_write(lpn, count)?;
         for lpn in (lpn.0..lpn.0 + count).map(Lpn) {
             let was_home = self.table.is_home(lpn);
+            self.checkpoints.unsaved_trims |= self.in_flash && (was_home || !self.is_blank(lpn));
             self.forget(lpn);
             if was_home {
                 self.drop_empty_data(self.target(lpn).lbn)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether a page reads as never written.
+    fn is_blank(&self, lpn: Lpn) -> bool {
+        !self.locate(lpn).is_some() && !self.table.is_lost(lpn)
     }
 
     /// Maps a logical block by page from now on: its data block, which is answered, and its log block are blocks of

@@ -303,9 +303,10 @@ impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
         self.area.trim(lpn, count)
     }
 
-    /// Nothing to do: a completed write is on flash with a spare area that says what it is.
+    /// A completed write is on flash with a spare area that says what it is; trims are in
+    /// checkpoints.
     fn flush(&mut self) -> Result<(), FtlError> {
-        Ok(())
+        self.area.flush()
     }
 
     fn idle(&mut self) -> Result<bool, FtlError> {

@@ -134,10 +134,10 @@ impl<N: Nand> Area<N> {
         if let Others::LogsAndPaged(logs) = others {
             plan.page_mapped(&copies, logs(area.blocks.log_limit()));
         }
-        let kept = checkpoint.map_or(Vec::new(), |checkpoint| checkpoint.blocks);
-        kept.iter().for_each(|block| plan.role[block.index()] = Role::Checkpoint);
+        let (kept, older) = checkpoint.map_or_else(Default::default, |found| (found.blocks, found.older));
+        kept.iter().chain(&older).for_each(|block| plan.role[block.index()] = Role::Checkpoint);
         area.adopt(&copies, &plan);
-        area.checkpoints.resume(kept, changed);
+        area.checkpoints.resume(kept, older, changed);
         let logs = area.restore_maps(&copies, &plan)?;
         if let Err(error) = area.complete_sets() {
             return Err(Unmounted::with(area.flash, error));
