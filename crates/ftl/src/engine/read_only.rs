@@ -99,6 +99,8 @@ pub fn without_doubt<N, F>(
 pub enum Evidence {
     /// By sequence number. Trims may be undone.
     Sequence,
+    /// By sequence number, and by the trim map.
+    TrimMap,
     /// By sequence number, and by translation pages, each of which speaks for every page of host data programmed before it.
     Entries,
     /// By sequence number, by what merges say of themselves ([`crate::recovery::mark`]), and by the
@@ -153,8 +155,11 @@ impl<N: Nand> ReadOnlyFtl<N> {
         let start = *flash.counts();
         let mut steps = Vec::new();
         let (table, unreadable_pages) = match evidence {
-            Evidence::Sequence | Evidence::Entries => {
-                let scan = Scan::run(&mut flash, config.logical_pages)?;
+            Evidence::Sequence | Evidence::TrimMap | Evidence::Entries => {
+                let mut scan = Scan::run(&mut flash, config.logical_pages)?;
+                if evidence == Evidence::TrimMap {
+                    scan.forget_trimmed(&mut flash)?;
+                }
                 let scanned = *flash.counts();
                 steps.push(MountStep { name: "scan every spare area", ops: scanned.since(&start).total() });
                 let unreadable = scan.unreadable;

@@ -7,6 +7,7 @@ pub mod cached;
 pub mod fused;
 pub mod log_pages;
 pub mod ram;
+pub mod trims;
 
 use crate::contract::{FtlError, RamReport};
 use crate::flash::Purpose;
@@ -51,8 +52,9 @@ pub trait Mapping {
     fn record<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn, ppn: Ppn)
     -> Result<(), FtlError>;
 
-    /// Forgets logical pages from `lpn` on, at most `count` and at least 1; answers how many. What was forgotten stays so after
-    /// power loss if the table is in flash.
+    /// Forgets logical pages from `lpn` on, at most `count` and at least 1; answers how many. What
+    /// was forgotten stays so after power loss if the table is in flash; else once
+    /// [`Mapping::keep_trims`] has left nothing to do.
     ///
     /// # Errors
     /// As [`Mapping::record`].
@@ -67,6 +69,25 @@ pub trait Mapping {
             self.record(ctx, lpn, Ppn::NONE)?;
         }
         Ok(1)
+    }
+
+    /// Whether something was forgotten that a power cut would bring back.
+    fn has_unkept_trims(&self) -> bool {
+        false
+    }
+
+    /// Programs a page that keeps something forgotten from coming back.
+    ///
+    /// # Errors
+    /// As [`Mapping::record`].
+    fn keep_trims<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
+        let _ = ctx;
+        Ok(())
+    }
+
+    /// The most pages that [`Mapping::keep_trims`] holds live on flash.
+    fn trim_pages(&self) -> u32 {
+        0
     }
 
     /// The block with the live page `from` is being collected: the page is at `to` now, or [`LOST`].

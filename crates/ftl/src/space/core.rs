@@ -370,6 +370,19 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
             let block = self.core.space.geometry().block_of(ppn);
             self.core.pins.pin(block, self.validity.flushes());
         }
+        self.report_metadata_died(ppn)
+    }
+
+    /// A page of metadata was replaced that recovery has no more use for.
+    ///
+    /// # Errors
+    /// Those of the device, if the validity store wrote.
+    pub fn metadata_died(&mut self, ppn: Ppn) -> Result<(), FtlError> {
+        self.core.space.page_died(ppn);
+        self.report_metadata_died(ppn)
+    }
+
+    fn report_metadata_died(&mut self, ppn: Ppn) -> Result<(), FtlError> {
         if !V::TRACKS_METADATA {
             return Ok(());
         }
