@@ -125,6 +125,8 @@ pub struct Copies {
     excluded: Vec<Ppn>,
     /// Pages of host data whose spare area can be read and that do not count, because they cannot be read or are excluded.
     torn: Vec<(Ppn, Spare)>,
+    /// Logical pages of which a copy was taken back: of older ones only the next is known.
+    taken_back: Vec<Lpn>,
     /// Blocks with a page of which not even the spare area can be read.
     mute: Vec<BlockId>,
     /// The page that the host wrote last, of those that count and are no copies.
@@ -148,6 +150,7 @@ impl Copies {
             named: (Vec::new(), 0),
             excluded: excluded.to_vec(),
             torn: Vec::new(),
+            taken_back: Vec::new(),
             mute: Vec::new(),
             last_written: None,
             erased_at: 0,
@@ -316,8 +319,10 @@ impl Copies {
         let mut pages: Vec<(Ppn, Lpn)> = host.map(|(ppn, spare)| (ppn, Lpn(spare.tag))).collect();
         for (lpn, [newest, before]) in (0..).map(Lpn).zip(&self.pages) {
             let root = Mark::decode(newest.aux).root;
-            let is_copy = newest.seq > 0 && root != root_of_write(newest.seq) && before.ppn.is_some();
-            if is_copy && root_of(flash, before)? == Some(root) && !pages.contains(&(newest.ppn, lpn)) {
+            let is_copy = newest.seq > 0 && root != root_of_write(newest.seq);
+            let of_two = is_copy
+                && (self.taken_back.contains(&lpn) || before.ppn.is_some() && root_of(flash, before)? == Some(root));
+            if of_two && !pages.contains(&(newest.ppn, lpn)) {
                 pages.push((newest.ppn, lpn));
             }
         }
@@ -438,9 +443,10 @@ impl Copies {
             }
         }
         let geometry = self.geometry;
-        for copies in &mut self.pages {
+        for (lpn, copies) in (0..).map(Lpn).zip(&mut self.pages) {
             if copies[0].ppn.is_some() && geometry.block_of(copies[0].ppn) == block {
                 *copies = [copies[1], NO_COPY];
+                self.taken_back.push(lpn);
             }
         }
         self.blocks[block.index()] = FoundBlock { used: true, erase_count: found.erase_count, ..EMPTY };
