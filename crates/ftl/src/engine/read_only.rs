@@ -174,15 +174,19 @@ impl<N: Nand> ReadOnlyFtl<N> {
             }
             Evidence::Marks => {
                 let checkpoint = Checkpoint::find(&mut flash, config.logical_pages)?;
-                let mut copies = match &checkpoint {
-                    Some(checkpoint) => checkpoint.roll_forward(&mut flash, &[])?.0,
+                let rolled = match &checkpoint {
+                    Some(checkpoint) => checkpoint.roll_forward(&mut flash, &[])?,
+                    None => None,
+                };
+                let is_rolled = rolled.is_some();
+                let mut copies = match rolled {
+                    Some((copies, _)) => copies,
                     None => Copies::scan(&mut flash, config.logical_pages, &[])?,
                 };
                 copies.take_back(&mut flash)?;
                 let mut table = vec![Ppn::NONE; config.logical_pages as usize];
                 copies.newest().for_each(|(lpn, copy)| table[lpn.index()] = copy.ppn);
-                let name =
-                    if checkpoint.is_some() { "roll forward from a checkpoint" } else { "scan every spare area" };
+                let name = if is_rolled { "roll forward from a checkpoint" } else { "scan every spare area" };
                 steps.push(MountStep { name, ops: flash.counts().since(&start).total() });
                 (table, copies.unreadable)
             }

@@ -22,6 +22,7 @@ use super::mark::{Mark, Writer, root_of_write, written_at};
 use super::plausible::{self, Misfit};
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
+use crate::mapping::bits::Bits;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn, Spare};
 
@@ -393,10 +394,24 @@ impl Copies {
     pub(super) fn note_older(&mut self, lpn: Lpn, ppn: Ppn, paged: bool) {
         let writer = if paged { Writer::Paged } else { Writer::Log };
         let aux = Mark { writer, last: false, root: 0 }.encode();
-        if let Some(copy) = self.pages.get_mut(lpn.index()).and_then(|c| c.iter_mut().find(|copy| !copy.ppn.is_some()))
-        {
+        let Some(copies) = self.pages.get_mut(lpn.index()) else { return };
+        if copies.iter().any(|copy| copy.ppn == ppn) {
+            // Read as well: in program order that is free, pages behind one that is still erased.
+            return;
+        }
+        if let Some(copy) = copies.iter_mut().find(|copy| !copy.ppn.is_some()) {
             *copy = Copy { ppn, aux, seq: 0 };
         }
+    }
+
+    /// Whether no page is a copy of two logical pages. One can be if a checkpoint says what the device does not.
+    pub(super) fn is_consistent(&self) -> bool {
+        let mut seen = Bits::new(self.geometry.pages());
+        self.pages.iter().flatten().filter(|copy| copy.ppn.is_some()).all(|copy| {
+            let twice = seen.has(copy.ppn.0);
+            seen.set(copy.ppn.0);
+            !twice
+        })
     }
 
     /// Finds out of which kept blocks every live page is at its place in one logical block.

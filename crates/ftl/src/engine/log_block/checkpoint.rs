@@ -20,8 +20,9 @@
 use super::area::Area;
 use super::blocks::{Role, SHARED};
 use crate::contract::{FtlError, RamItem, RamReport};
+use crate::crc::Crc;
 use crate::flash::Purpose;
-use crate::recovery::checkpoint::{HEADER_WORDS, Header, words};
+use crate::recovery::checkpoint::{HEADER_WORDS, Header, pages, words};
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Nand, NandError, PageKind, Spare};
 
@@ -55,7 +56,7 @@ pub(super) struct Extent {
 
 impl Extent {
     fn pages(&self, logs: u32, fused: u32) -> u32 {
-        words(&self.geometry, self.logical_blocks, logs + fused).div_ceil(self.geometry.page_bytes() / 4)
+        pages(&self.geometry, words(&self.geometry, self.logical_blocks, u64::from(logs) + u64::from(fused)))
     }
 
     /// Blocks of a set.
@@ -192,7 +193,7 @@ impl<N: Nand> Area<N> {
     fn write_checkpoint(&mut self) -> Result<bool, FtlError> {
         let geometry = *self.blocks.geometry();
         let (logs, fused) = (self.checkpoints.slots.len() as u32, self.checkpoints.fused.len() as u32);
-        let words = words(&geometry, self.table.logical_blocks(), logs + fused);
+        let words = words(&geometry, self.table.logical_blocks(), u64::from(logs) + u64::from(fused)) as u32;
         let header = Header {
             seq: self.seq,
             erases: self.blocks.erases(),
@@ -205,11 +206,14 @@ impl<N: Nand> Area<N> {
         let per_page = geometry.page_bytes() / 4;
         let mut page = core::mem::take(&mut self.checkpoints.page);
         let mut outcome = Ok(true);
-        for index in 0..words.div_ceil(per_page) {
-            for (at, bytes) in (index * per_page..words).zip(page.chunks_exact_mut(4)) {
-                bytes.copy_from_slice(&self.word(&header, at).to_le_bytes());
+        let mut crc = Crc::new();
+        for index in 0..(words + 1).div_ceil(per_page) {
+            for (at, bytes) in (index * per_page..=words).zip(page.chunks_exact_mut(4)) {
+                let word = if at < words { self.word(&header, at) } else { crc.value() };
+                bytes.copy_from_slice(&word.to_le_bytes());
+                crc.add(bytes);
             }
-            let used = (words - index * per_page).min(per_page) as usize * 4;
+            let used = (words + 1 - index * per_page).min(per_page) as usize * 4;
             outcome = self.write_checkpoint_page(&header, index, &page[..used]);
             if outcome != Ok(true) {
                 break;

@@ -115,11 +115,21 @@ impl<N: Nand> Area<N> {
         let mut steps = Steps { done: Vec::new(), before: *flash.counts() };
         let checkpoint = Checkpoint::find(&mut flash, config.logical_pages)?;
         steps.end("find the checkpoint", &flash);
-        let (mut copies, changed) = match &checkpoint {
-            Some(checkpoint) => checkpoint.roll_forward(&mut flash, excluded)?,
-            None => (Copies::scan(&mut flash, config.logical_pages, excluded)?, u32::MAX),
+        let mut rolled = None;
+        if let Some(checkpoint) = checkpoint {
+            rolled = checkpoint
+                .roll_forward(&mut flash, excluded)?
+                .map(|found| (found, checkpoint.blocks, checkpoint.older));
+            steps.end("roll forward", &flash);
+        }
+        let ((mut copies, changed), kept, older) = match rolled {
+            Some(found) => found,
+            None => {
+                let copies = Copies::scan(&mut flash, config.logical_pages, excluded)?;
+                steps.end("scan every spare area", &flash);
+                ((copies, u32::MAX), Vec::new(), Vec::new())
+            }
         };
-        steps.end(if checkpoint.is_some() { "roll forward" } else { "scan every spare area" }, &flash);
         if let Some(block) = copies.take_back(&mut flash)? {
             match flash.erase(Purpose::Recovery, block) {
                 Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
@@ -134,7 +144,6 @@ impl<N: Nand> Area<N> {
         if let Others::LogsAndPaged(logs) = others {
             plan.page_mapped(&copies, logs(area.blocks.log_limit()));
         }
-        let (kept, older) = checkpoint.map_or_else(Default::default, |found| (found.blocks, found.older));
         kept.iter().chain(&older).for_each(|block| plan.role[block.index()] = Role::Checkpoint);
         area.adopt(&copies, &plan);
         area.checkpoints.resume(kept, older, changed);
