@@ -23,7 +23,7 @@ use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space};
 use crate::config::Config;
 use crate::contract::{FtlError, MountReport};
-use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only};
+use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only, without_doubt};
 use crate::flash::Purpose;
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use crate::mapping::{LOST, is_page};
@@ -76,7 +76,8 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
     pub fn mount_flat(flash: Flash<N>, config: &Config, options: PageOptions, cached: CachedOptions) -> Mounted<N> {
         // A translation page that is moved as it is claims more by its sequence number than it knows.
         let evidence = if LAZY { Evidence::Entries } else { Evidence::Sequence };
-        or_read_only(Self::open_flat(flash, config, options, cached), config, evidence)
+        let outcome = without_doubt(flash, |flash, excluded| Self::open_flat(flash, config, options, cached, excluded));
+        or_read_only(outcome, config, evidence)
     }
 
     fn open_flat(
@@ -84,62 +85,36 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         config: &Config,
         options: PageOptions,
         cached: CachedOptions,
+        excluded: &[Ppn],
     ) -> Result<(Self, MountReport), Unmounted<N>> {
         options.only_own_store(config)?;
         let geometry = *flash.nand().geometry();
         let pages = geometry.pages_per_block();
         let mut mapping = CachedMap::<LAZY>::new(config.logical_pages, geometry.page_bytes(), pages, cached);
-        let mut validity = RamBitmap::new(geometry.blocks(), pages);
+        let validity = RamBitmap::new(geometry.blocks(), pages);
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
         let (plan, mut flash) = plan.for_mount(flash)?;
         let mut steps = Steps::begin(&flash);
-        let mut survey = Survey::run(&mut flash, plan.space.lanes)?;
-        steps.end("1 first and last spare area of every block", &flash);
-        let mut table = Table::new(&mut flash, &mut survey, config.logical_pages, mapping.entries_per_page())?;
-        steps.end("2 spare areas of translation blocks: GMD", &flash);
-        let mut saved = false;
-        if options.battery {
-            let bytes = saved::find(&mut flash, &mut survey)?;
-            steps.end("3 pages that a battery saved: dirty entries, BVC, PVB", &flash);
-            if let Some(bytes) = bytes {
-                saved = true;
-                let (translation_pages, entries) = table.load(&bytes, &mapping, &mut validity)?;
-                table.choose(&mapping, |ppn| !validity.is_dead(ppn));
-                if table.gmd.iter().filter(|at| is_page(**at)).count() == translation_pages as usize {
-                    mapping.restore_saved(&entries);
-                    let rebuilt_entries = entries.len() as u64;
-                    let mut ftl = Self::of_table(flash, config, plan, &survey, mapping, validity, &mut table);
-                    ftl.begin_levelling(config.wear);
-                    return Ok((ftl, steps.report(survey.unreadable, rebuilt_entries)));
-                }
-                // The device took a translation page: what it said has to be found out again.
-                table.unsaved = entries.into_iter().map(|(lpn, ppn)| Copy { lpn, seq: 0, ppn }).collect();
-                table.unsaved.sort_unstable_by_key(|copy| copy.lpn);
-            }
-        }
-        table.choose(&mapping, |_| true);
-        let updates = mapping.recent_updates();
-        let bounded = updates.is_some();
-        let all = plan.battery && !saved;
-        if bounded || all {
-            table.find_unsaved(&mut flash, &mut survey, updates.filter(|_| !all))?;
-            steps.end("4 spare areas of young blocks: entries only in RAM", &flash);
-        }
-        table.newest = survey.newest();
-        validity = match table.find_live(&mut flash, &survey, !bounded)? {
-            Some(validity) => validity,
-            None => {
-                // A translation page is older than it should be: entries have to be checked after all.
-                table.find_live(&mut flash, &survey, true)?.unwrap_or(validity)
-            }
+        let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded) {
+            Ok(survey) => survey,
+            Err(error) => return Err(Unmounted::with(flash, error)),
         };
-        steps.end("5 every translation page: PVB, BVC", &flash);
+        let newest = survey.newest().map(|(ppn, _)| ppn);
+        steps.end("1 first and last spare area of every block", &flash);
+        let saving = (options.battery, plan.battery);
+        let known = match Known::find(&mut flash, &mut survey, config, saving, &mut mapping, validity, &mut steps) {
+            Ok(known) => known,
+            Err(error) => return Err(Unmounted::in_doubt(flash, error, newest)),
+        };
+        let Known { mut table, validity, resumed } = known;
         let mut ftl = Self::of_table(flash, config, plan, &survey, mapping, validity, &mut table);
-        if let Err(error) = ftl.settle(&table, &mut steps) {
-            return Err(Unmounted::with(ftl.core.flash, error));
+        if resumed.is_none()
+            && let Err(error) = ftl.settle(&table, &mut steps)
+        {
+            return Err(Unmounted::in_doubt(ftl.core.flash, error, newest));
         }
         ftl.begin_levelling(config.wear);
-        Ok((ftl, steps.report(survey.unreadable, table.unsaved.len() as u64)))
+        Ok((ftl, steps.report(survey.unreadable, resumed.unwrap_or(table.unsaved.len() as u64))))
     }
 
     /// An FTL that knows what the table says.
@@ -199,6 +174,65 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         self.make_space()?;
         steps.end("8 free blocks", &self.core.flash);
         Ok(())
+    }
+}
+
+/// What steps 2 to 5 find out.
+struct Known {
+    table: Table,
+    validity: RamBitmap,
+    /// How many entries a battery saved, if all is as it was.
+    resumed: Option<u64>,
+}
+
+impl Known {
+    /// Steps 2 to 5. Flash is only read. `saving` is whether the design assumes a battery, and whether there is one.
+    fn find<N: Nand, const LAZY: bool>(
+        flash: &mut Flash<N>,
+        survey: &mut Survey,
+        config: &Config,
+        saving: (bool, bool),
+        mapping: &mut CachedMap<LAZY>,
+        mut validity: RamBitmap,
+        steps: &mut Steps,
+    ) -> Result<Self, FtlError> {
+        let mut table = Table::new(flash, survey, config.logical_pages, mapping.entries_per_page())?;
+        steps.end("2 spare areas of translation blocks: GMD", flash);
+        let mut saved = false;
+        if saving.0 {
+            let bytes = saved::find(flash, survey)?;
+            steps.end("3 pages that a battery saved: dirty entries, BVC, PVB", flash);
+            if let Some(bytes) = bytes {
+                saved = true;
+                let (translation_pages, entries) = table.load(&bytes, mapping, &mut validity)?;
+                table.choose(mapping, |ppn| !validity.is_dead(ppn));
+                if table.gmd.iter().filter(|at| is_page(**at)).count() == translation_pages as usize {
+                    mapping.restore_saved(&entries);
+                    return Ok(Self { table, validity, resumed: Some(entries.len() as u64) });
+                }
+                // The device took a translation page: what it said has to be found out again.
+                table.unsaved = entries.into_iter().map(|(lpn, ppn)| Copy { lpn, seq: 0, ppn }).collect();
+                table.unsaved.sort_unstable_by_key(|copy| copy.lpn);
+            }
+        }
+        table.choose(mapping, |_| true);
+        let updates = mapping.recent_updates();
+        let bounded = updates.is_some();
+        let all = saving.1 && !saved;
+        if bounded || all {
+            table.find_unsaved(flash, survey, updates.filter(|_| !all))?;
+            steps.end("4 spare areas of young blocks: entries only in RAM", flash);
+        }
+        table.newest = survey.newest();
+        validity = match table.find_live(flash, survey, !bounded)? {
+            Some(validity) => validity,
+            None => {
+                // A translation page is older than it should be: entries have to be checked after all.
+                table.find_live(flash, survey, true)?.unwrap_or(validity)
+            }
+        };
+        steps.end("5 every translation page: PVB, BVC", flash);
+        Ok(Self { table, validity, resumed: None })
     }
 }
 

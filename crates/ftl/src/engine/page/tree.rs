@@ -28,7 +28,7 @@ use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, most_free, site};
 use crate::config::Config;
 use crate::contract::{FtlError, MountReport};
-use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only};
+use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only, without_doubt};
 use crate::mapping::btree::{BtreeMap, BtreeOptions, Piece};
 use crate::mapping::{LOST, is_page};
 use crate::recovery::survey::{FoundPage, Survey};
@@ -69,7 +69,8 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else, or a leaf cannot be read.
     pub fn mount_tree(flash: Flash<N>, config: &Config, options: PageOptions, tree: BtreeOptions) -> Mounted<N> {
-        or_read_only(Self::open_tree(flash, config, options, tree), config, Evidence::Sequence)
+        let outcome = without_doubt(flash, |flash, excluded| Self::open_tree(flash, config, options, tree, excluded));
+        or_read_only(outcome, config, Evidence::Sequence)
     }
 
     fn open_tree(
@@ -77,6 +78,7 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         config: &Config,
         options: PageOptions,
         tree: BtreeOptions,
+        excluded: &[Ppn],
     ) -> Result<(Self, MountReport), Unmounted<N>> {
         options.only_own_store(config)?;
         let geometry = *flash.nand().geometry();
@@ -87,10 +89,17 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         let (plan, mut flash) = plan.for_mount(flash)?;
         let all = plan.battery;
         let mut steps = Steps::begin(&flash);
-        let mut survey = Survey::run(&mut flash, plan.space.lanes)?;
+        let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded) {
+            Ok(survey) => survey,
+            Err(error) => return Err(Unmounted::with(flash, error)),
+        };
+        let newest = survey.newest().map(|(ppn, _)| ppn);
         steps.end("1 first and last spare area of every block", &flash);
         if options.battery {
-            let bytes = saved::find(&mut flash, &mut survey)?;
+            let bytes = match saved::find(&mut flash, &mut survey) {
+                Ok(bytes) => bytes,
+                Err(error) => return Err(Unmounted::in_doubt(flash, error, newest)),
+            };
             steps.end("2 pages that a battery saved: dirty entries, inner nodes, BVC", &flash);
             if let Some(bytes) = bytes {
                 let (ftl, rebuilt_entries) = Self::resume(flash, config, plan, &survey, mapping, validity, &bytes)?;
@@ -101,7 +110,10 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         let space = Space::new(flash.nand(), plan.space);
         let lanes = plan.space;
         let mut ftl = PageFtl::<N, BtreeMap, RamBitmap>::assemble(flash, config, plan, space, mapping, bitmap);
-        let mut table = ftl.find_table(&mut survey, all, &mut steps)?;
+        let mut table = match ftl.find_table(&mut survey, all, &mut steps) {
+            Ok(table) => table,
+            Err(error) => return Err(Unmounted::in_doubt(ftl.core.flash, error, newest)),
+        };
         let mut space = Space::new(ftl.core.flash.nand(), lanes);
         space.restore(survey.erased_at(), survey.mean_erases(), |block| {
             let valid = table.valid[block.index()];
@@ -111,7 +123,7 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         ftl.core.space = space;
         ftl.core.seq = survey.next_seq();
         if let Err(error) = ftl.settle(&mut table, &mut steps) {
-            return Err(Unmounted::with(ftl.core.flash, error));
+            return Err(Unmounted::in_doubt(ftl.core.flash, error, newest));
         }
         let mut ftl = ftl.hand_over(validity)?;
         steps.end("9 write the page-validity store, free blocks", &ftl.core.flash);
@@ -129,7 +141,7 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         mut mapping: BtreeMap,
         mut validity: V,
         bytes: &[u8],
-    ) -> Result<(Self, u64), FtlError> {
+    ) -> Result<(Self, u64), Unmounted<N>> {
         let geometry = *flash.nand().geometry();
         let mut source = Source(bytes);
         let mut valid = vec![0; geometry.blocks() as usize];
@@ -139,11 +151,10 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         let fits = valid.iter().all(|valid| u32::from(*valid) <= geometry.pages_per_block());
         let entries =
             if fits && validity.load(&mut source) { mapping.load(&mut source, geometry.pages()) } else { None };
-        let entries = entries.ok_or(FtlError::Damaged {
-            structure: "saved state",
-            ppn: Ppn::NONE,
-            reason: "it is of a disk of another size or with a larger cache",
-        })?;
+        let Some(entries) = entries else {
+            let reason = "it is of a disk of another size or with a larger cache";
+            return Err(Unmounted::with(flash, FtlError::Damaged { structure: "saved state", ppn: Ppn::NONE, reason }));
+        };
         let mut space = Space::new(flash.nand(), plan.space);
         space.restore(survey.erased_at(), survey.mean_erases(), |block| {
             match (survey.block(block), valid[block.index()]) {
