@@ -12,7 +12,7 @@
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, MountReport, MountStep, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
-use crate::mapping::cached::CachedMap;
+use crate::mapping::cached::{CachedMap, aged};
 use crate::mapping::{LOST, is_page};
 use crate::recovery::checkpoint::Checkpoint;
 use crate::recovery::copies::Copies;
@@ -22,7 +22,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use nand::{Lpn, Nand, NandError, PageKind, Payload, Ppn};
+use nand::{Lpn, Nand, NandError, PageKind, Payload, Ppn, Spare};
 
 /// What a mount answers, whichever FTL it makes.
 pub type Mounted<N> = Result<(Box<dyn Ftl<N>>, MountReport), FtlError>;
@@ -103,6 +103,8 @@ pub enum Evidence {
     TrimMap,
     /// By sequence number, and by translation pages, each of which speaks for every page of host data programmed before it.
     Entries,
+    /// The same, of translation pages that say how much older their contents are.
+    AgedEntries,
     /// By sequence number, by what merges say of themselves ([`crate::recovery::mark`]), and by the
     /// youngest checkpoint, if there is one.
     Marks,
@@ -155,7 +157,7 @@ impl<N: Nand> ReadOnlyFtl<N> {
         let start = *flash.counts();
         let mut steps = Vec::new();
         let (table, unreadable_pages) = match evidence {
-            Evidence::Sequence | Evidence::TrimMap | Evidence::Entries => {
+            Evidence::Sequence | Evidence::TrimMap | Evidence::Entries | Evidence::AgedEntries => {
                 let mut scan = Scan::run(&mut flash, config.logical_pages)?;
                 if evidence == Evidence::TrimMap {
                     scan.forget_trimmed(&mut flash)?;
@@ -163,8 +165,9 @@ impl<N: Nand> ReadOnlyFtl<N> {
                 let scanned = *flash.counts();
                 steps.push(MountStep { name: "scan every spare area", ops: scanned.since(&start).total() });
                 let unreadable = scan.unreadable;
-                if evidence == Evidence::Entries {
-                    let table = with_translation_pages(&mut flash, scan)?;
+                if evidence != Evidence::Sequence {
+                    let written_at = if evidence == Evidence::AgedEntries { aged } else { |spare: &Spare| spare.seq };
+                    let table = with_translation_pages(&mut flash, scan, written_at)?;
                     let ops = flash.counts().since(&scanned).total();
                     steps.push(MountStep { name: "every translation page: trims", ops });
                     (table, unreadable)
@@ -208,7 +211,11 @@ impl<N: Nand> ReadOnlyFtl<N> {
 
 /// The newest copies that a scan found, but where a translation page younger than a copy says otherwise. One that cannot be read
 /// says nothing; the version before it then speaks for fewer copies.
-fn with_translation_pages<N: Nand>(flash: &mut Flash<N>, mut scan: Scan) -> Result<Vec<Ppn>, FtlError> {
+fn with_translation_pages<N: Nand>(
+    flash: &mut Flash<N>,
+    mut scan: Scan,
+    written_at: impl Fn(&Spare) -> u64,
+) -> Result<Vec<Ppn>, FtlError> {
     let mut versions = core::mem::take(&mut scan.translation_pages);
     versions.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
     let mut buffer = vec![0; flash.nand().geometry().page_bytes() as usize];
@@ -231,7 +238,7 @@ fn with_translation_pages<N: Nand>(flash: &mut Flash<N>, mut scan: Scan) -> Resu
         for (copy, (lpn, entry)) in
             scan.copies[first as usize..].iter_mut().zip((first as u32..).map(Lpn).zip(entries()))
         {
-            if copy.seq <= spare.seq && copy.ppn != entry && (!is_page(entry) || may_hold(flash, entry, lpn)?) {
+            if copy.seq <= written_at(&spare) && copy.ppn != entry && (!is_page(entry) || may_hold(flash, entry, lpn)?) {
                 copy.ppn = entry;
             }
         }

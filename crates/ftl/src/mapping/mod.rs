@@ -15,7 +15,7 @@ use crate::saved::Sink;
 use crate::space::core::{Context, Origin};
 use crate::validity::Validity;
 use alloc::vec::Vec;
-use nand::{Lpn, Nand, Ppn, Spare};
+use nand::{Lpn, Nand, PageKind, Ppn, Spare};
 
 /// In a mapping entry: the page's only copy was lost to an uncorrectable error.
 pub const LOST: Ppn = Ppn(u32::MAX - 1);
@@ -167,6 +167,27 @@ pub trait Mapping {
         0
     }
 
+    /// The most pages that [`Mapping::disown`] programs.
+    fn disowning_pages(&self) -> u32 {
+        0
+    }
+
+    /// Power is failing, and a page was programmed that nothing leads to, perhaps not to its end: one of the table with this
+    /// tag, or one of host data with this logical page. Programs what outranks it, so that no mount ever takes it for the
+    /// present one.
+    ///
+    /// # Errors
+    /// As [`Mapping::record`].
+    fn disown<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        kind: PageKind,
+        tag: u32,
+    ) -> Result<(), FtlError> {
+        let _ = (ctx, kind, tag);
+        Ok(())
+    }
+
     /// Puts what is only in RAM, while a battery lasts; perhaps after an operation that failed half-way.
     ///
     /// # Errors
@@ -176,7 +197,9 @@ pub trait Mapping {
         Ok(())
     }
 
-    /// Brings near what a write of this page will need, and says where the page is if that costs nothing.
+    /// Brings near what a write of this page will need, and says where the page is if that costs nothing. It costs nothing
+    /// while [`Mapping::record`] or [`Mapping::moved`] of this page was the last thing to be done, even if it failed after
+    /// the entry was changed.
     fn hint(&self, lpn: Lpn) -> Ppn;
 
     /// The whole table, read around the accounting. For checks.

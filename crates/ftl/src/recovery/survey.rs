@@ -326,6 +326,16 @@ impl Survey {
         self.broken.iter().find(missed).map(|broken| broken.block)
     }
 
+    /// Whether a translation page may be missing that was complete once: as [`Survey::missed`], or in a block of which
+    /// nothing can be read.
+    #[must_use]
+    pub fn misses_translation_pages(&self) -> bool {
+        let missed = |broken: &Broken| {
+            broken.kind == PageKind::Translation && (broken.inside || broken.last_seq < self.newest_translation)
+        };
+        self.broken.iter().any(missed) || !self.illegible.is_empty()
+    }
+
     /// Blocks in which something is and nothing can be read: half erased, or filled with few pages, all of them lost.
     #[must_use]
     pub fn illegible(&self) -> &[BlockId] {
@@ -370,8 +380,17 @@ impl Survey {
         Ok(pages)
     }
 
-    /// The pages of host data in blocks that hold the `count` programmed last, those of a logical page side by side and the youngest
-    /// of them first; and the sequence number, `bound` at least, from which on none of those is missing.
+    /// The pages of host data in blocks that hold those of the `count` updates made last, those of a logical page side by side and the
+    /// youngest of them first; and the sequence number, `bound` at least, from which on none of those is missing.
+    ///
+    /// An update is a page that was programmed and acknowledged. These are pages too, and no updates:
+    /// 1. One page was programmed when power went, or its entry pushed another out of the ring of updates and that one was not yet
+    ///    synchronised: the ring and this one are `count` + 1.
+    /// 2. A program that failed or was cut short ends its block. Only if it is the block's last page is the block filled to the end.
+    /// 3. A mount that was cut short copied pages into a block that it opened, fewer than fill it.
+    ///
+    /// So every block that was filled to the end holds at least as many updates as it has pages, less one. Others
+    /// are looked into anyway.
     ///
     /// # Errors
     /// As [`Survey::read_block`].
@@ -381,12 +400,11 @@ impl Survey {
         count: Option<u32>,
         bound: u64,
     ) -> Result<(Vec<FoundPage>, u64), FtlError> {
-        // Blocks that were filled to the end hold as many pages as they have; others are looked into anyway.
         let whole = self.blocks().filter(|(_, info)| info.kind == PageKind::User && info.whole);
         let mut firsts: Vec<u64> = whole.map(|(_, info)| info.first_seq).collect();
         firsts.sort_unstable_by(|a, b| b.cmp(a));
         let pages = flash.nand().geometry().pages_per_block();
-        let blocks = count.map(|count| count.div_ceil(pages).max(1) as usize);
+        let blocks = count.filter(|_| pages > 1).map(|count| (count + 1).div_ceil(pages - 1) as usize);
         let bound = bound.max(blocks.and_then(|blocks| firsts.get(blocks - 1)).copied().unwrap_or(0));
         let mut found = self.read_kind(flash, PageKind::User, |info| info.last_seq >= bound || !info.whole)?;
         found.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));

@@ -20,11 +20,11 @@ pub struct Core<N> {
     pub pins: Pins,
     /// The page programmed last is one of host data, as far as is known since the disk was formatted or mounted.
     pub host_last: bool,
-    /// The page whose program was cut short, if that was the last thing to happen: it may hold something, and nothing in RAM
-    /// knows of it.
-    pub interrupted: Option<Ppn>,
+    /// The page whose program was cut short, if that was the last thing to happen, with what its spare area was to say. It
+    /// may hold something, and nothing in RAM knows of it.
+    pub interrupted: Option<Origin>,
     /// A page of host data that was programmed when power went, before an entry could lead to it.
-    pub given_up: Option<Ppn>,
+    pub given_up: Option<(Lpn, Ppn)>,
     /// Blocks that were erased only when they were opened, of which the validity store has to be told, with the sequence
     /// number that the next program was to carry then.
     pub newly_erased: Vec<(BlockId, u64)>,
@@ -198,10 +198,10 @@ impl<N: Nand> Core<N> {
 
     /// Books the outcome of a program: `Some(page)` if it worked, `None` if another page has to be tried.
     #[inline]
-    fn settle(&mut self, slot: Slot, kind: PageKind, outcome: Result<(), NandError>) -> Result<Option<Ppn>, FtlError> {
+    fn settle(&mut self, slot: Slot, spare: &Spare, outcome: Result<(), NandError>) -> Result<Option<Ppn>, FtlError> {
         match outcome {
             Ok(()) => {
-                self.host_last = kind == PageKind::User;
+                self.host_last = spare.kind == PageKind::User;
                 self.space.page_born(slot.ppn);
                 Ok(Some(slot.ppn))
             }
@@ -211,7 +211,7 @@ impl<N: Nand> Core<N> {
             }
             Err(error) => {
                 match error {
-                    NandError::PowerLost => self.interrupted = Some(slot.ppn),
+                    NandError::PowerLost => self.interrupted = Some(Origin { ppn: slot.ppn, spare: *spare }),
                     // The page to be copied: nothing was programmed.
                     NandError::Uncorrectable { .. } | NandError::Erased { .. } => self.space.give_back(slot.ppn),
                     _ => {}
@@ -231,7 +231,7 @@ impl<N: Nand> Core<N> {
             let slot = self.host_slot(stream)?;
             let spare = self.spare(slot, PageKind::User, lpn.0, 0);
             let outcome = self.flash.program(Purpose::Host, slot.ppn, data, &spare);
-            if let Some(ppn) = self.settle(slot, spare.kind, outcome)? {
+            if let Some(ppn) = self.settle(slot, &spare, outcome)? {
                 return Ok(ppn);
             }
         }
@@ -247,7 +247,7 @@ impl<N: Nand> Core<N> {
             let slot = self.host_slot(stream)?;
             let spare = self.spare(slot, PageKind::User, origin.spare.tag, origin.spare.aux);
             let outcome = self.flash.copy(purpose, origin.ppn, slot.ppn, &spare);
-            if let Some(ppn) = self.settle(slot, spare.kind, outcome)? {
+            if let Some(ppn) = self.settle(slot, &spare, outcome)? {
                 return Ok(ppn);
             }
         }
@@ -258,11 +258,24 @@ impl<N: Nand> Core<N> {
     /// # Errors
     /// As [`Core::move_host_page`].
     pub fn move_metadata_page(&mut self, purpose: Purpose, origin: Origin) -> Result<(Ppn, Spare), FtlError> {
+        self.move_metadata_page_as(purpose, origin, |_| origin.spare.aux)
+    }
+
+    /// As [`Core::move_metadata_page`], with an auxiliary field that depends on the new sequence number.
+    ///
+    /// # Errors
+    /// As [`Core::move_host_page`].
+    pub fn move_metadata_page_as(
+        &mut self,
+        purpose: Purpose,
+        origin: Origin,
+        aux: impl Fn(u64) -> u32,
+    ) -> Result<(Ppn, Spare), FtlError> {
         loop {
             let slot = self.metadata_slot(origin.spare.kind)?;
-            let spare = self.spare(slot, origin.spare.kind, origin.spare.tag, origin.spare.aux);
+            let spare = self.spare(slot, origin.spare.kind, origin.spare.tag, aux(self.seq));
             let outcome = self.flash.copy(purpose, origin.ppn, slot.ppn, &spare);
-            if let Some(ppn) = self.settle(slot, spare.kind, outcome)? {
+            if let Some(ppn) = self.settle(slot, &spare, outcome)? {
                 return Ok((ppn, spare));
             }
         }
@@ -284,7 +297,7 @@ impl<N: Nand> Core<N> {
             let slot = self.metadata_slot(kind)?;
             let spare = self.spare(slot, kind, tag, aux);
             let outcome = self.flash.program_meta(purpose, slot.ppn, data, &spare);
-            if let Some(ppn) = self.settle(slot, kind, outcome)? {
+            if let Some(ppn) = self.settle(slot, &spare, outcome)? {
                 return Ok(ppn);
             }
         }
@@ -350,10 +363,10 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
     /// # Errors
     /// This error, or those of the device if the validity store wrote.
     #[cold]
-    pub fn give_up<T>(&mut self, ppn: Ppn, error: FtlError) -> Result<T, FtlError> {
+    pub fn give_up<T>(&mut self, lpn: Lpn, ppn: Ppn, error: FtlError) -> Result<T, FtlError> {
         if matches!(error, FtlError::Nand(NandError::PowerLost)) {
             self.core.space.page_died(ppn);
-            self.core.given_up = Some(ppn);
+            self.core.given_up = Some((lpn, ppn));
         } else {
             self.page_died(ppn)?;
         }

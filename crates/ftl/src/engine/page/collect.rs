@@ -23,13 +23,13 @@ use crate::mapping::is_page;
 use crate::space::blocks::BlockState;
 use crate::space::core::Context;
 use crate::victim::Choice;
-use nand::{BlockId, PageKind, Spare};
+use nand::{BlockId, PageKind, Ppn, Spare};
 
 /// Dead metadata blocks that are pinned, beyond which the store is flushed to unpin them.
 const PATIENCE: u32 = 16;
 
 /// Free blocks that a page of metadata programmed by a mount finds at least.
-const ROOM: u32 = 2;
+pub(super) const ROOM: u32 = 2;
 
 /// Blocks that may be missing before metadata has to give.
 const SCARCE: u32 = 2;
@@ -400,18 +400,24 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             }
             Err(error) => return Err(error),
         };
-        if to != LOST {
-            self.report_erased_for(to)?;
+        if to == LOST {
+            self.record_move(lpn, origin.ppn, to)?;
+        } else {
+            self.record_new(lpn, to, |ftl| ftl.record_move(lpn, origin.ppn, to))?;
         }
+        self.core.space.page_died(origin.ppn);
+        Ok(())
+    }
+
+    #[inline]
+    fn record_move(&mut self, lpn: Lpn, from: Ppn, to: Ppn) -> Result<(), FtlError> {
         if V::BUFFERED {
             // Before the mapping can program its new place: a report that makes the store flush is not in that flush, and
             // what was programmed before a flush is not compared after power loss.
-            self.validity.invalidate(&mut self.core, origin.ppn)?;
+            self.validity.invalidate(&mut self.core, from)?;
         }
         let (mut ctx, mapping) = self.parts();
-        mapping.moved(&mut ctx, lpn, origin.ppn, to)?;
-        self.core.space.page_died(origin.ppn);
-        Ok(())
+        mapping.moved(&mut ctx, lpn, from, to)
     }
 
     /// Erases a block that was emptied, or retires it.

@@ -7,7 +7,8 @@
 //! 4. Work that the mapping owes (a checkpoint) is done in bounded pieces.
 //!
 //! The page is on flash before the mapping knows of it, so that a cut between the two leaves the
-//! old copy mapped and the new one to be found by its sequence number.
+//! old copy mapped and the new one to be found by its sequence number. If power stays on, or a battery saves what RAM
+//! holds, a page that no entry was made to lead to is dead, whatever went wrong (`record_new`).
 
 mod battery;
 mod check;
@@ -401,12 +402,18 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         self.core.report_erased(&mut self.validity)
     }
 
-    /// As [`PageFtl::report_erased`], when a page of host data was just programmed.
+    /// Has an entry lead to a page of host data that was just programmed, by `record`. If that fails first, the page is given
+    /// up: nothing may take it for the present copy.
     #[inline]
-    fn report_erased_for(&mut self, new: Ppn) -> Result<(), FtlError> {
-        match self.report_erased() {
-            Ok(()) => Ok(()),
-            Err(error) => self.parts().0.give_up(new, error),
+    fn record_new(
+        &mut self,
+        lpn: Lpn,
+        new: Ppn,
+        record: impl FnOnce(&mut Self) -> Result<(), FtlError>,
+    ) -> Result<(), FtlError> {
+        match self.report_erased().and_then(|()| record(self)) {
+            Err(error) if self.mapping.hint(lpn) != new => self.parts().0.give_up(lpn, new, error),
+            outcome => outcome,
         }
     }
 
@@ -476,9 +483,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         let stream = self.placement.host(lpn);
         let ppn = self.core.program(stream, lpn, data)?;
-        self.report_erased_for(ppn)?;
-        let (mut ctx, mapping) = self.parts();
-        mapping.record(&mut ctx, lpn, ppn)
+        self.record_new(lpn, ppn, |ftl| {
+            let (mut ctx, mapping) = ftl.parts();
+            mapping.record(&mut ctx, lpn, ppn)
+        })
     }
 }
 

@@ -285,10 +285,8 @@ impl BtreeMap {
         lpn: Lpn,
         ppn: Ppn,
     ) -> Result<(Slot, Ppn), FtlError> {
-        match self.fetch(ctx, lpn).and_then(|old| Ok((self.admit(ctx, lpn, ppn)?, old))) {
-            Err(error) if is_page(ppn) => ctx.give_up(ppn, error),
-            outcome => outcome,
-        }
+        let old = self.fetch(ctx, lpn)?;
+        Ok((self.admit(ctx, lpn, ppn)?, old))
     }
 }
 
