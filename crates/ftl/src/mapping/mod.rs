@@ -110,6 +110,12 @@ pub trait Mapping {
     /// [`Mapping::move_page`] then finds out.
     fn owns(&self, ppn: Ppn, spare: &Spare) -> bool;
 
+    /// Whether the table leads to one of its own pages, of which not even the spare area can be read. Slow.
+    fn names(&self, ppn: Ppn) -> bool {
+        let _ = ppn;
+        false
+    }
+
     /// Moves a page of the table that it owns out of a block that is being collected; the old copy dies. Does nothing
     /// for a page that turns out to be superseded.
     ///

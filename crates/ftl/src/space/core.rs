@@ -28,6 +28,8 @@ pub struct Core<N> {
     /// Blocks that were erased only when they were opened, of which the validity store has to be told, with the sequence
     /// number that the next program was to carry then.
     pub newly_erased: Vec<(BlockId, u64)>,
+    /// Pages of host data whose program failed, of which the validity store has to be told: they may read well.
+    pub spoilt: Vec<Ppn>,
     /// Good blocks that a disk of this size needs.
     needed: u32,
     /// A page could not be programmed for want of a block: nothing is written any more.
@@ -36,6 +38,9 @@ pub struct Core<N> {
 
 /// Blocks that may be opened between two reports to the validity store without growing the list of them.
 const NEWLY_ERASED: usize = 64;
+
+/// Programs that may fail between two reports to the validity store without growing the list of them.
+const SPOILT: usize = 8;
 
 /// Blocks that must not be erased until the validity store has made its reports durable (GeckoFTL, C.2.2).
 #[derive(Debug, Default)]
@@ -108,6 +113,7 @@ impl<N: Nand> Core<N> {
             interrupted: None,
             given_up: None,
             newly_erased,
+            spoilt: Vec::with_capacity(SPOILT),
             needed,
             starved: false,
         }
@@ -161,7 +167,8 @@ impl<N: Nand> Core<N> {
         }
     }
 
-    /// Tells the validity store of blocks that were erased when they were opened, before a page in them can die.
+    /// Tells the validity store of blocks that were erased when they were opened, before a page in them can die, and of pages whose
+    /// program failed.
     ///
     /// A report can flush the store, which opens blocks; the one reported counts as told only when the store took it.
     ///
@@ -172,6 +179,10 @@ impl<N: Nand> Core<N> {
         while let Some(&(block, seq)) = self.newly_erased.first() {
             validity.erased(self, block, seq)?;
             self.newly_erased.remove(0);
+        }
+        while let Some(&ppn) = self.spoilt.last() {
+            validity.invalidate(self, ppn)?;
+            self.spoilt.pop();
         }
         Ok(())
     }
@@ -206,6 +217,9 @@ impl<N: Nand> Core<N> {
                 Ok(Some(slot.ppn))
             }
             Err(NandError::ProgramFailed { ppn }) => {
+                if spare.kind == PageKind::User {
+                    self.spoilt.push(ppn);
+                }
                 self.space.abandon(self.space.geometry().block_of(ppn));
                 Ok(None)
             }

@@ -44,7 +44,11 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let interrupted = self.core.interrupted.take();
         let given_up = self.core.given_up.take();
         if let Some(Origin { ppn, spare }) = interrupted
-            && matches!(spare.kind, PageKind::Validity | PageKind::Checkpoint)
+            && match spare.kind {
+                PageKind::User => false,
+                PageKind::Translation => geometry.offset_of(ppn) == 0,
+                PageKind::Validity | PageKind::Checkpoint => true,
+            }
         {
             // A mount takes a block whose first page reads as erased for an empty one.
             self.core.space.stop_filling(geometry.block_of(ppn));

@@ -311,7 +311,13 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             let spare =
                 if asks { self.core.flash.read_spare(purpose, ppn) } else { self.core.flash.spare_of_read(ppn) };
             unreadable |= spare.is_err();
-            let Some(spare) = Self::readable(spare)? else { continue };
+            let Some(spare) = Self::readable(spare)? else {
+                if kind == PageKind::Translation && self.heal.is_none() && self.mapping.names(ppn) {
+                    // Erased, it would leave an older version for the next mount, and something else in its place until then.
+                    return Err(NandError::Uncorrectable { ppn }.into());
+                }
+                continue;
+            };
             erase_count = spare.erase_count;
             let lives = match spare.kind {
                 // A tag beyond the disk is of an image that contradicts itself.

@@ -25,7 +25,8 @@
 //! 1. If one of host data was excluded, and what is newest now is not a copy of it, its translation page is written first. What
 //!    is newest now was complete then.
 //! 2. Copies whose entries were only in RAM, and that come last in their blocks, are copied before an entry on flash
-//!    leads to them. One that can be read and then cannot was torn, and is excluded.
+//!    leads to them. One that can be read and then cannot was torn, and is excluded. One that cannot, and that is not the page
+//!    programmed last, is worn: the logical page is lost. A torn page that no earlier mount saw may look so; it is read several times.
 //! 3. So are translation pages that come last in their blocks. A version that cannot be read is passed over, and every page
 //!    of host data is looked at: what it had taken in is found as in 4. Only trims can be undone by that.
 //! 4. In the end a translation page says that everything older is settled (LazyFTL), or the blocks with what was in doubt are erased.
@@ -55,6 +56,9 @@ use nand::{BlockId, Geometry, NandError, PageKind, Ppn, Spare};
 /// Older versions of a page in doubt that are not erased before it is settled: more than mounts in a row may be cut short
 /// without luck.
 const KEPT: usize = 4;
+
+/// How often a page is read that could not be, before it counts as worn: a torn one may read well now and then.
+const TRIES: usize = 16;
 
 /// A copy of a logical page.
 #[derive(Clone, Copy, Debug)]
@@ -193,8 +197,15 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
             }
             None => Found::Empty,
         });
-        let blank = |block: &BlockId| survey.block(*block).is_none() && table.valid[block.index()] == 0;
-        (0..table.geometry.blocks()).map(BlockId).filter(blank).for_each(|block| validity.reset(block));
+        let geometry = table.geometry;
+        for block in (0..geometry.blocks()).map(BlockId).filter(|block| table.valid[block.index()] == 0) {
+            if survey.block(block).is_none() {
+                validity.reset(block);
+            } else {
+                // What was saved may have taken the block for an empty one: a torn page can read now and then.
+                (0..geometry.pages_per_block()).for_each(|offset| validity.mark(geometry.page_at(block, offset)));
+            }
+        }
         let mut ftl = Self::assemble(flash, config, plan, space, mapping, validity);
         ftl.core.seq = survey.next_seq();
         ftl
@@ -243,9 +254,19 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
 
     /// Copies a page that may have been cut short.
     fn copy_doubtful(&mut self, table: &mut Table, at: usize) -> Result<(), FtlError> {
-        let Copy { lpn, ppn, .. } = table.doubtful[at];
-        let Some(spare) = self.core.flash.spare_of_read(ppn)? else { return Err(NandError::Erased { ppn }.into()) };
-        let to = self.core.move_host_page(Purpose::Recovery, Stream(0), Origin { ppn, spare })?;
+        let Copy { lpn, ppn, seq, torn } = table.doubtful[at];
+        let spare = Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count: 0, erased_at: 0, aux: 0 };
+        let mut tries = if torn { TRIES } else { 1 };
+        let to = loop {
+            match self.core.move_host_page(Purpose::Recovery, Stream(0), Origin { ppn, spare }) {
+                Ok(to) => break to,
+                Err(error) if unreadable(&error) != Some(ppn) => return Err(error),
+                Err(_) if tries > 1 => tries -= 1,
+                // Worn: nothing says that power was cut while it was programmed.
+                Err(_) if torn => break LOST,
+                Err(error) => return Err(error),
+            }
+        };
         self.report_erased()?;
         table.changes.insert(lpn, to);
         self.parts().0.page_died(ppn)
@@ -506,11 +527,6 @@ impl Table {
                 let (of_page, others) = rest.split_at(rest.iter().take_while(|copy| copy.lpn == lpn).count());
                 rest = others;
                 let unsaved = of_page.first().filter(|copy| copy.seq > *written && copy.seq >= self.from);
-                if let Some(copy) = unsaved.filter(|copy| copy.torn) {
-                    // Worn: nothing younger says that power was cut while it was programmed.
-                    self.changes.insert(copy.lpn, LOST);
-                    continue;
-                }
                 let ppn = unsaved.map_or(entry, |copy| copy.ppn);
                 if !is_page(ppn) {
                     continue;
@@ -531,7 +547,7 @@ impl Table {
                     self.valid[block.index()] += 1;
                     if let Some(copy) = unsaved {
                         self.changes.insert(lpn, ppn);
-                        if self.last[block.index()] == ppn {
+                        if copy.torn || self.last[block.index()] == ppn {
                             self.doubtful.push(*copy);
                             self.kept.extend(of_page.iter().skip(1).take(KEPT).map(|copy| copy.ppn));
                             self.kept.extend(Some(entry).filter(|entry| entry.0 < geometry.pages()));
@@ -573,7 +589,7 @@ impl Table {
         let outranked = excluded.filter(|page| page.0 == PageKind::User && Some(*page) != newest);
         let mut pages: Vec<u32> = outranked.map(|(_, lpn)| lpn / self.entries_per_page).collect();
         pages.extend(newest.filter(|(kind, _)| *kind == PageKind::Translation).map(|(_, page)| page));
-        pages.retain(|page| (*page as usize) < self.gmd.len());
+        pages.retain(|page| *page < self.logical_pages.div_ceil(self.entries_per_page));
         pages.dedup();
         pages
     }
@@ -582,7 +598,7 @@ impl Table {
     fn is_doubtful(&self, ppn: Ppn) -> bool {
         self.newest.is_some_and(|(newest, _)| newest == ppn)
             || self.doubtful.iter().any(|copy| copy.ppn == ppn)
-            || self.gmd.contains(&ppn) && self.last[self.geometry.block_of(ppn).index()] == ppn
+            || self.versions.iter().any(|(at, _)| *at == ppn) && self.last[self.geometry.block_of(ppn).index()] == ppn
     }
 
     /// Blocks of what lives if pages in doubt do not count.

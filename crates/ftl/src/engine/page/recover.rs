@@ -226,6 +226,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         self.core.pins.clear();
         self.core.newly_erased.clear();
         self.core.interrupted = None;
+        self.core.spoilt.clear();
         (self.moved, self.unreported) = (0, false);
         self.live.clear();
         self.core.seq = survey.next_seq();

@@ -458,6 +458,10 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         Ok(next - first)
     }
 
+    fn names(&self, ppn: Ppn) -> bool {
+        self.gmd.contains(&ppn)
+    }
+
     fn move_page<N: Nand, V: Validity>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
