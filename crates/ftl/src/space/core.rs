@@ -25,6 +25,8 @@ pub struct Core<N> {
     pub interrupted: Option<Origin>,
     /// A page of host data that was programmed when power went, before an entry could lead to it.
     pub given_up: Option<(Lpn, Ppn)>,
+    /// A page of host data that died when power went, before the validity store could be told.
+    pub unreported: Option<Ppn>,
     /// Blocks that were erased only when they were opened, of which the validity store has to be told, with the sequence
     /// number that the next program was to carry then.
     pub newly_erased: Vec<(BlockId, u64)>,
@@ -112,6 +114,7 @@ impl<N: Nand> Core<N> {
             host_last: false,
             interrupted: None,
             given_up: None,
+            unreported: None,
             newly_erased,
             spoilt: Vec::with_capacity(SPOILT),
             needed,
@@ -364,11 +367,15 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
     /// A page of host data died.
     ///
     /// # Errors
-    /// Those of the device, if the validity store wrote.
+    /// Those of the device, if the validity store is in flash. After a power loss the battery's save reports the page again.
     #[inline]
     pub fn page_died(&mut self, ppn: Ppn) -> Result<(), FtlError> {
         self.core.space.page_died(ppn);
-        self.validity.invalidate(self.core, ppn)
+        let reported = self.validity.invalidate(self.core, ppn);
+        if matches!(reported, Err(FtlError::Nand(NandError::PowerLost))) {
+            self.core.unreported = Some(ppn);
+        }
+        reported
     }
 
     /// What had to be done before an entry can lead to a page of host data failed: the page is dead. Else a collector would take

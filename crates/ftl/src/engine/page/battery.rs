@@ -1,6 +1,6 @@
 //! What a battery saves, and when: the FTL stands as the last operation left it, which may have failed half-way.
 //!
-//! 1. A report that failed half-way is completed. Blocks that were opened and not yet reported are reported; so are pages that a collection moved before it was cut short,
+//! 1. A report that failed half-way is completed, or made again if it failed before that. Blocks that were opened and not yet reported are reported; so are pages that a collection moved before it was cut short,
 //!    and the page whose program was cut short: it may hold something that no entry leads to; so does one to which none could
 //!    be made to lead.
 //! 2. The mapping programs what outranks such a page, so that a later mount without what was saved does not take it for the
@@ -63,7 +63,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             PageKind::Translation => V::TRACKS_METADATA,
             PageKind::Validity | PageKind::Checkpoint => false,
         });
-        for ppn in dead.map(|origin| origin.ppn).into_iter().chain(given_up.map(|(_, ppn)| ppn)) {
+        let dead = [dead.map(|origin| origin.ppn), given_up.map(|(_, ppn)| ppn), self.core.unreported.take()];
+        for ppn in dead.into_iter().flatten() {
             self.validity.invalidate(&mut self.core, ppn)?;
         }
         let interrupted = interrupted.map(|origin| (origin.spare.kind, origin.spare.tag));
