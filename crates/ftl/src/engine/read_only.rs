@@ -238,7 +238,8 @@ fn with_translation_pages<N: Nand>(
         for (copy, (lpn, entry)) in
             scan.copies[first as usize..].iter_mut().zip((first as u32..).map(Lpn).zip(entries()))
         {
-            if copy.seq <= written_at(&spare) && copy.ppn != entry && (!is_page(entry) || may_hold(flash, entry, lpn)?) {
+            if copy.seq <= written_at(&spare) && copy.ppn != entry && (!is_page(entry) || may_hold(flash, entry, lpn)?)
+            {
                 copy.ppn = entry;
             }
         }

@@ -14,7 +14,7 @@ use crate::recovery::check_seq;
 use crate::recovery::last::Last;
 use crate::recovery::plausible;
 use alloc::vec::Vec;
-use nand::{BlockId, Nand, NandError, PageKind, Ppn, Spare};
+use nand::{BlockId, Geometry, Nand, NandError, PageKind, Ppn, Spare};
 
 /// A page found with its spare area.
 pub type FoundPage = (Ppn, Spare);
@@ -45,6 +45,9 @@ struct Broken {
     last_seq: u64,
 }
 
+/// Pages that mounts which are cut short in a row may program, and more.
+const STRANDED: u64 = 4096;
+
 /// What was found on a device.
 #[derive(Debug)]
 pub struct Survey {
@@ -55,12 +58,13 @@ pub struct Survey {
     burned_seq: u64,
     /// Pages that count as torn, whatever they answer.
     excluded: Vec<Ppn>,
-    /// Sequence numbers of pages alone in their blocks whose data cannot be read.
-    alone: Vec<u64>,
+    /// Pages alone in their blocks whose data cannot be read.
+    alone: Vec<FoundPage>,
     torn: Vec<FoundPage>,
     broken: Vec<Broken>,
     illegible: Vec<BlockId>,
     mute: Vec<Ppn>,
+    spoiled: Vec<BlockId>,
     last: Last,
     /// Sequence number of the youngest translation page that can be read, of those in blocks read whole.
     newest_translation: u64,
@@ -91,6 +95,7 @@ impl Survey {
             broken: Vec::new(),
             illegible: Vec::new(),
             mute: Vec::new(),
+            spoiled: Vec::new(),
             last: Last::none(),
             newest_translation: 0,
             unreadable: 0,
@@ -250,6 +255,10 @@ impl Survey {
         self.set_torn_apart(flash, &mut found, &mut illegible)?;
         illegible.sort_unstable();
         let torn = self.torn.split_off(before);
+        self.spoiled.retain(|spoiled| *spoiled != block);
+        if !illegible.is_empty() || !torn.is_empty() {
+            self.spoiled.push(block);
+        }
         if let Some(&(last, spare)) = found.iter().chain(&torn).max_by_key(|(ppn, _)| *ppn) {
             let broken = !illegible.is_empty() || !torn.is_empty();
             let inside = illegible.first().is_some_and(|ppn| *ppn < last);
@@ -295,7 +304,7 @@ impl Survey {
         self.unreadable += 1;
         found.pop();
         if alone {
-            self.alone.push(spare.seq);
+            self.alone.push((last, spare));
             illegible.push(last);
         } else {
             self.torn.push((last, spare));
@@ -334,6 +343,18 @@ impl Survey {
             broken.kind == PageKind::Translation && (broken.inside || broken.last_seq < self.newest_translation)
         };
         self.broken.iter().any(missed) || !self.illegible.is_empty()
+    }
+
+    /// Pages alone in their blocks whose data cannot be read: nothing says whether somebody wrote their spare areas.
+    #[must_use]
+    pub fn alone(&self) -> &[FoundPage] {
+        &self.alone
+    }
+
+    /// Blocks of which a page cannot be read or was excluded, among those read whole.
+    #[must_use]
+    pub fn spoiled(&self) -> &[BlockId] {
+        &self.spoiled
     }
 
     /// Blocks in which something is and nothing can be read: half erased, or filled with few pages, all of them lost.
@@ -411,6 +432,31 @@ impl Survey {
         Ok((found, bound))
     }
 
+    /// Of pages from blocks that were read whole, those that were the last before power went once, as far as anybody can tell: the
+    /// last of their blocks, and nothing on the device can carry one of the next two sequence numbers. A mount that could not read
+    /// such a page may have programmed others since, and been cut short itself.
+    #[must_use]
+    pub fn stranded(&self, geometry: &Geometry, pages: &[FoundPage]) -> Vec<FoundPage> {
+        let mut seqs: Vec<u64> = pages.iter().map(|(_, spare)| spare.seq).collect();
+        seqs.sort_unstable();
+        let youngest = self.largest_seq();
+        let read = |kind| matches!(kind, PageKind::User | PageKind::Translation);
+        let spans =
+            |info: &BlockInfo, seq: u64| (info.first_seq..=info.last_seq).contains(&seq) && info.last_seq < u64::MAX;
+        let is_there = |seq: u64| {
+            seqs.binary_search(&seq).is_ok()
+                || self.blocks().any(|(_, info)| (info.whole || !read(info.kind)) && spans(info, seq))
+        };
+        let mut tails = pages.to_vec();
+        tails.sort_unstable_by_key(|(ppn, _)| *ppn);
+        let tails = tails.chunk_by(|one, next| geometry.block_of(one.0) == geometry.block_of(next.0));
+        tails
+            .filter_map(|of_block| of_block.last().copied())
+            .filter(|(_, spare)| spare.seq < youngest && youngest - spare.seq < STRANDED)
+            .filter(|(_, spare)| !is_there(spare.seq + 1) && !is_there(spare.seq + 2))
+            .collect()
+    }
+
     /// What is known of a block; `None` if no page of it can be read as programmed.
     #[must_use]
     pub fn block(&self, block: BlockId) -> Option<&BlockInfo> {
@@ -445,7 +491,7 @@ impl Survey {
     /// A page that cannot be read may carry one that is larger than any found: a mount that was cut short took the next but one.
     #[must_use]
     pub fn next_seq(&self) -> u64 {
-        plausible::burned(self.burned_seq, self.alone.iter().copied()) + 2 + 2 * self.unreadable
+        plausible::burned(self.burned_seq, self.alone.iter().map(|(_, spare)| spare.seq)) + 2 + 2 * self.unreadable
     }
 
     /// Largest device erase count found.

@@ -158,7 +158,8 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         let saving = (options.battery, plan.battery);
         let mut newest = None;
         let known =
-            match Known::find(&mut flash, &mut survey, config, saving, &mut mapping, excluded, &mut newest, &mut steps) {
+            match Known::find(&mut flash, &mut survey, config, saving, &mut mapping, excluded, &mut newest, &mut steps)
+            {
                 Ok(known) => known,
                 Err(error) => return Err(Unmounted::in_doubt(flash, error, newest)),
             };

@@ -20,6 +20,7 @@ mod mount;
 mod rebuild;
 mod recover;
 mod refresh;
+mod settle;
 mod steps;
 mod tree;
 mod trims;

@@ -38,8 +38,8 @@ use alloc::vec::Vec;
 use cmt::{Cmt, Slot};
 use nand::{Lpn, Nand, NandError, PageKind, Ppn, Spare};
 pub use options::CachedOptions;
-pub use restore::aged;
 use recent::Recent;
+pub use restore::aged;
 
 /// Bytes of a mapping entry in flash.
 const ENTRY_BYTES: usize = 4;
