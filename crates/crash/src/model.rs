@@ -5,7 +5,7 @@
 //! 3. A trimmed page reads as never written. Until a flush has completed that was issued after the
 //!    trim had completed, a cut may undo the trim: the page then reads as some version that it had,
 //!    or as an error, as the block with that version may have been half erased: a collector does
-//!    not save what was trimmed, and what reads once may be an error later. From that flush on the trim stays, whatever is cut.
+//!    not save what was trimmed, and what reads once may be an error later. The next cut may do the trim again. From that flush on the trim stays, whatever is cut.
 //! 4. What was read once is what is read until power is cut again, or the page written.
 //! 5. A page that the device itself took reads as last written or as an error, until it is written again: never as an older
 //!    version, zeros, or another page's data. There are two exceptions when the device is mounted ([`Model::harm_unseen`]), where
@@ -249,7 +249,7 @@ impl Model {
         let flags = self.flags[lpn as usize];
         // What a missing battery spared is as good as any.
         let spared = if self.forgetful { HARMED | ROLLED } else { 0 };
-        let kept = if version == 0 { flags & !spared } else { flags & !(TRIMMED | FINAL | spared) };
+        let kept = if version == 0 { flags & !spared } else { flags & !(FINAL | spared) };
         // The block of what a trim had superseded may have been half erased: it may read once more, and then no more.
         let undone = if version != 0 && flags & TRIMMED != 0 && flags & PINNED == 0 { HARMED } else { 0 };
         self.flags[lpn as usize] = kept | undone | PINNED;

@@ -577,7 +577,10 @@ impl<N: Nand> Area<N> {
     /// Those of the device.
     pub fn clean(&mut self, block: BlockId) -> Result<(), FtlError> {
         if self.blocks.role(block) == Role::Free && self.blocks.is_untrusted(block) {
-            self.erase_first(block)?;
+            self.blocks.withdraw(block);
+            if self.erase_first(block)? {
+                self.blocks.put_back(block);
+            }
         }
         Ok(())
     }
