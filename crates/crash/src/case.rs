@@ -6,6 +6,7 @@
 //!
 //! Versions 1 and 2 (with and without a battery) have no flags and a byte of faults. Reads are no operations there.
 
+use crate::faults::Fault;
 use crate::model::Model;
 use crate::shape::{SHAPES, Shape};
 use crate::workload::{Step, generate};
@@ -146,12 +147,18 @@ impl Case {
         }
     }
 
+    /// Whether pages fade and lie, and worn ones have to be errors.
+    pub(crate) const fn is_harsh(&self) -> bool {
+        self.faults & Fault::Fading.bit() != 0
+    }
+
     pub(crate) fn shape(&self) -> &'static Shape {
         &SHAPES[self.shape as usize % SHAPES.len()]
     }
 
     pub(crate) fn model(&self, durable: Durability) -> Model {
         let model = Model::new(durable, self.logical_pages);
+        let model = if self.is_harsh() { model } else { model.lenient() };
         if durable == Durability::Battery && !self.battery { model.without_battery() } else { model }
     }
 

@@ -200,7 +200,7 @@ impl<'a> Bench<'a> {
     pub(crate) fn format(&self) -> Result<Line, String> {
         let geometry = self.case.shape().geometry().map_err(|e| e.to_string())?;
         let plan = faults::plan(self.case.faults, self.case.seed, &geometry, self.case.shape().pairing);
-        let (count_reads, odd_failures) = (!self.case.classic, !self.case.classic);
+        let (count_reads, odd_failures) = (!self.case.classic, self.case.is_harsh());
         let plan = nand::FaultPlan { count_reads, odd_failures, ..plan };
         let device = self.case.shape().device(plan).map_err(|e| e.to_string())?;
         if count_reads {

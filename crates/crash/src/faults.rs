@@ -26,11 +26,14 @@ pub enum Fault {
     Endurance,
     /// A program or an erase fails in each mount after a cut, as long as spare blocks are left. Laid over explorations of cuts.
     Mounts,
+    /// Torn pages read well for a while, or by chance, or show a spare area that nobody wrote; failed programs and half-erased
+    /// blocks leave the same. A worn page has to be an error, of every FTL. Laid over everything else.
+    Fading,
 }
 
 impl Fault {
     /// Every kind, in the order of reports.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Programs,
         Self::Erases,
         Self::FactoryBad,
@@ -40,7 +43,14 @@ impl Fault {
         Self::Images,
         Self::Endurance,
         Self::Mounts,
+        Self::Fading,
     ];
+
+    /// Those that every FTL stands up to: all but [`Fault::Fading`].
+    #[must_use]
+    pub fn usual() -> Vec<Self> {
+        Self::ALL.into_iter().filter(|fault| *fault != Self::Fading).collect()
+    }
 
     /// Bits of those that take blocks away.
     pub(crate) const OF_BLOCKS: u16 =
@@ -59,6 +69,7 @@ impl Fault {
             Self::Images => "images",
             Self::Endurance => "endurance",
             Self::Mounts => "mounts",
+            Self::Fading => "fading",
         }
     }
 
@@ -75,7 +86,7 @@ impl Fault {
 
     /// Whether it is laid over explorations of cuts.
     pub(crate) const fn is_laid(self) -> bool {
-        !matches!(self, Self::Worn | Self::Images | Self::Endurance)
+        !matches!(self, Self::Worn | Self::Images | Self::Endurance | Self::Fading)
     }
 }
 

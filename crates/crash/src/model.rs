@@ -45,6 +45,8 @@ pub(crate) struct Model {
     others: Vec<(u32, u16)>,
     /// The page of each version ever written.
     owners: Vec<u32>,
+    /// A page that the device took may read as an older version, always.
+    lenient: bool,
     /// There is no battery although the FTL assumes one.
     forgetful: bool,
     /// What was allowed and seen.
@@ -62,10 +64,16 @@ impl Model {
             flags: vec![PINNED; pages],
             others: Vec::new(),
             owners: vec![u32::MAX],
+            lenient: false,
             forgetful: false,
             tally: Tally::default(),
             metadata_lost: false,
         }
+    }
+
+    /// A page that the device took may read as an older version of itself.
+    pub(crate) fn lenient(self) -> Self {
+        Self { lenient: true, ..self }
     }
 
     /// From here on a cut takes what is only in RAM.
@@ -166,8 +174,9 @@ impl Model {
 
     /// The device took a copy of the page.
     pub(crate) fn harm(&mut self, lpn: u32) {
+        let rolled = if self.lenient { ROLLED } else { 0 };
         if let Some(flags) = self.flags.get_mut(lpn as usize) {
-            *flags |= HARMED;
+            *flags |= HARMED | rolled;
         }
     }
 
@@ -188,7 +197,8 @@ impl Model {
     pub(crate) fn lose_metadata(&mut self) {
         self.metadata_lost = true;
         self.harm_trims();
-        self.flags.iter_mut().for_each(|flags| *flags |= HARMED);
+        let rolled = if self.lenient { ROLLED } else { 0 };
+        self.flags.iter_mut().for_each(|flags| *flags |= HARMED | rolled);
     }
 
     /// Whether the device took metadata that nothing replaces.

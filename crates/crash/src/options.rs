@@ -71,7 +71,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// The whole matrix: 100,000 cut points for each FTL, every other fault.
+    /// The whole matrix: 100,000 cut points for each FTL, every fault that all of them stand up to.
     fn default() -> Self {
         Self {
             ftls: Vec::new(),
@@ -80,7 +80,7 @@ impl Default for Options {
             depth: 1,
             battery: true,
             seed: 1,
-            faults: Fault::ALL.to_vec(),
+            faults: Fault::usual(),
             geometry: None,
             steps: 100,
             tail: 30,

@@ -177,7 +177,9 @@ impl Runner<'_, '_> {
         self.report.cuts_per_s = self.report.cut_points as f64 / self.report.seconds.max(1e-9);
         for fault in self.options.faults.iter().filter(|fault| !fault.is_laid()) {
             match fault {
+                Fault::Worn if !self.entry.info.outlives_worn_pages && self.harsh() == 0 => {}
                 Fault::Worn => self.worn(),
+                Fault::Fading => {}
                 Fault::Images => {
                     self.scenarios(*fault, self.options.images, |n| Scenario::Image { n });
                     self.scenarios(*fault, self.options.images, |n| Scenario::Flipped { n });
@@ -203,7 +205,7 @@ impl Runner<'_, '_> {
             shape,
             logical_pages,
             seed: mix(self.options.seed, round) >> 32,
-            faults,
+            faults: faults | self.harsh(),
             battery: self.options.battery,
             classic: false,
             scenario,
@@ -211,6 +213,10 @@ impl Runner<'_, '_> {
             tail: self.options.tail,
             path: Vec::new(),
         }
+    }
+
+    fn harsh(&self) -> u16 {
+        if self.options.faults.contains(&Fault::Fading) { Fault::Fading.bit() } else { 0 }
     }
 
     /// Where power is cut, so that about `quota` cut points spread over a workload of so many operations that change the device.
@@ -284,7 +290,10 @@ impl Runner<'_, '_> {
         };
         let mut explorer = Explorer::new(&bench, levels, quota, &mut on_cut);
         let ending = explorer.run();
-        let name = Fault::ALL.iter().find(|fault| case.faults & fault.bit() != 0).map_or(CUTS, |fault| fault.name());
+        let name = Fault::ALL
+            .iter()
+            .find(|fault| fault.is_laid() && case.faults & fault.bit() != 0)
+            .map_or(CUTS, |fault| fault.name());
         self.report.add(name, &explorer.stats);
         if let Err(Ending::Found(finding)) = ending {
             self.failed(case.clone(), finding);

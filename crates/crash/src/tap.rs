@@ -103,7 +103,7 @@ impl Tap {
 }
 
 /// What an interrupted operation can leave; of outcomes that would leave the same, one.
-const fn possible(changes: Changes, pairing: Pairing) -> &'static [CutOutcome] {
+const fn possible(changes: Changes, pairing: Pairing, harsh: bool) -> &'static [CutOutcome] {
     use CutOutcome::{
         Done, Fading, Flaky, FlakyWhole, Garbage, HalfErased, HalfErasedOddly, NotDone, PartnerLost, Torn, TornData,
         TornOnce, Vanishing, Weak,
@@ -127,6 +127,11 @@ const fn possible(changes: Changes, pairing: Pairing) -> &'static [CutOutcome] {
         PartnerLost,
     ];
     match changes {
+        Changes::Page(_) if !harsh && pairing.bits_per_cell > 1 => {
+            &[NotDone, Done, Torn, TornData, TornOnce, Weak, PartnerLost]
+        }
+        Changes::Page(_) if !harsh => &[NotDone, Done, Torn, TornData, TornOnce, Weak],
+        Changes::Block if !harsh => &[NotDone, Done, HalfErased],
         Changes::Page(_) if pairing.bits_per_cell > 1 => &PAGE,
         Changes::Page(_) => PAGE.split_at(PAGE.len() - 1).0,
         Changes::Block => &[NotDone, Done, HalfErased, HalfErasedOddly],
@@ -246,7 +251,8 @@ impl Tapped {
         let (op, act_number) = (self.ops(), self.acts);
         self.acts += 1;
         if self.flash.is_powered() && self.tap.wants(op, act_number, self.seed) {
-            let possible = possible(changes, self.flash.plan().pairing);
+            let plan = self.flash.plan();
+            let possible = possible(changes, plan.pairing, plan.odd_failures);
             for outcome in self.tap.outcomes(op, self.seed, possible) {
                 let image = self.cut(Cut { at: op, outcome }, changes, &act);
                 self.images.push(image);
