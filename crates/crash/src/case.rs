@@ -63,6 +63,19 @@ pub(crate) enum Scenario {
     Image { n: u32 },
     /// The same device loses power so many times.
     Endurance { rounds: u32 },
+    /// Bits of checkpoint pages are wrong; `n` says which.
+    Flipped { n: u32 },
+}
+
+/// Pages that are harmed after the workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Worn {
+    pub(crate) ppn: u32,
+    pub(crate) harm: Harm,
+    /// Before a mount; else while power stays on.
+    pub(crate) mounted: bool,
+    /// Another page that is harmed too.
+    pub(crate) other: Option<u32>,
 }
 
 /// Pages that are harmed after the workload.
@@ -186,6 +199,10 @@ impl Case {
             Scenario::Endurance { rounds } => {
                 out.0.push(3);
                 out.number(rounds.into());
+            }
+            Scenario::Flipped { n } => {
+                out.0.push(5);
+                out.number(n.into());
             }
         }
         match &self.work {
@@ -326,6 +343,7 @@ impl Input {
             }
             2 => Scenario::Image { n: self.short()? },
             3 => Scenario::Endurance { rounds: self.short()? },
+            5 => Scenario::Flipped { n: self.short()? },
             _ => return Err("it names an unknown scenario"),
         })
     }
@@ -363,6 +381,7 @@ mod tests {
             Scenario::Worn(Worn { ppn: 77, harm: Harm::Unreadable, mounted: false, other: Some(300) }),
             Scenario::Image { n: 5 },
             Scenario::Endurance { rounds: 1000 },
+            Scenario::Flipped { n: 200 },
         ];
         for (scenario, work) in scenarios.into_iter().zip([0, 1].into_iter().cycle()) {
             let work = if work == 0 { Work::Generated(200) } else { Work::Given(all.clone()) };

@@ -530,8 +530,8 @@ impl<'a> Explorer<'a> {
             model.cut();
             // Not even a spare area is left of a page that a torn one took with it.
             casualties.pages.iter().for_each(|lpn| model.harm_unseen(*lpn));
-            if casualties.metadata && !self.bench.entry.info.outlives_worn_pages {
-                model.lose_metadata();
+            if casualties.metadata {
+                if self.bench.entry.info.outlives_worn_pages { model.harm_trims() } else { model.lose_metadata() }
             }
             let inspected = self.inspected.take();
             self.lose(Loss::from(cut))?;

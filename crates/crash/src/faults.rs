@@ -20,7 +20,7 @@ pub enum Fault {
     Pairing,
     /// Every page in turn becomes unreadable, or flips more or fewer bits than can be corrected.
     Worn,
-    /// The device holds stale, foreign, truncated or random contents.
+    /// The device holds stale, foreign, truncated or random contents, or checkpoints with wrong bits.
     Images,
     /// The same device loses power a thousand times.
     Endurance,

@@ -2,15 +2,17 @@
 //!
 //! 1. A write that completed is what a read returns. A write under way when power was cut is there or not.
 //! 2. Under [`Durability::OnFlush`] a cut may undo every write completed since the last flush, page by page.
-//! 3. A trimmed page reads as never written. A cut may undo the trim: the page then reads as some version that it had, or as an
-//!    error, as the block with that version may have been half erased: a collector does not save what was trimmed.
+//! 3. A trimmed page reads as never written. Until a flush has completed that was issued after the
+//!    trim had completed, a cut may undo the trim: the page then reads as some version that it had,
+//!    or as an error, as the block with that version may have been half erased: a collector does
+//!    not save what was trimmed, and what reads once may be an error later. The next cut may do the trim again. From that flush on the trim stays, whatever is cut.
 //! 4. What was read once is what is read until power is cut again, or the page written.
 //! 5. A page that the device itself took reads as last written or as an error, until it is written again: never as an older
 //!    version, zeros, or another page's data. There are two exceptions when the device is mounted ([`Model::harm_unseen`]), where
 //!    an older version may be what is left. Of a page without a readable spare area nobody knows whose it was. The page
 //!    programmed last, if it cannot be read, looks like one whose program was cut short.
-//!    If it took metadata, any page may be an error, and a mount or a write may fail; or, if metadata is made again from
-//!    host data, trims may be undone as by a cut.
+//!    If it took metadata, trims may be undone as by a cut, flushed or not. Unless metadata is made again from host data, any
+//!    page may be an error then, and a mount or a write may fail.
 //! 6. Without the battery that an FTL assumes, every page may read after a cut as an error or as an older version of itself.
 //!    Each that does and was acknowledged is counted.
 //! 7. Never is the data of another page returned, nor data never written.
@@ -20,7 +22,7 @@ use ftl::FtlError;
 use ftl::ftls::Durability;
 use nand::{Lpn, Stamp};
 
-/// Trimmed since it was last written.
+/// Trimmed since it was last written, and a cut may undo it.
 const TRIMMED: u8 = 1;
 /// Taken by the device.
 const HARMED: u8 = 2;
@@ -30,6 +32,8 @@ const PINNED: u8 = 4;
 const COUNTED: u8 = 8;
 /// An older version may be what is left after a cut.
 const ROLLED: u8 = 16;
+/// Trimmed since it was last written, and a flush completed since.
+const FINAL: u8 = 32;
 
 /// What every logical page may read as. Version 0 is a page never written.
 #[derive(Clone, Debug)]
@@ -119,19 +123,34 @@ impl Model {
     }
 
     pub(crate) fn begin_trim(&mut self, lpn: u32, count: u32) {
-        self.flags[lpn as usize..(lpn + count) as usize].iter_mut().for_each(|flags| *flags |= TRIMMED);
+        for lpn in (lpn..lpn + count).filter(|lpn| !self.is_gone(*lpn)).collect::<Vec<_>>() {
+            self.flags[lpn as usize] |= TRIMMED;
+        }
     }
 
     pub(crate) fn complete_trim(&mut self, lpn: u32, count: u32) {
-        self.current[lpn as usize..(lpn + count) as usize].fill(0);
-        self.flags[lpn as usize..(lpn + count) as usize].fill(TRIMMED | PINNED);
+        for lpn in lpn..lpn + count {
+            let flag = if self.is_gone(lpn) { FINAL } else { TRIMMED };
+            (self.current[lpn as usize], self.flags[lpn as usize]) = (0, flag | PINNED);
+        }
+    }
+
+    /// An earlier trim of the page is final, and nothing was written since: another trim changes
+    /// nothing.
+    fn is_gone(&self, lpn: u32) -> bool {
+        let (version, flags) = (self.current[lpn as usize], self.flags[lpn as usize]);
+        version == 0 && flags & (FINAL | HARMED) == FINAL && !self.others.iter().any(|other| other.0 == lpn)
     }
 
     pub(crate) fn complete_flush(&mut self) {
         self.others.clear();
         for (flags, version) in self.flags.iter_mut().zip(&self.current) {
             if *version != 0 {
-                *flags &= !TRIMMED;
+                *flags &= !(TRIMMED | FINAL);
+            } else if *flags & (TRIMMED | PINNED) == TRIMMED | PINNED {
+                // A page that is not pinned read as an error since the cut: a flush does not bring
+                // that to an end.
+                *flags = *flags & !TRIMMED | FINAL;
             }
         }
     }
@@ -148,7 +167,7 @@ impl Model {
     pub(crate) fn battery_died(&mut self) {
         for (flags, version) in self.flags.iter_mut().zip(&self.current) {
             if *version == 0 {
-                *flags |= TRIMMED;
+                *flags = *flags & !FINAL | TRIMMED;
             }
         }
     }
@@ -168,14 +187,16 @@ impl Model {
         }
     }
 
-    /// The device took metadata of an FTL that makes it again from host data: a trim may be undone.
+    /// The device took metadata: a trim may be undone.
     pub(crate) fn harm_trims(&mut self) {
-        self.flags.iter_mut().filter(|flags| **flags & TRIMMED != 0).for_each(|flags| *flags &= !PINNED);
+        let trimmed = self.flags.iter_mut().filter(|flags| **flags & (TRIMMED | FINAL) != 0);
+        trimmed.for_each(|flags| *flags = *flags & !(PINNED | FINAL) | TRIMMED);
     }
 
     /// The device took metadata that nothing replaces: any page may be an error, a mount and a write may fail.
     pub(crate) fn lose_metadata(&mut self) {
         self.metadata_lost = true;
+        self.harm_trims();
         let rolled = if self.lenient { ROLLED } else { 0 };
         self.flags.iter_mut().for_each(|flags| *flags |= HARMED | rolled);
     }
@@ -238,8 +259,10 @@ impl Model {
         let flags = self.flags[lpn as usize];
         // What a missing battery spared is as good as any.
         let spared = if self.forgetful { HARMED | ROLLED } else { 0 };
-        let kept = if version == 0 { flags & !spared } else { flags & !(TRIMMED | spared) };
-        self.flags[lpn as usize] = kept | PINNED;
+        let kept = if version == 0 { flags & !spared } else { flags & !(FINAL | spared) };
+        // The block of what a trim had superseded may have been half erased: it may read once more, and then no more.
+        let undone = if version != 0 && flags & TRIMMED != 0 && flags & PINNED == 0 { HARMED } else { 0 };
+        self.flags[lpn as usize] = kept | undone | PINNED;
         if flags & PINNED == 0 {
             self.others.retain(|other| other.0 != lpn);
         }
@@ -342,6 +365,63 @@ mod tests {
             model.cut();
             assert!(model.read(2, stamp(2, other)).is_err(), "read before the cut");
         }
+    }
+
+    fn trim(model: &mut Model, lpn: u32) {
+        model.begin_trim(lpn, 1);
+        model.complete_trim(lpn, 1);
+    }
+
+    #[test]
+    fn a_flushed_trim_stays_until_the_page_is_written_again() {
+        for durable in [Durability::OnCompletion, Durability::OnFlush, Durability::Battery] {
+            let mut model = Model::new(durable, 4);
+            let old = write(&mut model, 1);
+            model.complete_flush();
+            trim(&mut model, 1);
+            let mut cut = model.clone();
+            cut.cut();
+            assert!(cut.read(1, stamp(1, old)).is_ok(), "not flushed");
+            cut.complete_flush();
+            cut.cut();
+            assert!(cut.read(1, stamp(1, 0)).is_err(), "read as its old version, and flushed");
+            model.complete_flush();
+            // Another trim of the page does not make the first one less final.
+            trim(&mut model, 1);
+            for _ in 0..2 {
+                model.cut();
+                assert!(model.clone().read(1, stamp(1, old)).is_err() && model.read(1, stamp(1, 0)).is_ok());
+            }
+            let new = write(&mut model, 1);
+            trim(&mut model, 1);
+            model.cut();
+            assert!(model.clone().read(1, stamp(1, new)).is_ok() && model.read(1, stamp(1, 0)).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_trim_under_way_at_a_cut_is_final_once_it_was_read_and_flushed() {
+        let mut model = Model::new(Durability::OnCompletion, 4);
+        let old = write(&mut model, 1);
+        model.begin_trim(1, 1);
+        model.cut();
+        let unread = model.clone();
+        assert!(model.read(1, stamp(1, 0)).is_ok());
+        for (mut model, undone) in [(model, false), (unread, true)] {
+            model.complete_flush();
+            model.cut();
+            assert_eq!(model.read(1, stamp(1, old)).is_ok(), undone);
+        }
+    }
+
+    #[test]
+    fn metadata_that_the_device_takes_may_undo_a_flushed_trim() {
+        let mut model = Model::new(Durability::OnCompletion, 4);
+        let old = write(&mut model, 1);
+        trim(&mut model, 1);
+        model.complete_flush();
+        model.harm_trims();
+        assert!(model.read(1, stamp(1, old)).is_ok());
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub struct Options {
     pub steps: u32,
     /// Steps done after a recovery.
     pub tail: u32,
-    /// Images tried, if [`Fault::Images`] is wanted.
+    /// Images tried, and as many checkpoints with wrong bits, if [`Fault::Images`] is wanted.
     pub images: u32,
     /// Power cuts that one device goes through, if [`Fault::Endurance`] is wanted.
     pub endurance: u32,

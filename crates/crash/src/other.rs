@@ -1,6 +1,7 @@
-//! The scenarios other than single cuts: worn pages, images that this FTL did not leave, a thousand cuts.
+//! The scenarios other than single cuts: worn pages, images that this FTL did not leave, wrong bits, a thousand cuts.
 
 mod endurance;
+mod flipped;
 mod images;
 mod worn;
 
@@ -31,6 +32,7 @@ pub(crate) fn run(entry: &Entry<Device>, case: &Case) -> (Record, Result<(), Str
         Scenario::Worn(worn) if worn.mounted => worn::mounted(&bench, worn, &mut record),
         Scenario::Worn(worn) => worn::powered(&bench, worn, &mut record),
         Scenario::Image { n } => images::run(&bench, n, &mut record),
+        Scenario::Flipped { n } => flipped::run(&bench, n, &mut record),
         Scenario::Endurance { rounds } => endurance::run(&bench, rounds, &mut record),
     });
     (record, outcome.unwrap_or_else(Err))

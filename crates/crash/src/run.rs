@@ -2,7 +2,7 @@
 //!
 //! 1. Rounds of cut explorations, each with its own workload, over the shapes and the laid faults in turn, until as
 //!    many cut points were explored as wanted.
-//! 2. Each page worn in turn, one workload a shape; images; endurance.
+//! 2. Each page worn in turn, one workload a shape; images; checkpoints with wrong bits; endurance.
 //! 3. Every failure is shrunk. After some failures nothing more is tried with this FTL.
 
 use crate::Device;
@@ -184,7 +184,10 @@ impl Runner<'_, '_> {
                 Fault::Worn if !self.entry.info.outlives_worn_pages && self.harsh() == 0 => {}
                 Fault::Worn => self.worn(),
                 Fault::Fading => {}
-                Fault::Images => self.scenarios(*fault, self.options.images, |n| Scenario::Image { n }),
+                Fault::Images => {
+                    self.scenarios(*fault, self.options.images, |n| Scenario::Image { n });
+                    self.scenarios(*fault, self.options.images, |n| Scenario::Flipped { n });
+                }
                 _ => {
                     let rounds = self.options.endurance;
                     self.scenarios(*fault, self.fits.len() as u32, |_| Scenario::Endurance { rounds });

@@ -123,8 +123,12 @@ pub enum FtlError {
 /// trimmed, reads as zeros ([`nand::Payload::clear`]).
 ///
 /// # Power loss
-/// What a completed write, trim or flush means after power loss differs between FTLs and stands in
-/// each one's row of the table.
+/// What a completed write means after power loss differs between FTLs and stands in each one's row of the table.
+///
+/// A trim that completed before a flush was issued stays once that flush has completed: the page
+/// reads as zeros until it is written again, never as an older version. Before, power loss may undo
+/// it: the page reads as zeros, as some version that it had, or as an error, because the block with
+/// that version may have been half erased.
 ///
 /// # Wearing out
 /// When so many blocks have gone bad that a write finds no block, that write and every write and trim after it fail with
@@ -151,17 +155,19 @@ pub trait Ftl<N: Nand> {
     /// [`FtlError::OutOfRange`]; [`FtlError::NoSpace`] if the device is worn out. The page then reads as before or as written.
     fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError>;
 
-    /// Forgets `count` logical pages from `lpn` on; they read as zeros.
+    /// Forgets `count` logical pages from `lpn` on; they read as zeros. Power loss may undo it
+    /// until [`Ftl::flush`] has completed.
     ///
     /// # Errors
     /// [`FtlError::OutOfRange`] before anything was forgotten; [`FtlError::NoSpace`] if the device is worn out, when some of the
     /// pages may be forgotten.
     fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError>;
 
-    /// Makes everything completed before it survive power loss.
+    /// Makes everything completed before it survive power loss, trims among it. Programs nothing if
+    /// that is so already.
     ///
     /// # Errors
-    /// Those of the device.
+    /// [`FtlError::NoSpace`] if no block is left to keep trims in: they may be undone then. Those of the device.
     fn flush(&mut self) -> Result<(), FtlError>;
 
     /// Does one unit of background work, such as collecting one block; `false` if there is none.

@@ -12,6 +12,7 @@ extern crate std;
 
 pub mod config;
 pub mod contract;
+pub mod crc;
 pub mod engine;
 pub mod flash;
 pub mod ftls;

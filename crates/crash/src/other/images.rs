@@ -175,7 +175,19 @@ fn copy_block(
     block: BlockId,
     out: &mut Faulty<SimNand>,
     to: BlockId,
+    change: impl FnMut(&mut Spare),
+) {
+    copy_block_changed(from, block, out, to, change, |_, _| {});
+}
+
+/// As [`copy_block`], with other bytes of metadata.
+pub(super) fn copy_block_changed(
+    from: &mut Faulty<SimNand>,
+    block: BlockId,
+    out: &mut Faulty<SimNand>,
+    to: BlockId,
     mut change: impl FnMut(&mut Spare),
+    mut change_bytes: impl FnMut(Ppn, &mut [u8]),
 ) {
     let geometry = *from.geometry();
     let (from, out) = (from.inner_mut(), out.inner_mut());
@@ -188,7 +200,10 @@ fn copy_block(
             Ok(_) => out.program(target, &stamp, &spare),
             Err(NandError::Illegal { .. }) => {
                 let mut bytes = vec![0; geometry.page_bytes() as usize];
-                from.read_meta(source, &mut bytes).and_then(|_| out.program_meta(target, &bytes, &spare))
+                from.read_meta(source, &mut bytes).and_then(|_| {
+                    change_bytes(source, &mut bytes);
+                    out.program_meta(target, &bytes, &spare)
+                })
             }
             Err(error) => Err(error),
         };

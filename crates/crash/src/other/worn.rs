@@ -181,7 +181,7 @@ pub(super) fn mounted(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Res
 }
 
 /// `None` if the mount was refused as it may be.
-fn mount(bench: &Bench<'_>, flash: nand::Faulty<nand::SimNand>, line: Line) -> Result<Option<Line>, String> {
+pub(super) fn mount(bench: &Bench<'_>, flash: nand::Faulty<nand::SimNand>, line: Line) -> Result<Option<Line>, String> {
     let device = crate::Shared::new(crate::tap::Tapped::new(flash, LIMIT));
     let mut model = line.model;
     model.cut();

@@ -12,8 +12,9 @@
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, MountReport, MountStep, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
-use crate::mapping::cached::CachedMap;
+use crate::mapping::cached::{CachedMap, aged};
 use crate::mapping::{LOST, is_page};
+use crate::recovery::checkpoint::Checkpoint;
 use crate::recovery::copies::Copies;
 use crate::recovery::scan::Scan;
 use alloc::boxed::Box;
@@ -21,7 +22,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use nand::{Lpn, Nand, NandError, PageKind, Payload, Ppn};
+use nand::{Lpn, Nand, NandError, PageKind, Payload, Ppn, Spare};
 
 /// What a mount answers, whichever FTL it makes.
 pub type Mounted<N> = Result<(Box<dyn Ftl<N>>, MountReport), FtlError>;
@@ -32,11 +33,13 @@ pub struct Unmounted<N> {
     pub error: FtlError,
     /// The device.
     pub flash: Option<Box<Flash<N>>>,
+    /// The page programmed last of those that counted, if it could not be read.
+    pub doubtful: Option<Ppn>,
 }
 
 impl<N> From<FtlError> for Unmounted<N> {
     fn from(error: FtlError) -> Self {
-        Self { error, flash: None }
+        Self { error, flash: None, doubtful: None }
     }
 }
 
@@ -49,7 +52,45 @@ impl<N> From<NandError> for Unmounted<N> {
 impl<N> Unmounted<N> {
     /// A mount that failed and gives the device back.
     pub fn with(flash: Flash<N>, error: FtlError) -> Self {
-        Self { error, flash: Some(Box::new(flash)) }
+        Self { error, flash: Some(Box::new(flash)), doubtful: None }
+    }
+
+    /// As [`Unmounted::with`]. `newest` is the page programmed last of those that counted.
+    pub fn in_doubt(flash: Flash<N>, error: FtlError, newest: Option<Ppn>) -> Self {
+        let doubtful = newest.filter(|ppn| is_unreadable(&error, *ppn));
+        Self { error, flash: Some(Box::new(flash)), doubtful }
+    }
+}
+
+/// Whether an error says that this page cannot be read.
+pub fn is_unreadable(error: &FtlError, page: Ppn) -> bool {
+    matches!(error, FtlError::Nand(NandError::Uncorrectable { ppn } | NandError::Erased { ppn }) if *ppn == page)
+}
+
+/// Mounts without the pages that power loss left in doubt.
+///
+/// Whether the page programmed last was complete when power went nobody can tell from one look at it. A mount copies it
+/// before it programs anything else. If that page cannot be read, whatever for, its program was cut short, and nobody was told
+/// of it. So the mount is done again as if that page had never been programmed. The next newest page is in doubt in its turn: an
+/// earlier mount that was cut short may have been copying it.
+///
+/// `mount` is handed the pages excluded so far. Each round excludes one more, so it ends.
+///
+/// # Errors
+/// Those of the last round.
+pub fn without_doubt<N, F>(
+    mut flash: Flash<N>,
+    mut mount: impl FnMut(Flash<N>, &[Ppn]) -> Result<F, Unmounted<N>>,
+) -> Result<F, Unmounted<N>> {
+    let mut excluded = Vec::new();
+    loop {
+        match mount(flash, &excluded) {
+            Err(Unmounted { doubtful: Some(ppn), flash: Some(back), .. }) if !excluded.contains(&ppn) => {
+                excluded.push(ppn);
+                flash = *back;
+            }
+            outcome => return outcome,
+        }
     }
 }
 
@@ -58,9 +99,14 @@ impl<N> Unmounted<N> {
 pub enum Evidence {
     /// By sequence number. Trims may be undone.
     Sequence,
+    /// By sequence number, and by the trim map.
+    TrimMap,
     /// By sequence number, and by translation pages, each of which speaks for every page of host data programmed before it.
     Entries,
-    /// By sequence number and by what merges say of themselves ([`crate::recovery::mark`]). Trims may be undone.
+    /// The same, of translation pages that say how much older their contents are.
+    AgedEntries,
+    /// By sequence number, by what merges say of themselves ([`crate::recovery::mark`]), and by the
+    /// youngest checkpoint, if there is one.
     Marks,
 }
 
@@ -93,7 +139,7 @@ pub fn or_read_only<N: Nand + 'static, F: Ftl<N> + 'static>(
 ) -> Mounted<N> {
     match outcome {
         Ok((ftl, report)) => Ok((Box::new(ftl), report)),
-        Err(Unmounted { error: FtlError::NoSpace(shortage), flash: Some(flash) }) => {
+        Err(Unmounted { error: FtlError::NoSpace(shortage), flash: Some(flash), .. }) => {
             let (ftl, report) = ReadOnlyFtl::mount(*flash, config, evidence, shortage)?;
             Ok((Box::new(ftl), report))
         }
@@ -111,13 +157,17 @@ impl<N: Nand> ReadOnlyFtl<N> {
         let start = *flash.counts();
         let mut steps = Vec::new();
         let (table, unreadable_pages) = match evidence {
-            Evidence::Sequence | Evidence::Entries => {
-                let scan = Scan::run(&mut flash, config.logical_pages)?;
+            Evidence::Sequence | Evidence::TrimMap | Evidence::Entries | Evidence::AgedEntries => {
+                let mut scan = Scan::run(&mut flash, config.logical_pages)?;
+                if evidence == Evidence::TrimMap {
+                    scan.forget_trimmed(&mut flash)?;
+                }
                 let scanned = *flash.counts();
                 steps.push(MountStep { name: "scan every spare area", ops: scanned.since(&start).total() });
                 let unreadable = scan.unreadable;
-                if evidence == Evidence::Entries {
-                    let table = with_translation_pages(&mut flash, scan)?;
+                if evidence != Evidence::Sequence {
+                    let written_at = if evidence == Evidence::AgedEntries { aged } else { |spare: &Spare| spare.seq };
+                    let table = with_translation_pages(&mut flash, scan, written_at)?;
                     let ops = flash.counts().since(&scanned).total();
                     steps.push(MountStep { name: "every translation page: trims", ops });
                     (table, unreadable)
@@ -126,11 +176,21 @@ impl<N: Nand> ReadOnlyFtl<N> {
                 }
             }
             Evidence::Marks => {
-                let mut copies = Copies::scan(&mut flash, config.logical_pages)?;
+                let checkpoint = Checkpoint::find(&mut flash, config.logical_pages)?;
+                let rolled = match &checkpoint {
+                    Some(checkpoint) => checkpoint.roll_forward(&mut flash, &[])?,
+                    None => None,
+                };
+                let is_rolled = rolled.is_some();
+                let mut copies = match rolled {
+                    Some((copies, _)) => copies,
+                    None => Copies::scan(&mut flash, config.logical_pages, &[])?,
+                };
                 copies.take_back(&mut flash)?;
                 let mut table = vec![Ppn::NONE; config.logical_pages as usize];
                 copies.newest().for_each(|(lpn, copy)| table[lpn.index()] = copy.ppn);
-                steps.push(MountStep { name: "scan every spare area", ops: flash.counts().since(&start).total() });
+                let name = if is_rolled { "roll forward from a checkpoint" } else { "scan every spare area" };
+                steps.push(MountStep { name, ops: flash.counts().since(&start).total() });
                 (table, copies.unreadable)
             }
         };
@@ -151,7 +211,11 @@ impl<N: Nand> ReadOnlyFtl<N> {
 
 /// The newest copies that a scan found, but where a translation page younger than a copy says otherwise. One that cannot be read
 /// says nothing; the version before it then speaks for fewer copies.
-fn with_translation_pages<N: Nand>(flash: &mut Flash<N>, mut scan: Scan) -> Result<Vec<Ppn>, FtlError> {
+fn with_translation_pages<N: Nand>(
+    flash: &mut Flash<N>,
+    mut scan: Scan,
+    written_at: impl Fn(&Spare) -> u64,
+) -> Result<Vec<Ppn>, FtlError> {
     let mut versions = core::mem::take(&mut scan.translation_pages);
     versions.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
     let mut buffer = vec![0; flash.nand().geometry().page_bytes() as usize];
@@ -174,7 +238,8 @@ fn with_translation_pages<N: Nand>(flash: &mut Flash<N>, mut scan: Scan) -> Resu
         for (copy, (lpn, entry)) in
             scan.copies[first as usize..].iter_mut().zip((first as u32..).map(Lpn).zip(entries()))
         {
-            if copy.seq <= spare.seq && copy.ppn != entry && (!is_page(entry) || may_hold(flash, entry, lpn)?) {
+            if copy.seq <= written_at(&spare) && copy.ppn != entry && (!is_page(entry) || may_hold(flash, entry, lpn)?)
+            {
                 copy.ppn = entry;
             }
         }

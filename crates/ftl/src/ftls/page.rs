@@ -1,7 +1,7 @@
 //! Page mapping, the simplest that can be: the whole table and the validity bitmap in RAM, greedy collection.
 //!
 //! The yardstick in write-amplification and the worst in RAM. After power loss every spare area is read: every completed
-//! write is there; a trim may be undone, as nothing on flash records it.
+//! write is there, and every trim that was flushed: the trim map says so, a bit a logical page.
 
 use super::{Durability, Entry, Info};
 use crate::config::Setting;
@@ -27,7 +27,10 @@ const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
-        format: |flash, config| format_over_store(flash, config, OPTIONS, RamMap::new(config.logical_pages)),
+        format: |flash, config| {
+            let map = RamMap::new(config.logical_pages, flash.nand().geometry());
+            format_over_store(flash, config, OPTIONS, map)
+        },
         mount: Some(|flash, config| mount_by_scan_over_store(flash, config, OPTIONS)),
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     }
 }
 
-fn scheme(config: &Config) -> Result<impl FnOnce(Size) -> Reconfigurable, FtlError> {
+fn scheme(config: &Config) -> Result<impl Fn(Size) -> Reconfigurable, FtlError> {
     let GroupOptions { blocks, extra } = config.groups.unwrap_or(DEFAULT).checked(INFO.name)?;
     Ok(move |size: Size| Reconfigurable {
         most: extra,

@@ -7,6 +7,7 @@ pub mod cached;
 pub mod fused;
 pub mod log_pages;
 pub mod ram;
+pub mod trims;
 
 use crate::contract::{FtlError, RamReport};
 use crate::flash::Purpose;
@@ -14,7 +15,7 @@ use crate::saved::Sink;
 use crate::space::core::{Context, Origin};
 use crate::validity::Validity;
 use alloc::vec::Vec;
-use nand::{Lpn, Nand, Ppn, Spare};
+use nand::{Lpn, Nand, PageKind, Ppn, Spare};
 
 /// In a mapping entry: the page's only copy was lost to an uncorrectable error.
 pub const LOST: Ppn = Ppn(u32::MAX - 1);
@@ -51,8 +52,9 @@ pub trait Mapping {
     fn record<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn, ppn: Ppn)
     -> Result<(), FtlError>;
 
-    /// Forgets logical pages from `lpn` on, at most `count` and at least 1; answers how many. What was forgotten stays so after
-    /// power loss if the table is in flash.
+    /// Forgets logical pages from `lpn` on, at most `count` and at least 1; answers how many. What
+    /// was forgotten stays so after power loss if the table is in flash; else once
+    /// [`Mapping::keep_trims`] has left nothing to do.
     ///
     /// # Errors
     /// As [`Mapping::record`].
@@ -67,6 +69,25 @@ pub trait Mapping {
             self.record(ctx, lpn, Ppn::NONE)?;
         }
         Ok(1)
+    }
+
+    /// Whether something was forgotten that a power cut would bring back.
+    fn has_unkept_trims(&self) -> bool {
+        false
+    }
+
+    /// Programs a page that keeps something forgotten from coming back.
+    ///
+    /// # Errors
+    /// As [`Mapping::record`].
+    fn keep_trims<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
+        let _ = ctx;
+        Ok(())
+    }
+
+    /// The most pages that [`Mapping::keep_trims`] holds live on flash.
+    fn trim_pages(&self) -> u32 {
+        0
     }
 
     /// The block with the live page `from` is being collected: the page is at `to` now, or [`LOST`].
@@ -88,6 +109,12 @@ pub trait Mapping {
     /// Whether a page that the table wrote, with this spare area, is part of it now. `true` in doubt:
     /// [`Mapping::move_page`] then finds out.
     fn owns(&self, ppn: Ppn, spare: &Spare) -> bool;
+
+    /// Whether the table leads to one of its own pages, of which not even the spare area can be read. Slow.
+    fn names(&self, ppn: Ppn) -> bool {
+        let _ = ppn;
+        false
+    }
 
     /// Moves a page of the table that it owns out of a block that is being collected; the old copy dies. Does nothing
     /// for a page that turns out to be superseded.
@@ -146,6 +173,27 @@ pub trait Mapping {
         0
     }
 
+    /// The most pages that [`Mapping::disown`] programs.
+    fn disowning_pages(&self) -> u32 {
+        0
+    }
+
+    /// Power is failing, and a page was programmed that nothing leads to, perhaps not to its end: one of the table with this
+    /// tag, or one of host data with this logical page. Programs what outranks it, so that no mount ever takes it for the
+    /// present one.
+    ///
+    /// # Errors
+    /// As [`Mapping::record`].
+    fn disown<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        kind: PageKind,
+        tag: u32,
+    ) -> Result<(), FtlError> {
+        let _ = (ctx, kind, tag);
+        Ok(())
+    }
+
     /// Puts what is only in RAM, while a battery lasts; perhaps after an operation that failed half-way.
     ///
     /// # Errors
@@ -155,7 +203,9 @@ pub trait Mapping {
         Ok(())
     }
 
-    /// Brings near what a write of this page will need, and says where the page is if that costs nothing.
+    /// Brings near what a write of this page will need, and says where the page is if that costs nothing. It costs nothing
+    /// while [`Mapping::record`] or [`Mapping::moved`] of this page was the last thing to be done, even if it failed after
+    /// the entry was changed.
     fn hint(&self, lpn: Lpn) -> Ppn;
 
     /// The whole table, read around the accounting. For checks.

@@ -1,32 +1,53 @@
-//! The whole table in RAM: four bytes a logical page, no flash operation ever.
+//! The whole table in RAM: four bytes a logical page. Flash is told of trims only
+//! ([`super::trims`]).
 //!
 //! What every other table is measured against (PPM in GeckoFTL's terms): 1.4 GiB at 2 TiB and R = 0.7.
 
+use super::trims::{MARK, TrimMap};
 use super::{Mapping, is_page};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
 use crate::space::core::{Context, Origin};
 use crate::validity::Validity;
 use alloc::vec::Vec;
-use nand::{Lpn, Nand, Ppn, Spare};
+use nand::{Geometry, Lpn, Nand, PageKind, Ppn, Spare};
 
 /// A page table in RAM.
 #[derive(Debug)]
 pub struct RamMap {
     table: Vec<Ppn>,
+    trims: TrimMap,
 }
 
 impl RamMap {
     /// The table of a device on which nothing was written.
     #[must_use]
-    pub fn new(logical_pages: u32) -> Self {
-        Self { table: alloc::vec![Ppn::NONE; logical_pages as usize] }
+    pub fn new(logical_pages: u32, geometry: &Geometry) -> Self {
+        Self { table: alloc::vec![Ppn::NONE; logical_pages as usize], trims: TrimMap::new(logical_pages, geometry) }
     }
 
-    /// A table as recovery found it.
+    /// A table as recovery found it, and where it found the pages of the trim map.
     #[must_use]
-    pub const fn restored(table: Vec<Ppn>) -> Self {
-        Self { table }
+    pub fn restored(table: Vec<Ppn>, trims: &[Ppn], geometry: &Geometry) -> Self {
+        let mut map = TrimMap::new(table.len() as u32, geometry);
+        map.restore(trims);
+        Self { table, trims: map }
+    }
+
+    /// Programs a page of the trim map anew; the old one dies.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn program_trims<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        page: u32,
+        purpose: Purpose,
+    ) -> Result<(), FtlError> {
+        let contents = self.trims.contents(page, &self.table);
+        let ppn = ctx.core.program_metadata(purpose, PageKind::Translation, page, MARK, contents)?;
+        let old = self.trims.programmed(page, ppn);
+        if old.is_some() { ctx.metadata_died(old) } else { Ok(()) }
     }
 }
 
@@ -50,6 +71,9 @@ impl Mapping for RamMap {
         ppn: Ppn,
     ) -> Result<(), FtlError> {
         let old = core::mem::replace(&mut self.table[lpn.index()], ppn);
+        if !ppn.is_some() && old.is_some() {
+            self.trims.trimmed(lpn);
+        }
         if is_page(old) { ctx.page_died(old) } else { Ok(()) }
     }
 
@@ -71,19 +95,32 @@ impl Mapping for RamMap {
         self.table.get(lpn.index()) != Some(&ppn)
     }
 
-    fn owns(&self, _: Ppn, _: &Spare) -> bool {
-        false
+    fn has_unkept_trims(&self) -> bool {
+        self.trims.next_stale().is_some()
     }
 
-    /// It owns no page, so it is never asked.
+    fn keep_trims<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
+        match self.trims.next_stale() {
+            Some(page) => self.program_trims(ctx, page, Purpose::Translation),
+            None => Ok(()),
+        }
+    }
+
+    fn trim_pages(&self) -> u32 {
+        self.trims.page_count()
+    }
+
+    fn owns(&self, ppn: Ppn, spare: &Spare) -> bool {
+        self.trims.owns(ppn, spare.tag)
+    }
+
     fn move_page<N: Nand, V: Validity>(
         &mut self,
-        _: &mut Context<'_, N, V>,
+        ctx: &mut Context<'_, N, V>,
         origin: Origin,
-        _: Purpose,
+        purpose: Purpose,
     ) -> Result<(), FtlError> {
-        debug_assert!(false, "a table in RAM has no page at {}", origin.ppn);
-        Ok(())
+        self.program_trims(ctx, origin.spare.tag, purpose)
     }
 
     #[inline]
@@ -123,5 +160,6 @@ impl Mapping for RamMap {
     fn ram(&self, report: &mut RamReport) {
         let bytes = (self.table.capacity() * size_of::<Ppn>()) as u64;
         report.push(RamItem { name: "translation_table", bytes });
+        self.trims.ram(report);
     }
 }

@@ -1,7 +1,8 @@
 //! Reading a checkpoint of the log-block engine, and rolling forward from it.
 //!
 //! 1. The first spare area of every block says whether the block belongs to a checkpoint. Of those that are whole the youngest
-//!    counts.
+//!    counts. Whole is one of which every page can be read, with the right check value ([`Crc`]), and that contradicts neither
+//!    itself nor the device.
 //! 2. Of every block in which a page lived, one such page is looked at. If it is what the checkpoint says, the block was not
 //!    erased since; only pages behind those then programmed are read. Every other block is read like in a full scan.
 //!
@@ -10,22 +11,31 @@
 
 use super::copies::Copies;
 use crate::contract::FtlError;
+use crate::crc::Crc;
 use crate::flash::{Flash, Purpose};
+use crate::mapping::bits::Bits;
 use alloc::vec;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn, Spare};
 
-/// The first word.
-pub const MAGIC: u32 = 0x4B43_464F;
+/// The first word: "OFC2". Format 1, which had no check value, began with another.
+pub const MAGIC: u32 = 0x3243_464F;
 /// Words of the header.
 pub const HEADER_WORDS: u32 = 9;
 
-/// Words of a checkpoint with so many log blocks and fused logical blocks.
+/// Words of a checkpoint with so many log blocks and fused logical blocks, its check value excepted.
 #[must_use]
-pub fn words(geometry: &Geometry, logical_blocks: u32, page_mapped: u32) -> u32 {
-    let pages = geometry.pages_per_block();
+pub fn words(geometry: &Geometry, logical_blocks: u32, page_mapped: u64) -> u64 {
+    let [blocks, pages] = [geometry.blocks(), geometry.pages_per_block()].map(u64::from);
+    let logical_blocks = u64::from(logical_blocks);
     let home = (logical_blocks * pages).div_ceil(32);
-    HEADER_WORDS + geometry.blocks().div_ceil(2) + logical_blocks + home + page_mapped * (1 + pages)
+    u64::from(HEADER_WORDS) + blocks.div_ceil(2) + logical_blocks + home + page_mapped * (1 + pages)
+}
+
+/// Pages that so many words and their check value take.
+#[must_use]
+pub fn pages(geometry: &Geometry, words: u64) -> u32 {
+    (words + 1).div_ceil(u64::from(geometry.page_bytes() / 4)) as u32
 }
 
 /// What a checkpoint begins with.
@@ -64,8 +74,10 @@ impl Header {
         ]
     }
 
-    fn read(words: &[u32]) -> Option<Self> {
-        let &[MAGIC, low, high, erases, blocks, pages_per_block, logical_pages, logs, fused] = words else {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let mut header = [0; HEADER_WORDS as usize];
+        header.iter_mut().zip(words_of(bytes)).for_each(|(to, word)| *to = word);
+        let [MAGIC, low, high, erases, blocks, pages_per_block, logical_pages, logs, fused] = header else {
             return None;
         };
         let seq = u64::from(low) | u64::from(high) << 32;
@@ -81,12 +93,38 @@ struct Place {
     paged: bool,
 }
 
+/// The places that a checkpoint names, each page and each logical page once.
+struct Places {
+    list: Vec<Place>,
+    pages: Bits,
+    logical_pages: Bits,
+}
+
+impl Places {
+    fn new(geometry: &Geometry, logical_pages: u32) -> Self {
+        Self { list: Vec::new(), pages: Bits::new(geometry.pages()), logical_pages: Bits::new(logical_pages) }
+    }
+
+    /// `None` if one of both was named before.
+    fn add(&mut self, lpn: Lpn, ppn: Ppn, paged: bool) -> Option<()> {
+        if self.logical_pages.has(lpn.0) || self.pages.has(ppn.0) {
+            return None;
+        }
+        self.logical_pages.set(lpn.0);
+        self.pages.set(ppn.0);
+        self.list.push(Place { lpn, ppn, paged });
+        Some(())
+    }
+}
+
 /// A checkpoint that was found whole.
 #[derive(Debug)]
 pub struct Checkpoint {
     header: Header,
     /// Its blocks.
     pub blocks: Vec<BlockId>,
+    /// The blocks of the next youngest that is whole; none if there is no other.
+    pub older: Vec<BlockId>,
     /// How far each block of the device was programmed.
     next: Vec<u16>,
     places: Vec<Place>,
@@ -99,8 +137,20 @@ struct First {
     spare: Spare,
 }
 
+fn words_of(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+}
+
+/// The words before the check value, which come last; `None` if it is not theirs.
+fn checked(bytes: &[u8]) -> Option<impl Iterator<Item = u32>> {
+    let (body, check) = bytes.split_last_chunk()?;
+    let mut crc = Crc::new();
+    crc.add(body);
+    (*check == crc.value().to_le_bytes()).then(|| words_of(body))
+}
+
 impl Checkpoint {
-    /// Looks for the youngest whole checkpoint.
+    /// Looks for the youngest whole checkpoint, and for the one before it.
     ///
     /// # Errors
     /// Those of the device, except unreadable pages.
@@ -118,12 +168,18 @@ impl Checkpoint {
             }
         }
         firsts.sort_unstable_by_key(|first| u64::MAX - first.spare.seq);
+        let mut youngest: Option<Self> = None;
         for first in firsts.iter().filter(|first| first.spare.tag == 0) {
-            if let Some(found) = Self::read(flash, logical_pages, first, &firsts)? {
-                return Ok(Some(found));
+            let Some(found) = Self::read(flash, logical_pages, first, &firsts)? else { continue };
+            match &mut youngest {
+                None => youngest = Some(found),
+                Some(youngest) => {
+                    youngest.older = found.blocks;
+                    break;
+                }
             }
         }
-        Ok(None)
+        Ok(youngest)
     }
 
     fn read<N: Nand>(
@@ -133,12 +189,12 @@ impl Checkpoint {
         firsts: &[First],
     ) -> Result<Option<Self>, FtlError> {
         let geometry = *flash.nand().geometry();
-        let (pages, per_page) = (geometry.pages_per_block(), geometry.page_bytes() / 4);
+        let pages = geometry.pages_per_block();
         let mut buffer = vec![0; geometry.page_bytes() as usize];
-        let (mut words, mut blocks): (Vec<u32>, Vec<BlockId>) = (Vec::new(), Vec::new());
+        let (mut bytes, mut blocks): (Vec<u8>, Vec<BlockId>) = (Vec::new(), Vec::new());
         let mut wanted: Option<(Header, u32)> = None;
         for index in 0.. {
-            if wanted.is_some_and(|(_, wanted)| index * per_page >= wanted) {
+            if wanted.is_some_and(|(_, wanted)| index >= wanted) {
                 break;
             }
             if index % pages == 0 {
@@ -152,31 +208,41 @@ impl Checkpoint {
                 Ok(_) | Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
-            words.extend(buffer.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])));
+            bytes.extend_from_slice(&buffer);
             if wanted.is_none() {
-                let header = words.get(..HEADER_WORDS as usize).and_then(Header::read);
-                let Some(header) = header.filter(|h| h.fits(&geometry, logical_pages)) else { return Ok(None) };
-                wanted = Some((header, header.total(&geometry)));
+                let header = Header::read(&bytes).filter(|header| header.fits(&geometry, logical_pages));
+                let Some(header) = header else { return Ok(None) };
+                wanted = Some((header, header.pages(&geometry)));
             }
         }
         let Some((header, _)) = wanted else { return Ok(None) };
-        Ok(Self::decode(header, blocks, &words, &geometry))
+        bytes.truncate(4 * (header.words_in_all(&geometry) as usize + 1));
+        Ok(checked(&bytes).and_then(|words| Self::decode(header, blocks, words, &geometry)))
     }
 
-    /// `None` if it names what does not exist.
-    fn decode(header: Header, blocks: Vec<BlockId>, words: &[u32], geometry: &Geometry) -> Option<Self> {
+    /// `None` if it names what does not exist, or a page twice.
+    fn decode(
+        header: Header,
+        blocks: Vec<BlockId>,
+        words: impl Iterator<Item = u32>,
+        geometry: &Geometry,
+    ) -> Option<Self> {
         let pages = geometry.pages_per_block();
         let lbns = header.logical_pages.div_ceil(pages);
-        let mut words = words[HEADER_WORDS as usize..].iter().copied();
+        let mut words = words.skip(HEADER_WORDS as usize);
         let halves: Vec<u32> = words.by_ref().take(geometry.blocks().div_ceil(2) as usize).collect();
-        let next = halves.iter().flat_map(|word| [*word as u16, (*word >> 16) as u16]).collect();
+        let next: Vec<u16> = halves.iter().flat_map(|word| [*word as u16, (*word >> 16) as u16]).collect();
         let data: Vec<u32> = words.by_ref().take(lbns as usize).collect();
         let home: Vec<u32> = words.by_ref().take((lbns * pages).div_ceil(32) as usize).collect();
-        let mut places = Vec::new();
-        for lpn in (0..header.logical_pages).filter(|lpn| home[*lpn as usize / 32] >> (lpn % 32) & 1 == 1) {
-            let block = Some(data[(lpn / pages) as usize]).filter(|block| *block < geometry.blocks())?;
-            let ppn = geometry.page_at(BlockId(block), lpn % pages);
-            places.push(Place { lpn: Lpn(lpn), ppn, paged: false });
+        if next.len() < geometry.blocks() as usize {
+            return None;
+        }
+        let mut places = Places::new(geometry, header.logical_pages);
+        for lpn in 0..header.logical_pages {
+            if home.get(lpn as usize / 32)? >> (lpn % 32) & 1 == 1 {
+                let block = data.get((lpn / pages) as usize).filter(|block| **block < geometry.blocks())?;
+                places.add(Lpn(lpn), geometry.page_at(BlockId(*block), lpn % pages), false)?;
+            }
         }
         for entry in 0..header.logs + header.fused {
             let (key, paged) = (words.next()?, entry >= header.logs);
@@ -191,21 +257,25 @@ impl Checkpoint {
                     (Lpn(word), geometry.page_at(BlockId(key), offset))
                 };
                 if lpn.0 < header.logical_pages && ppn.0 < geometry.pages() {
-                    places.push(Place { lpn, ppn, paged });
+                    places.add(lpn, ppn, paged)?;
                 }
             }
         }
-        Some(Self { header, blocks, next, places })
+        Some(Self { header, blocks, older: Vec::new(), next, places: places.list })
     }
 
-    /// The copies of every logical page, and how many blocks changed since the checkpoint.
+    /// The copies of every logical page, and how many blocks changed since the checkpoint; `None` if the device contradicts it.
     ///
     /// # Errors
     /// As [`Copies::scan`].
-    pub fn roll_forward<N: Nand>(&self, flash: &mut Flash<N>) -> Result<(Copies, u32), FtlError> {
+    pub fn roll_forward<N: Nand>(
+        &self,
+        flash: &mut Flash<N>,
+        excluded: &[Ppn],
+    ) -> Result<Option<(Copies, u32)>, FtlError> {
         let geometry = *flash.nand().geometry();
-        let mut copies = Copies::new(geometry, self.header.logical_pages);
-        let pages = self.header.total(&geometry).div_ceil(geometry.page_bytes() / 4);
+        let mut copies = Copies::new(geometry, self.header.logical_pages, excluded);
+        let pages = self.header.pages(&geometry);
         let mut named = vec![Ppn::NONE; self.header.logical_pages as usize];
         self.places.iter().for_each(|place| named[place.lpn.index()] = place.ppn);
         copies.begin_after(named, self.header.seq, self.header.seq + u64::from(pages), self.header.erases);
@@ -239,7 +309,8 @@ impl Checkpoint {
             copies.note_older(place.lpn, place.ppn, place.paged);
         }
         copies.find_homes();
-        Ok((copies, changed))
+        copies.judge(flash)?;
+        Ok(copies.is_consistent().then_some((copies, changed)))
     }
 
     /// The spare area of a page that is still what the checkpoint says.
@@ -262,10 +333,15 @@ impl Header {
             && self.logical_pages == logical_pages
             && self.logs <= self.blocks
             && self.fused <= logical_pages.div_ceil(self.pages_per_block)
-            && u64::from(self.logs + self.fused) * u64::from(self.pages_per_block) < u64::from(u32::MAX / 2)
+            && self.words_in_all(geometry) < u64::from(u32::MAX / 4)
     }
 
-    fn total(&self, geometry: &Geometry) -> u32 {
-        words(geometry, self.logical_pages.div_ceil(self.pages_per_block), self.logs + self.fused)
+    fn words_in_all(&self, geometry: &Geometry) -> u64 {
+        let page_mapped = u64::from(self.logs) + u64::from(self.fused);
+        words(geometry, self.logical_pages.div_ceil(geometry.pages_per_block()), page_mapped)
+    }
+
+    fn pages(&self, geometry: &Geometry) -> u32 {
+        pages(geometry, self.words_in_all(geometry))
     }
 }

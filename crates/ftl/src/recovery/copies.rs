@@ -4,16 +4,25 @@
 //!    a merge or a collector was filling when power was cut is taken back ([`Copies::take_back`]).
 //! 2. A page whose program was cut short has the largest sequence number of its block for ever, because no block is
 //!    continued after a mount. So that page is read whole in every block, at every mount, and does not count if it cannot
-//!    be.
+//!    be. If it is younger than every copy of its logical page that counts, it may read well at a later mount: the
+//!    caller has to see to it that it never counts then ([`Copies::revenants`]).
 //! 3. A block that is taken back is erased at the next mount. If that is cut short, it may read as erased
 //!    then and as written after another erase of it that is cut short. So every page of such a block is read whole.
 //! 4. The next sequence number leaves one out, because a torn page that cannot be read may have burned it.
 //!
-//! Trims leave no trace on flash and may be undone.
+//! 5. A page that cannot be read and is younger than every copy of its logical page was torn, or is worn ([`Copies::judge`]).
+//!    A copy was torn if what it is a copy of is there. The last write of the host was torn too, and copies of it: while a
+//!    mount is not over, nothing is written but copies. All others are worn. They count, so that reading them is an error.
+//! 6. A page of which not even the spare area can be read may be torn, and read well at a later mount. Its block is emptied.
+//!
+//! Of trims only checkpoints know ([`super::checkpoint`]). What was trimmed after the checkpoint
+//! may come back.
 
-use super::mark::{Mark, Writer, root_of_write};
+use super::mark::{Mark, Writer, root_of_write, written_at};
+use super::plausible::{self, Misfit};
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
+use crate::mapping::bits::Bits;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn, Spare};
 
@@ -35,6 +44,11 @@ impl Copy {
         self.seq
     }
 }
+
+const OUTSIDE: Misfit = Misfit {
+    structure: "page of host data",
+    reason: "its logical page lies outside the disk: the device was formatted with another size",
+};
 
 const NO_COPY: Copy = Copy { ppn: Ppn::NONE, aux: 0, seq: 0 };
 
@@ -108,6 +122,16 @@ pub struct Copies {
     /// What a checkpoint names for each logical page, and the sequence number from which on it knows nothing: of older pages only
     /// those count that it names.
     named: (Vec<Ppn>, u64),
+    /// Pages that do not count whatever they read as.
+    excluded: Vec<Ppn>,
+    /// Pages of host data whose spare area can be read and that do not count, because they cannot be read or are excluded.
+    torn: Vec<(Ppn, Spare)>,
+    /// Logical pages of which a copy was taken back: of older ones only the next is known.
+    taken_back: Vec<Lpn>,
+    /// Blocks with a page of which not even the spare area can be read.
+    mute: Vec<BlockId>,
+    /// The page that the host wrote last, of those that count and are no copies.
+    last_written: Option<(Ppn, Spare)>,
     /// Largest device erase count found.
     pub erased_at: u32,
     /// Pages that could not be read.
@@ -115,9 +139,9 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// Nothing is known yet.
+    /// Nothing is known yet. Pages that are `excluded` will not count.
     #[must_use]
-    pub fn new(geometry: Geometry, logical_pages: u32) -> Self {
+    pub fn new(geometry: Geometry, logical_pages: u32, excluded: &[Ppn]) -> Self {
         Self {
             geometry,
             pages: alloc::vec![[NO_COPY; 2]; logical_pages as usize],
@@ -125,6 +149,11 @@ impl Copies {
             erases: (0, 0),
             burned_seq: 0,
             named: (Vec::new(), 0),
+            excluded: excluded.to_vec(),
+            torn: Vec::new(),
+            taken_back: Vec::new(),
+            mute: Vec::new(),
+            last_written: None,
             erased_at: 0,
             unreadable: 0,
         }
@@ -135,14 +164,15 @@ impl Copies {
     /// # Errors
     /// [`FtlError::Damaged`] if a page of host data lies outside the logical device: the image was made with another size.
     /// Those of the device, except unreadable pages, which are counted.
-    pub fn scan<N: Nand>(flash: &mut Flash<N>, logical_pages: u32) -> Result<Self, FtlError> {
-        let mut copies = Self::new(*flash.nand().geometry(), logical_pages);
+    pub fn scan<N: Nand>(flash: &mut Flash<N>, logical_pages: u32, excluded: &[Ppn]) -> Result<Self, FtlError> {
+        let mut copies = Self::new(*flash.nand().geometry(), logical_pages, excluded);
         let mut buffer = Vec::with_capacity(copies.geometry.pages_per_block() as usize);
         for block in (0..copies.geometry.blocks()).map(BlockId) {
             if !flash.nand().is_bad(block) {
                 copies.read_from(flash, block, 0, &mut buffer)?;
             }
         }
+        copies.judge(flash)?;
         Ok(copies)
     }
 
@@ -165,35 +195,139 @@ impl Copies {
             match flash.read_spare(Purpose::Recovery, ppn) {
                 Ok(None) => continue,
                 Ok(Some(spare)) => pages.push((ppn, spare)),
-                Err(NandError::Uncorrectable { .. }) => self.unreadable += 1,
+                Err(NandError::Uncorrectable { .. }) => {
+                    self.unreadable += 1;
+                    if self.mute.last() != Some(&block) {
+                        self.mute.push(block);
+                    }
+                }
                 Err(error) => return Err(error.into()),
             }
             found.used = true;
         }
+        self.believe(flash, pages)?;
         let youngest = (0..pages.len()).max_by_key(|&at| pages[at].1.seq);
         if let Some(at) = youngest {
             let (ppn, spare) = pages[at];
-            self.burned_seq = self.burned_seq.max(spare.seq);
-            self.erased_at = self.erased_at.max(spare.erased_at);
-            if !found.kept {
-                self.erases = (self.erases.0 + u64::from(spare.erase_count), self.erases.1 + 1);
-                found.erase_count = Some(spare.erase_count);
+            let reads = self.can_be_read(flash, ppn)?;
+            if reads || pages.len() > 1 {
+                // Alone and torn, it may say anything.
+                self.erased_at = self.erased_at.max(spare.erased_at);
+                if !found.kept {
+                    self.erases = (self.erases.0 + u64::from(spare.erase_count), self.erases.1 + 1);
+                    found.erase_count = Some(spare.erase_count);
+                }
             }
-            if !self.can_be_read(flash, ppn)? {
-                pages.remove(at);
+            if reads {
+                self.burned_seq = self.burned_seq.max(spare.seq);
+            } else {
+                self.torn.push(pages.remove(at));
             }
         }
+        self.burned_seq = pages.iter().map(|(_, spare)| spare.seq).fold(self.burned_seq, u64::max);
         if is_unfinished(pages) {
             let mut at = 0;
             while at < pages.len() {
                 if self.can_be_read(flash, pages[at].0)? {
                     at += 1;
                 } else {
-                    pages.remove(at);
+                    self.torn.push(pages.remove(at));
                 }
             }
         }
         self.note_block(block, found, pages)
+    }
+
+    /// Drops pages whose spare area nobody wrote, and those that are excluded.
+    fn believe<N: Nand>(&mut self, flash: &mut Flash<N>, pages: &mut Vec<(Ppn, Spare)>) -> Result<(), FtlError> {
+        let logical_pages = self.pages.len() as u32;
+        let outside = |spare: &Spare| spare.kind == PageKind::User && spare.tag >= logical_pages;
+        let mut dropped = Vec::new();
+        plausible::keep(flash, pages, &mut dropped, |spare| outside(spare).then_some(OUTSIDE))?;
+        self.unreadable += dropped.len() as u64;
+        if !self.excluded.is_empty() {
+            let (counts, out) = pages.drain(..).partition(|(ppn, _)| !self.excluded.contains(ppn));
+            *pages = counts;
+            self.torn.extend(out);
+        }
+        Ok(())
+    }
+
+    /// Tells torn pages from worn ones, once every block was read. Worn ones count.
+    ///
+    /// # Errors
+    /// Those of the device, except unreadable pages.
+    pub(super) fn judge<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<(), FtlError> {
+        let mut torn = core::mem::take(&mut self.torn);
+        // No block was erased more often than the device since its last page that can be read.
+        let latest = self.erased_at.saturating_add(self.geometry.blocks());
+        torn.retain(|(_, spare)| spare.erased_at <= latest && spare.erase_count <= latest);
+        self.burned_seq = plausible::burned(self.burned_seq, torn.iter().map(|(_, spare)| spare.seq));
+        torn.retain(|page| self.is_young(page) && page.1.seq <= self.burned_seq);
+        torn.sort_unstable_by_key(|(_, spare)| spare.seq);
+        for (ppn, spare) in torn {
+            let copies = self.pages[spare.tag as usize];
+            let root = Mark::decode(spare.aux).root;
+            let written = written_at(root, spare.seq);
+            let in_doubt = self.last_written.is_none_or(|(_, last)| last.seq <= written);
+            let mut source_is_there = false;
+            for copy in copies.iter().filter(|_| Mark::is_copy(&spare)) {
+                source_is_there |= root_of(flash, copy)? == Some(root);
+            }
+            if !in_doubt && !source_is_there {
+                self.count_worn(ppn, &spare);
+            } else {
+                self.torn.push((ppn, spare));
+            }
+        }
+        Ok(())
+    }
+
+    /// A page that cannot be read is the newest copy of its logical page all the same.
+    fn count_worn(&mut self, ppn: Ppn, spare: &Spare) {
+        let copies = &mut self.pages[spare.tag as usize];
+        *copies = [Copy { ppn, aux: spare.aux, seq: spare.seq }, copies[0]];
+        let found = &mut self.blocks[self.geometry.block_of(ppn).index()];
+        let lbn = self.geometry.block_of(Ppn(spare.tag)).0;
+        let at_home = self.geometry.offset_of(Ppn(spare.tag)) == self.geometry.offset_of(ppn);
+        if found.home_of != lbn || !at_home {
+            found.home_of = MANY;
+        }
+        found.unfinished = false;
+    }
+
+    /// Whether a page would be the newest copy of its logical page, if it counted.
+    fn is_young(&self, (_, spare): &(Ppn, Spare)) -> bool {
+        spare.kind == PageKind::User
+            && spare.seq >= self.named.1
+            && self.pages.get(spare.tag as usize).is_some_and(|copies| copies[0].seq < spare.seq)
+    }
+
+    /// Blocks with a torn page that would count if it could be read at a later mount, some perhaps twice.
+    pub fn revenants(&self) -> impl Iterator<Item = BlockId> + '_ {
+        let torn = self.torn.iter().filter(|page| self.is_young(page)).map(|(ppn, _)| self.geometry.block_of(*ppn));
+        torn.chain(self.mute.iter().copied())
+    }
+
+    /// Pages whose programs may have been cut short, however well they read: the one programmed last, the one that the host wrote
+    /// last, and every copy of what is still there: a mount that was cut short may have come after it.
+    ///
+    /// # Errors
+    /// Those of the device, except unreadable pages.
+    pub fn in_doubt<N: Nand>(&self, flash: &mut Flash<N>) -> Result<Vec<(Ppn, Lpn)>, FtlError> {
+        let last = [self.last_programmed(), self.last_written].into_iter().flatten();
+        let host = last.filter(|(_, spare)| spare.kind == PageKind::User);
+        let mut pages: Vec<(Ppn, Lpn)> = host.map(|(ppn, spare)| (ppn, Lpn(spare.tag))).collect();
+        for (lpn, [newest, before]) in (0..).map(Lpn).zip(&self.pages) {
+            let root = Mark::decode(newest.aux).root;
+            let is_copy = newest.seq > 0 && root != root_of_write(newest.seq);
+            let of_two = is_copy
+                && (self.taken_back.contains(&lpn) || before.ppn.is_some() && root_of(flash, before)? == Some(root));
+            if of_two && !pages.contains(&(newest.ppn, lpn)) {
+                pages.push((newest.ppn, lpn));
+            }
+        }
+        Ok(pages)
     }
 
     fn can_be_read<N: Nand>(&mut self, flash: &mut Flash<N>, ppn: Ppn) -> Result<bool, FtlError> {
@@ -220,14 +354,16 @@ impl Copies {
                 found.home_of = if host().all(is_home) { lbn(first.tag) } else { MANY };
             }
         }
+        let written = host().filter(|(_, spare)| !Mark::is_copy(spare)).chain(&self.last_written);
+        self.last_written = written.max_by_key(|(_, spare)| spare.seq).copied();
         found.newest = pages.iter().max_by_key(|(_, spare)| spare.seq).copied();
         let oldest = pages.iter().map(|(_, spare)| spare.seq).min();
         found.first_seq = found.first_seq.min(oldest.unwrap_or(u64::MAX));
         self.blocks[block.index()] = found;
         for (ppn, spare) in pages.iter().filter(|(_, spare)| spare.kind == PageKind::User) {
             let Some([newest, before]) = self.pages.get_mut(spare.tag as usize) else {
-                let reason = "its logical page lies outside the disk: the device was formatted with another size";
-                return Err(FtlError::Damaged { structure: "page of host data", ppn: *ppn, reason });
+                let Misfit { structure, reason } = OUTSIDE;
+                return Err(FtlError::Damaged { structure, ppn: *ppn, reason });
             };
             if spare.seq < self.named.1 && self.named.0.get(spare.tag as usize) != Some(ppn) {
                 continue;
@@ -258,10 +394,24 @@ impl Copies {
     pub(super) fn note_older(&mut self, lpn: Lpn, ppn: Ppn, paged: bool) {
         let writer = if paged { Writer::Paged } else { Writer::Log };
         let aux = Mark { writer, last: false, root: 0 }.encode();
-        if let Some(copy) = self.pages.get_mut(lpn.index()).and_then(|c| c.iter_mut().find(|copy| !copy.ppn.is_some()))
-        {
+        let Some(copies) = self.pages.get_mut(lpn.index()) else { return };
+        if copies.iter().any(|copy| copy.ppn == ppn) {
+            // Read as well: in program order that is free, pages behind one that is still erased.
+            return;
+        }
+        if let Some(copy) = copies.iter_mut().find(|copy| !copy.ppn.is_some()) {
             *copy = Copy { ppn, aux, seq: 0 };
         }
+    }
+
+    /// Whether no page is a copy of two logical pages. One can be if a checkpoint says what the device does not.
+    pub(super) fn is_consistent(&self) -> bool {
+        let mut seen = Bits::new(self.geometry.pages());
+        self.pages.iter().flatten().filter(|copy| copy.ppn.is_some()).all(|copy| {
+            let twice = seen.has(copy.ppn.0);
+            seen.set(copy.ppn.0);
+            !twice
+        })
     }
 
     /// Finds out of which kept blocks every live page is at its place in one logical block.
@@ -308,9 +458,10 @@ impl Copies {
             }
         }
         let geometry = self.geometry;
-        for copies in &mut self.pages {
+        for (lpn, copies) in (0..).map(Lpn).zip(&mut self.pages) {
             if copies[0].ppn.is_some() && geometry.block_of(copies[0].ppn) == block {
                 *copies = [copies[1], NO_COPY];
+                self.taken_back.push(lpn);
             }
         }
         self.blocks[block.index()] = FoundBlock { used: true, erase_count: found.erase_count, ..EMPTY };

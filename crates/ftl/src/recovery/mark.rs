@@ -42,6 +42,13 @@ pub const fn root_of_write(seq: u64) -> u32 {
     seq as u32 & ROOT_MASK
 }
 
+/// The sequence number that a page had when the host wrote it, from its root and the sequence number of a copy of it, which is
+/// larger by less than 2^29.
+#[must_use]
+pub const fn written_at(root: u32, seq: u64) -> u64 {
+    seq.saturating_sub((seq as u32).wrapping_sub(root) as u64 & ROOT_MASK as u64)
+}
+
 impl Mark {
     /// As the spare area holds it.
     #[inline]
@@ -73,6 +80,14 @@ impl Mark {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_root_tells_when_the_host_wrote() {
+        for (written, later) in [(5, 0), (5, 90), (0x2FFF_FFFF, 7), (0x9_1234_5678, ROOT_MASK as u64)] {
+            assert_eq!(written_at(root_of_write(written), written + later), written);
+        }
+        assert_eq!(written_at(9, 4), 0, "a root that no write can have had");
+    }
 
     #[test]
     fn marks_round_trip() {

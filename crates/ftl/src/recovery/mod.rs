@@ -5,6 +5,7 @@ pub mod copies;
 mod last;
 pub mod leaves;
 pub mod mark;
+pub mod plausible;
 pub mod saved;
 pub mod scan;
 pub mod survey;

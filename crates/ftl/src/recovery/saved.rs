@@ -1,12 +1,15 @@
 //! State saved to flash while a battery lasts, as a run of checkpoint pages, and found again by a mount.
 //!
 //! 1. Page i of n carries the tag i and the auxiliary field n; its first eight bytes are the sequence number that the first of
-//!    them was about to carry, so that pages of two runs are never mixed. The rest is one stream of bytes.
+//!    them was about to carry, so that pages of two runs are never mixed. The rest is one stream of bytes. The last four bytes
+//!    of page n - 1 are the check value of everything before them ([`Crc`]).
 //! 2. The run counts if its last page is the youngest page of the device: whatever is programmed after it makes it stale.
 //!    So a mount that loads it programs nothing, and can be cut short any number of times.
+//! 3. A run with a wrong check value is as good as none.
 
 use super::survey::{FoundPage, Survey};
 use crate::contract::FtlError;
+use crate::crc::Crc;
 use crate::flash::{Flash, Purpose};
 use crate::saved::Sink;
 use crate::space::core::Core;
@@ -16,12 +19,14 @@ use nand::{Nand, PageKind};
 /// Bytes that name the run on each of its pages.
 const HEADER: usize = 8;
 
+/// Bytes of the check value, at the end of the last page.
+const CHECK: usize = 4;
+
 /// Pages that so many bytes take.
 #[must_use]
 pub const fn pages(bytes: u64, page_bytes: u32) -> u32 {
     let room = page_bytes as u64 - HEADER as u64;
-    let pages = bytes.div_ceil(room);
-    if pages == 0 { 1 } else { pages as u32 }
+    (bytes + CHECK as u64).div_ceil(room) as u32
 }
 
 /// Writes a run of checkpoint pages.
@@ -31,6 +36,7 @@ pub struct Writer<'a, N> {
     filled: usize,
     written: u32,
     total: u32,
+    crc: Crc,
 }
 
 impl<'a, N: Nand> Writer<'a, N> {
@@ -39,7 +45,7 @@ impl<'a, N: Nand> Writer<'a, N> {
         let total = pages(bytes, page.len() as u32);
         page.fill(0xFF);
         page[..HEADER].copy_from_slice(&core.seq.to_le_bytes());
-        Self { core, page, filled: HEADER, written: 0, total }
+        Self { core, page, filled: HEADER, written: 0, total, crc: Crc::new() }
     }
 
     /// Flash and space, to look at.
@@ -48,7 +54,17 @@ impl<'a, N: Nand> Writer<'a, N> {
         self.core
     }
 
+    /// Where the stream of bytes ends in this page.
+    fn end(&self) -> usize {
+        self.page.len() - if self.written + 1 == self.total { CHECK } else { 0 }
+    }
+
     fn program(&mut self) -> Result<(), FtlError> {
+        let (body, check) = self.page.split_at_mut(self.end());
+        self.crc.add(body);
+        if !check.is_empty() {
+            check.copy_from_slice(&self.crc.value().to_le_bytes());
+        }
         let ppn = self.core.program_metadata(
             Purpose::Checkpoint,
             PageKind::Checkpoint,
@@ -78,10 +94,10 @@ impl<'a, N: Nand> Writer<'a, N> {
 impl<N: Nand> Sink for Writer<'_, N> {
     fn put(&mut self, mut bytes: &[u8]) -> Result<(), FtlError> {
         while !bytes.is_empty() {
-            if self.filled == self.page.len() {
+            if self.filled == self.end() {
                 self.program()?;
             }
-            let count = bytes.len().min(self.page.len() - self.filled);
+            let count = bytes.len().min(self.end() - self.filled);
             self.page[self.filled..self.filled + count].copy_from_slice(&bytes[..count]);
             self.filled += count;
             bytes = &bytes[count..];
@@ -108,7 +124,7 @@ pub fn find<N: Nand>(flash: &mut Flash<N>, survey: &mut Survey) -> Result<Option
     let run: &[FoundPage] = &pages[pages.len() - total..];
     let mut page = alloc::vec![0; flash.nand().geometry().page_bytes() as usize];
     let mut bytes = Vec::with_capacity(total * (page.len() - HEADER));
-    let mut name = [0; HEADER];
+    let (mut name, mut crc) = ([0; HEADER], Crc::new());
     for (index, (ppn, spare)) in run.iter().enumerate() {
         let reads = flash.read_meta(Purpose::Recovery, *ppn, &mut page).is_ok();
         if index == 0 {
@@ -118,6 +134,15 @@ pub fn find<N: Nand>(flash: &mut Flash<N>, survey: &mut Survey) -> Result<Option
             return Ok(None);
         }
         bytes.extend_from_slice(&page[HEADER..]);
+        if index + 1 < total {
+            crc.add(&page);
+        } else if let Some((body, check)) = page.split_last_chunk::<CHECK>() {
+            crc.add(body);
+            if *check != crc.value().to_le_bytes() {
+                return Ok(None);
+            }
+        }
     }
+    bytes.truncate(bytes.len() - CHECK);
     Ok(Some(bytes))
 }

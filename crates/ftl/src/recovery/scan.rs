@@ -5,12 +5,17 @@
 //!    after a mount; its spare area may read well and its data not. So the last page of every block is read whole, and
 //!    does not count if it cannot be. This is done at every mount, as such a page stays until its block is erased.
 //! 3. The page with the largest sequence number of all may be one that reads now and not later: the caller copies it.
-//! 4. The next sequence number leaves one out, because a torn page that cannot be read may have burned it.
+//! 4. If the table is only in RAM, of pages older than one of the trim map those count that it does
+//!    not call trimmed ([`Scan::forget_trimmed`]). A page of the map that cannot be read leaves the
+//!    word to the version before it.
+//! 5. The next sequence number leaves one out, because a torn page that cannot be read may have
+//!    burned it.
 //!
-//! K·B spare reads, 26.8 minutes at 2 TiB (GeckoFTL, section 2), and K page reads. Trims leave no trace on flash and may be undone.
+//! K·B spare reads, 26.8 minutes at 2 TiB (GeckoFTL, section 2), and K page reads.
 
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
+use crate::mapping::trims::{MARK, coverage};
 use crate::recovery::check_seq;
 use alloc::vec::Vec;
 use nand::{BlockId, Lpn, Nand, NandError, PageKind, Ppn, Spare};
@@ -47,6 +52,15 @@ pub struct Scan {
     pub unreadable: u64,
 }
 
+/// The trim map as a scan found it.
+#[derive(Debug)]
+pub struct FoundTrims {
+    /// Where the newest readable version of each page is.
+    pub pages: Vec<Ppn>,
+    /// Older versions of the page programmed last, if that is of the map.
+    pub older: Vec<Ppn>,
+}
+
 impl Scan {
     /// Reads every spare area of the device.
     ///
@@ -77,10 +91,11 @@ impl Scan {
     fn block<N: Nand>(&mut self, flash: &mut Flash<N>, block: BlockId) -> Result<(), FtlError> {
         let geometry = *flash.nand().geometry();
         let mut last: Option<(Ppn, Spare)> = None;
+        let mut used = false;
         for offset in 0..geometry.pages_per_block() {
             let ppn = geometry.page_at(block, offset);
             match flash.read_spare(Purpose::Recovery, ppn) {
-                Ok(None) => continue,
+                Ok(None) => {}
                 Ok(Some(spare)) => {
                     check_seq(ppn, spare.seq)?;
                     let kind = self.kinds[block.index()].get_or_insert(spare.kind);
@@ -92,9 +107,14 @@ impl Scan {
                         self.page(ppn, &spare)?;
                     }
                 }
-                Err(NandError::Uncorrectable { .. }) => self.unreadable += 1,
+                Err(NandError::Uncorrectable { .. }) => {
+                    self.unreadable += 1;
+                    used = true;
+                }
                 Err(error) => return Err(error.into()),
             }
+        }
+        if used {
             self.kinds[block.index()].get_or_insert(PageKind::User);
         }
         let Some((ppn, spare)) = last else { return Ok(()) };
@@ -129,6 +149,46 @@ impl Scan {
             self.newest = Some((ppn, *spare));
         }
         Ok(())
+    }
+
+    /// Copies no longer count that a younger page of the trim map calls trimmed.
+    ///
+    /// # Errors
+    /// [`FtlError::Damaged`] if the map is of a larger disk; those of the device, except unreadable pages.
+    pub fn forget_trimmed<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<FoundTrims, FtlError> {
+        let geometry = *flash.nand().geometry();
+        let mut versions = core::mem::take(&mut self.translation_pages);
+        versions.retain(|(_, spare)| spare.aux == MARK);
+        versions.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
+        let mut parts: Vec<&mut [Copy]> = self.copies.chunks_mut(coverage(&geometry) as usize).collect();
+        let mut pages = alloc::vec![Ppn::NONE; parts.len()];
+        let mut buffer = alloc::vec![0; geometry.page_bytes() as usize];
+        for (ppn, spare) in &versions {
+            let at = spare.tag as usize;
+            let (Some(page), Some(copies)) = (pages.get_mut(at), parts.get_mut(at)) else {
+                let reason = "it lies outside the disk: the device was formatted with another size";
+                return Err(FtlError::Damaged { structure: "page of the trim map", ppn: *ppn, reason });
+            };
+            if page.is_some() {
+                continue;
+            }
+            match flash.read_meta(Purpose::Recovery, *ppn, &mut buffer) {
+                Ok(_) => *page = *ppn,
+                Err(NandError::Uncorrectable { .. }) => {
+                    self.unreadable += 1;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            }
+            for (index, copy) in copies.iter_mut().enumerate() {
+                if buffer[index / 8] >> (index % 8) & 1 == 1 && copy.seq < spare.seq {
+                    *copy = NO_COPY;
+                }
+            }
+        }
+        let last = self.newest.filter(|(_, spare)| spare.kind == PageKind::Translation);
+        let older = versions.iter().filter(|(ppn, spare)| last.is_some_and(|l| l.1.tag == spare.tag && l.0 != *ppn));
+        Ok(FoundTrims { pages, older: older.map(|(ppn, _)| *ppn).collect() })
     }
 
     /// The page programmed last, with its spare area.

@@ -12,8 +12,9 @@ use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
 use crate::recovery::check_seq;
 use crate::recovery::last::Last;
+use crate::recovery::plausible;
 use alloc::vec::Vec;
-use nand::{BlockId, Nand, NandError, PageKind, Ppn, Spare};
+use nand::{BlockId, Geometry, Nand, NandError, PageKind, Ppn, Spare};
 
 /// A page found with its spare area.
 pub type FoundPage = (Ppn, Spare);
@@ -44,6 +45,9 @@ struct Broken {
     last_seq: u64,
 }
 
+/// Pages that mounts which are cut short in a row may program, and more.
+const STRANDED: u64 = 4096;
+
 /// What was found on a device.
 #[derive(Debug)]
 pub struct Survey {
@@ -52,10 +56,15 @@ pub struct Survey {
     erases: (u64, u32),
     erased_at: u32,
     burned_seq: u64,
+    /// Pages that count as torn, whatever they answer.
+    excluded: Vec<Ppn>,
+    /// Pages alone in their blocks whose data cannot be read.
+    alone: Vec<FoundPage>,
     torn: Vec<FoundPage>,
     broken: Vec<Broken>,
     illegible: Vec<BlockId>,
     mute: Vec<Ppn>,
+    spoiled: Vec<BlockId>,
     last: Last,
     /// Sequence number of the youngest translation page that can be read, of those in blocks read whole.
     newest_translation: u64,
@@ -66,11 +75,13 @@ pub struct Survey {
 impl Survey {
     /// Reads two spare areas of every block, and more of blocks that were being filled.
     ///
-    /// `lanes` is how many blocks a stream fills at once, which says where their first blocks begin.
+    /// `lanes` is how many blocks a stream fills at once, which says where their first blocks begin. `excluded` are pages that
+    /// count as torn, however well they read.
     ///
     /// # Errors
-    /// Those of the device, except unreadable pages, which are counted.
-    pub fn run<N: Nand>(flash: &mut Flash<N>, lanes: u32) -> Result<Self, FtlError> {
+    /// Those of the device, except unreadable pages, which are counted. [`FtlError::Damaged`] for a page that can be read and
+    /// does not belong where it is.
+    pub fn run<N: Nand>(flash: &mut Flash<N>, lanes: u32, excluded: &[Ppn]) -> Result<Self, FtlError> {
         let geometry = *flash.nand().geometry();
         let mut survey = Self {
             blocks: alloc::vec![None; geometry.blocks() as usize],
@@ -78,10 +89,13 @@ impl Survey {
             erases: (0, 0),
             erased_at: 0,
             burned_seq: 0,
+            excluded: excluded.to_vec(),
+            alone: Vec::new(),
             torn: Vec::new(),
             broken: Vec::new(),
             illegible: Vec::new(),
             mute: Vec::new(),
+            spoiled: Vec::new(),
             last: Last::none(),
             newest_translation: 0,
             unreadable: 0,
@@ -93,6 +107,7 @@ impl Survey {
                 survey.blocks[block.index()] = info;
             }
         }
+        survey.find_newest(flash, &mut pages)?;
         Ok(survey)
     }
 
@@ -105,19 +120,26 @@ impl Survey {
     ) -> Result<Option<BlockInfo>, FtlError> {
         let geometry = *flash.nand().geometry();
         let end = geometry.pages_per_block();
-        let first = self.spare(flash, geometry.page_at(block, 0))?;
-        let last = if end > 1 { self.spare(flash, geometry.page_at(block, end - 1))? } else { first };
-        if let (Some(Some(first)), Some(Some(last))) = (first, last) {
-            self.erases = (self.erases.0 + u64::from(first.erase_count), self.erases.1 + 1);
-            return Ok(Some(BlockInfo {
-                kind: first.kind,
-                first_seq: first.seq,
-                last_seq: last.seq,
-                programmed: end as u16,
-                whole: first.kind == last.kind && first.seq <= last.seq,
-            }));
+        let (begin, last) = (geometry.page_at(block, 0), geometry.page_at(block, end - 1));
+        let first = self.spare(flash, begin)?;
+        let end_spare = if end > 1 { self.spare(flash, last)? } else { first };
+        if let (Some(Some(first)), Some(Some(end_spare))) = (first, end_spare) {
+            let worn = |spare: &Spare| (spare.erase_count, spare.erased_at, spare.kind);
+            let agree = worn(&first) == worn(&end_spare) && first.seq <= end_spare.seq;
+            if agree && !self.is_excluded(begin) && !self.is_excluded(last) {
+                self.believe(begin, &first)?;
+                self.believe(last, &end_spare)?;
+                self.erases = (self.erases.0 + u64::from(first.erase_count), self.erases.1 + 1);
+                return Ok(Some(BlockInfo {
+                    kind: first.kind,
+                    first_seq: first.seq,
+                    last_seq: end_spare.seq,
+                    programmed: end as u16,
+                    whole: true,
+                }));
+            }
         }
-        if matches!((first, last), (Some(None), Some(None))) {
+        if matches!((first, end_spare), (Some(None), Some(None))) {
             let mut blank = true;
             for lane in 1..lanes {
                 blank &= matches!(self.spare(flash, geometry.page_at(block, lane * end / lanes))?, Some(None));
@@ -126,6 +148,17 @@ impl Survey {
                 return Ok(None);
             }
         }
+        self.look_closely(flash, block, pages)
+    }
+
+    /// Reads a block whole; what is known of it then.
+    fn look_closely<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        block: BlockId,
+        pages: &mut Vec<FoundPage>,
+    ) -> Result<Option<BlockInfo>, FtlError> {
+        let end = flash.nand().geometry().page_at(block, flash.nand().geometry().pages_per_block() - 1);
         pages.clear();
         let programmed = self.read_block(flash, block, pages)?;
         let Some((_, first)) = pages.first() else {
@@ -139,22 +172,30 @@ impl Survey {
         {
             self.last.propose(*mute, spare.seq);
         }
-        let last_seq = if matches!(last, Some(None)) { pages[pages.len() - 1].1.seq } else { u64::MAX };
+        let last = pages[pages.len() - 1];
+        let filled = u32::from(programmed) == flash.nand().geometry().pages_per_block();
+        let last_seq = if !filled || last.0 == end { last.1.seq } else { u64::MAX };
         Ok(Some(BlockInfo { kind: first.kind, first_seq: first.seq, last_seq, programmed, whole: false }))
     }
 
-    /// A page's spare area; `None` if it cannot be read.
+    /// Sees to it that the page programmed last is known: it can be the last page of a block that was not read whole.
+    fn find_newest<N: Nand>(&mut self, flash: &mut Flash<N>, pages: &mut Vec<FoundPage>) -> Result<(), FtlError> {
+        loop {
+            let newest = self.newest.map_or(0, |(_, spare)| spare.seq);
+            let younger = self.blocks().filter(|(_, info)| info.whole && info.last_seq > newest);
+            let Some((block, _)) = younger.max_by_key(|(_, info)| info.last_seq) else { return Ok(()) };
+            let before = self.blocks[block.index()];
+            let info = self.look_closely(flash, block, pages)?;
+            // It may be whole after all.
+            let same = |before: &BlockInfo| info.is_some_and(|info| info.last_seq == before.last_seq);
+            self.blocks[block.index()] = before.filter(same).or(info);
+        }
+    }
+
+    /// A page's spare area, believed or not; `None` if it cannot be read.
     fn spare<N: Nand>(&mut self, flash: &mut Flash<N>, ppn: Ppn) -> Result<Option<Option<Spare>>, FtlError> {
         match flash.read_spare(Purpose::Recovery, ppn) {
-            Ok(spare) => {
-                if let Some(spare) = &spare {
-                    check_seq(ppn, spare.seq)?;
-                    self.burned_seq = self.burned_seq.max(spare.seq);
-                    self.last.note(spare.seq);
-                    self.erased_at = self.erased_at.max(spare.erased_at);
-                }
-                Ok(Some(spare))
-            }
+            Ok(spare) => Ok(Some(spare)),
             Err(NandError::Uncorrectable { .. }) => {
                 self.unreadable += 1;
                 Ok(None)
@@ -163,11 +204,28 @@ impl Survey {
         }
     }
 
-    /// Adds every readable page of a block, in the order of the block; answers one more than the offset of the last page
+    /// Takes note of a spare area that fits.
+    fn believe(&mut self, ppn: Ppn, spare: &Spare) -> Result<(), FtlError> {
+        check_seq(ppn, spare.seq)?;
+        self.burned_seq = self.burned_seq.max(spare.seq);
+        self.last.note(spare.seq);
+        self.erased_at = self.erased_at.max(spare.erased_at);
+        Ok(())
+    }
+
+    fn is_excluded(&self, ppn: Ppn) -> bool {
+        self.excluded.contains(&ppn)
+    }
+
+    /// Adds every page of a block that counts, in the order of the block; answers one more than the offset of the last page
     /// that is not erased.
     ///
+    /// A spare area that does not fit most others of its block belongs to a torn page, and is ignored. So is the only one of its
+    /// block if its data cannot be read: nothing says that somebody wrote it.
+    ///
     /// # Errors
-    /// Those of the device, except unreadable pages, which are counted and left out.
+    /// Those of the device, except unreadable pages, which are counted and left out. [`NandError::Uncorrectable`] if the page
+    /// programmed last could be read before. [`FtlError::Damaged`] for a page that can be read and does not fit its block.
     pub fn read_block<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -175,52 +233,87 @@ impl Survey {
         pages: &mut Vec<FoundPage>,
     ) -> Result<u16, FtlError> {
         let geometry = *flash.nand().geometry();
-        let (begin, mut end) = (pages.len(), 0);
         self.mute.retain(|ppn| geometry.block_of(*ppn) != block);
-        let mute = self.mute.len();
-        let (mut unreadable, mut inside) = (false, false);
+        self.torn.retain(|(ppn, _)| geometry.block_of(*ppn) != block);
+        self.broken.retain(|broken| broken.block != block);
+        let (mut found, mut illegible, mut end) = (Vec::new(), Vec::new(), 0);
         for offset in 0..geometry.pages_per_block() {
             let ppn = geometry.page_at(block, offset);
             match self.spare(flash, ppn)? {
                 Some(None) => continue,
-                Some(Some(spare)) => {
-                    inside |= unreadable;
-                    pages.push((ppn, spare));
-                }
-                None => {
-                    unreadable = true;
-                    self.mute.push(ppn);
-                }
+                Some(Some(spare)) => found.push((ppn, spare)),
+                None => illegible.push(ppn),
             }
             end = offset as u16 + 1;
         }
-        if pages[begin..].first().is_none_or(|(_, spare)| spare.kind != PageKind::User) {
-            self.mute.truncate(mute);
+        if let [_, _, ..] = found[..] {
+            let before = illegible.len();
+            plausible::keep(flash, &mut found, &mut illegible, |_| None)?;
+            self.unreadable += (illegible.len() - before) as u64;
         }
-        if let Some(&(last, spare)) = pages[begin..].last() {
-            match flash.probe(Purpose::Recovery, last) {
-                Ok(_) => {}
-                Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => {
-                    self.unreadable += 1;
-                    unreadable = true;
-                    pages.pop();
-                    self.torn.push((last, spare));
-                }
-                Err(error) => return Err(error.into()),
+        let before = self.torn.len();
+        self.set_torn_apart(flash, &mut found, &mut illegible)?;
+        illegible.sort_unstable();
+        let torn = self.torn.split_off(before);
+        self.spoiled.retain(|spoiled| *spoiled != block);
+        if !illegible.is_empty() || !torn.is_empty() {
+            self.spoiled.push(block);
+        }
+        if let Some(&(last, spare)) = found.iter().chain(&torn).max_by_key(|(ppn, _)| *ppn) {
+            let broken = !illegible.is_empty() || !torn.is_empty();
+            let inside = illegible.first().is_some_and(|ppn| *ppn < last);
+            self.note_broken(block, broken.then_some(inside), spare);
+            if found.first().map_or(spare.kind, |(_, first)| first.kind) == PageKind::User {
+                self.mute.append(&mut illegible);
             }
-            self.note_broken(block, unreadable.then_some(inside), spare);
         }
-        for page in &pages[begin..] {
+        for (ppn, spare) in found.iter().chain(&torn) {
+            self.believe(*ppn, spare)?;
+        }
+        self.torn.extend(torn);
+        for page in &found {
             if self.newest.as_ref().is_none_or(|(_, newest)| page.1.seq > newest.seq) {
                 self.newest = Some(*page);
             }
         }
+        let newest = self.newest.map(|(ppn, _)| ppn).filter(|ppn| geometry.block_of(*ppn) == block);
+        if let Some(ppn) = newest.filter(|ppn| !found.iter().any(|(at, _)| at == ppn)) {
+            return Err(NandError::Uncorrectable { ppn }.into());
+        }
+        pages.append(&mut found);
         Ok(end)
+    }
+
+    /// Moves the pages of a block that were excluded to the torn ones, and the last of the others if its data cannot be read.
+    /// Of a page alone in its block that cannot be read nothing says whether somebody wrote its spare area.
+    fn set_torn_apart<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        found: &mut Vec<FoundPage>,
+        illegible: &mut Vec<Ppn>,
+    ) -> Result<(), FtlError> {
+        let alone = found.len() == 1;
+        self.torn.extend(found.iter().filter(|(ppn, _)| self.excluded.contains(ppn)));
+        found.retain(|(ppn, _)| !self.excluded.contains(ppn));
+        let Some(&(last, spare)) = found.last() else { return Ok(()) };
+        match flash.probe(Purpose::Recovery, last) {
+            Ok(_) => return Ok(()),
+            Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.unreadable += 1;
+        found.pop();
+        if alone {
+            self.alone.push((last, spare));
+            illegible.push(last);
+        } else {
+            self.torn.push((last, spare));
+        }
+        Ok(())
     }
 
     /// Takes note of a block whose last page with a readable spare area is `last`; `inside` if a page of it cannot be read.
     fn note_broken(&mut self, block: BlockId, inside: Option<bool>, last: Spare) {
-        self.broken.retain(|broken| broken.block != block);
         if last.kind == PageKind::Translation {
             self.newest_translation = self.newest_translation.max(last.seq);
         }
@@ -240,6 +333,28 @@ impl Survey {
             broken.kind != PageKind::Translation || broken.inside || broken.last_seq < self.newest_translation
         };
         self.broken.iter().find(missed).map(|broken| broken.block)
+    }
+
+    /// Whether a translation page may be missing that was complete once: as [`Survey::missed`], or in a block of which
+    /// nothing can be read.
+    #[must_use]
+    pub fn misses_translation_pages(&self) -> bool {
+        let missed = |broken: &Broken| {
+            broken.kind == PageKind::Translation && (broken.inside || broken.last_seq < self.newest_translation)
+        };
+        self.broken.iter().any(missed) || !self.illegible.is_empty()
+    }
+
+    /// Pages alone in their blocks whose data cannot be read: nothing says whether somebody wrote their spare areas.
+    #[must_use]
+    pub fn alone(&self) -> &[FoundPage] {
+        &self.alone
+    }
+
+    /// Blocks of which a page cannot be read or was excluded, among those read whole.
+    #[must_use]
+    pub fn spoiled(&self) -> &[BlockId] {
+        &self.spoiled
     }
 
     /// Blocks in which something is and nothing can be read: half erased, or filled with few pages, all of them lost.
@@ -286,8 +401,17 @@ impl Survey {
         Ok(pages)
     }
 
-    /// The pages of host data in blocks that hold the `count` programmed last, those of a logical page side by side and the youngest
-    /// of them first; and the sequence number, `bound` at least, from which on none of those is missing.
+    /// The pages of host data in blocks that hold those of the `count` updates made last, those of a logical page side by side and the
+    /// youngest of them first; and the sequence number, `bound` at least, from which on none of those is missing.
+    ///
+    /// An update is a page that was programmed and acknowledged. These are pages too, and no updates:
+    /// 1. One page was programmed when power went, or its entry pushed another out of the ring of updates and that one was not yet
+    ///    synchronised: the ring and this one are `count` + 1.
+    /// 2. A program that failed or was cut short ends its block. Only if it is the block's last page is the block filled to the end.
+    /// 3. A mount that was cut short copied pages into a block that it opened, fewer than fill it.
+    ///
+    /// So every block that was filled to the end holds at least as many updates as it has pages, less one. Others
+    /// are looked into anyway.
     ///
     /// # Errors
     /// As [`Survey::read_block`].
@@ -297,16 +421,40 @@ impl Survey {
         count: Option<u32>,
         bound: u64,
     ) -> Result<(Vec<FoundPage>, u64), FtlError> {
-        // Blocks that were filled to the end hold as many pages as they have; others are looked into anyway.
         let whole = self.blocks().filter(|(_, info)| info.kind == PageKind::User && info.whole);
         let mut firsts: Vec<u64> = whole.map(|(_, info)| info.first_seq).collect();
         firsts.sort_unstable_by(|a, b| b.cmp(a));
         let pages = flash.nand().geometry().pages_per_block();
-        let blocks = count.map(|count| count.div_ceil(pages).max(1) as usize);
+        let blocks = count.filter(|_| pages > 1).map(|count| (count + 1).div_ceil(pages - 1) as usize);
         let bound = bound.max(blocks.and_then(|blocks| firsts.get(blocks - 1)).copied().unwrap_or(0));
         let mut found = self.read_kind(flash, PageKind::User, |info| info.last_seq >= bound || !info.whole)?;
         found.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
         Ok((found, bound))
+    }
+
+    /// Of pages from blocks that were read whole, those that were the last before power went once, as far as anybody can tell: the
+    /// last of their blocks, and nothing on the device can carry one of the next two sequence numbers. A mount that could not read
+    /// such a page may have programmed others since, and been cut short itself.
+    #[must_use]
+    pub fn stranded(&self, geometry: &Geometry, pages: &[FoundPage]) -> Vec<FoundPage> {
+        let mut seqs: Vec<u64> = pages.iter().map(|(_, spare)| spare.seq).collect();
+        seqs.sort_unstable();
+        let youngest = self.largest_seq();
+        let read = |kind| matches!(kind, PageKind::User | PageKind::Translation);
+        let spans =
+            |info: &BlockInfo, seq: u64| (info.first_seq..=info.last_seq).contains(&seq) && info.last_seq < u64::MAX;
+        let is_there = |seq: u64| {
+            seqs.binary_search(&seq).is_ok()
+                || self.blocks().any(|(_, info)| (info.whole || !read(info.kind)) && spans(info, seq))
+        };
+        let mut tails = pages.to_vec();
+        tails.sort_unstable_by_key(|(ppn, _)| *ppn);
+        let tails = tails.chunk_by(|one, next| geometry.block_of(one.0) == geometry.block_of(next.0));
+        tails
+            .filter_map(|of_block| of_block.last().copied())
+            .filter(|(_, spare)| spare.seq < youngest && youngest - spare.seq < STRANDED)
+            .filter(|(_, spare)| !is_there(spare.seq + 1) && !is_there(spare.seq + 2))
+            .collect()
     }
 
     /// What is known of a block; `None` if no page of it can be read as programmed.
@@ -339,9 +487,11 @@ impl Survey {
     }
 
     /// A sequence number larger than any that a page of the device may carry.
+    ///
+    /// A page that cannot be read may carry one that is larger than any found: a mount that was cut short took the next but one.
     #[must_use]
-    pub const fn next_seq(&self) -> u64 {
-        self.burned_seq + 2
+    pub fn next_seq(&self) -> u64 {
+        plausible::burned(self.burned_seq, self.alone.iter().map(|(_, spare)| spare.seq)) + 2 + 2 * self.unreadable
     }
 
     /// Largest device erase count found.

@@ -20,14 +20,18 @@ pub struct Core<N> {
     pub pins: Pins,
     /// The page programmed last is one of host data, as far as is known since the disk was formatted or mounted.
     pub host_last: bool,
-    /// The page whose program was cut short, if that was the last thing to happen: it may hold something, and nothing in RAM
-    /// knows of it.
-    pub interrupted: Option<Ppn>,
+    /// The page whose program was cut short, if that was the last thing to happen, with what its spare area was to say. It
+    /// may hold something, and nothing in RAM knows of it.
+    pub interrupted: Option<Origin>,
     /// A page of host data that was programmed when power went, before an entry could lead to it.
-    pub given_up: Option<Ppn>,
+    pub given_up: Option<(Lpn, Ppn)>,
+    /// A page of host data that died when power went, before the validity store could be told.
+    pub unreported: Option<Ppn>,
     /// Blocks that were erased only when they were opened, of which the validity store has to be told, with the sequence
     /// number that the next program was to carry then.
     pub newly_erased: Vec<(BlockId, u64)>,
+    /// Pages of host data whose program failed, of which the validity store has to be told: they may read well.
+    pub spoilt: Vec<Ppn>,
     /// Good blocks that a disk of this size needs.
     needed: u32,
     /// A page could not be programmed for want of a block: nothing is written any more.
@@ -36,6 +40,9 @@ pub struct Core<N> {
 
 /// Blocks that may be opened between two reports to the validity store without growing the list of them.
 const NEWLY_ERASED: usize = 64;
+
+/// Programs that may fail between two reports to the validity store without growing the list of them.
+const SPOILT: usize = 8;
 
 /// Blocks that must not be erased until the validity store has made its reports durable (GeckoFTL, C.2.2).
 #[derive(Debug, Default)]
@@ -107,7 +114,9 @@ impl<N: Nand> Core<N> {
             host_last: false,
             interrupted: None,
             given_up: None,
+            unreported: None,
             newly_erased,
+            spoilt: Vec::with_capacity(SPOILT),
             needed,
             starved: false,
         }
@@ -161,7 +170,8 @@ impl<N: Nand> Core<N> {
         }
     }
 
-    /// Tells the validity store of blocks that were erased when they were opened, before a page in them can die.
+    /// Tells the validity store of blocks that were erased when they were opened, before a page in them can die, and of pages whose
+    /// program failed.
     ///
     /// A report can flush the store, which opens blocks; the one reported counts as told only when the store took it.
     ///
@@ -172,6 +182,10 @@ impl<N: Nand> Core<N> {
         while let Some(&(block, seq)) = self.newly_erased.first() {
             validity.erased(self, block, seq)?;
             self.newly_erased.remove(0);
+        }
+        while let Some(&ppn) = self.spoilt.last() {
+            validity.invalidate(self, ppn)?;
+            self.spoilt.pop();
         }
         Ok(())
     }
@@ -198,20 +212,23 @@ impl<N: Nand> Core<N> {
 
     /// Books the outcome of a program: `Some(page)` if it worked, `None` if another page has to be tried.
     #[inline]
-    fn settle(&mut self, slot: Slot, kind: PageKind, outcome: Result<(), NandError>) -> Result<Option<Ppn>, FtlError> {
+    fn settle(&mut self, slot: Slot, spare: &Spare, outcome: Result<(), NandError>) -> Result<Option<Ppn>, FtlError> {
         match outcome {
             Ok(()) => {
-                self.host_last = kind == PageKind::User;
+                self.host_last = spare.kind == PageKind::User;
                 self.space.page_born(slot.ppn);
                 Ok(Some(slot.ppn))
             }
             Err(NandError::ProgramFailed { ppn }) => {
+                if spare.kind == PageKind::User {
+                    self.spoilt.push(ppn);
+                }
                 self.space.abandon(self.space.geometry().block_of(ppn));
                 Ok(None)
             }
             Err(error) => {
                 match error {
-                    NandError::PowerLost => self.interrupted = Some(slot.ppn),
+                    NandError::PowerLost => self.interrupted = Some(Origin { ppn: slot.ppn, spare: *spare }),
                     // The page to be copied: nothing was programmed.
                     NandError::Uncorrectable { .. } | NandError::Erased { .. } => self.space.give_back(slot.ppn),
                     _ => {}
@@ -231,7 +248,7 @@ impl<N: Nand> Core<N> {
             let slot = self.host_slot(stream)?;
             let spare = self.spare(slot, PageKind::User, lpn.0, 0);
             let outcome = self.flash.program(Purpose::Host, slot.ppn, data, &spare);
-            if let Some(ppn) = self.settle(slot, spare.kind, outcome)? {
+            if let Some(ppn) = self.settle(slot, &spare, outcome)? {
                 return Ok(ppn);
             }
         }
@@ -247,7 +264,7 @@ impl<N: Nand> Core<N> {
             let slot = self.host_slot(stream)?;
             let spare = self.spare(slot, PageKind::User, origin.spare.tag, origin.spare.aux);
             let outcome = self.flash.copy(purpose, origin.ppn, slot.ppn, &spare);
-            if let Some(ppn) = self.settle(slot, spare.kind, outcome)? {
+            if let Some(ppn) = self.settle(slot, &spare, outcome)? {
                 return Ok(ppn);
             }
         }
@@ -258,11 +275,24 @@ impl<N: Nand> Core<N> {
     /// # Errors
     /// As [`Core::move_host_page`].
     pub fn move_metadata_page(&mut self, purpose: Purpose, origin: Origin) -> Result<(Ppn, Spare), FtlError> {
+        self.move_metadata_page_as(purpose, origin, |_| origin.spare.aux)
+    }
+
+    /// As [`Core::move_metadata_page`], with an auxiliary field that depends on the new sequence number.
+    ///
+    /// # Errors
+    /// As [`Core::move_host_page`].
+    pub fn move_metadata_page_as(
+        &mut self,
+        purpose: Purpose,
+        origin: Origin,
+        aux: impl Fn(u64) -> u32,
+    ) -> Result<(Ppn, Spare), FtlError> {
         loop {
             let slot = self.metadata_slot(origin.spare.kind)?;
-            let spare = self.spare(slot, origin.spare.kind, origin.spare.tag, origin.spare.aux);
+            let spare = self.spare(slot, origin.spare.kind, origin.spare.tag, aux(self.seq));
             let outcome = self.flash.copy(purpose, origin.ppn, slot.ppn, &spare);
-            if let Some(ppn) = self.settle(slot, spare.kind, outcome)? {
+            if let Some(ppn) = self.settle(slot, &spare, outcome)? {
                 return Ok((ppn, spare));
             }
         }
@@ -284,7 +314,7 @@ impl<N: Nand> Core<N> {
             let slot = self.metadata_slot(kind)?;
             let spare = self.spare(slot, kind, tag, aux);
             let outcome = self.flash.program_meta(purpose, slot.ppn, data, &spare);
-            if let Some(ppn) = self.settle(slot, kind, outcome)? {
+            if let Some(ppn) = self.settle(slot, &spare, outcome)? {
                 return Ok(ppn);
             }
         }
@@ -337,11 +367,15 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
     /// A page of host data died.
     ///
     /// # Errors
-    /// Those of the device, if the validity store wrote.
+    /// Those of the device, if the validity store is in flash. After a power loss the battery's save reports the page again.
     #[inline]
     pub fn page_died(&mut self, ppn: Ppn) -> Result<(), FtlError> {
         self.core.space.page_died(ppn);
-        self.validity.invalidate(self.core, ppn)
+        let reported = self.validity.invalidate(self.core, ppn);
+        if matches!(reported, Err(FtlError::Nand(NandError::PowerLost))) {
+            self.core.unreported = Some(ppn);
+        }
+        reported
     }
 
     /// What had to be done before an entry can lead to a page of host data failed: the page is dead. Else a collector would take
@@ -350,10 +384,10 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
     /// # Errors
     /// This error, or those of the device if the validity store wrote.
     #[cold]
-    pub fn give_up<T>(&mut self, ppn: Ppn, error: FtlError) -> Result<T, FtlError> {
+    pub fn give_up<T>(&mut self, lpn: Lpn, ppn: Ppn, error: FtlError) -> Result<T, FtlError> {
         if matches!(error, FtlError::Nand(NandError::PowerLost)) {
             self.core.space.page_died(ppn);
-            self.core.given_up = Some(ppn);
+            self.core.given_up = Some((lpn, ppn));
         } else {
             self.page_died(ppn)?;
         }
@@ -370,6 +404,19 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
             let block = self.core.space.geometry().block_of(ppn);
             self.core.pins.pin(block, self.validity.flushes());
         }
+        self.report_metadata_died(ppn)
+    }
+
+    /// A page of metadata was replaced that recovery has no more use for.
+    ///
+    /// # Errors
+    /// Those of the device, if the validity store wrote.
+    pub fn metadata_died(&mut self, ppn: Ppn) -> Result<(), FtlError> {
+        self.core.space.page_died(ppn);
+        self.report_metadata_died(ppn)
+    }
+
+    fn report_metadata_died(&mut self, ppn: Ppn) -> Result<(), FtlError> {
         if !V::TRACKS_METADATA {
             return Ok(());
         }

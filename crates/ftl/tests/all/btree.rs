@@ -195,3 +195,21 @@ fn a_young_tree_comes_back_from_a_cut_at_any_operation() {
         }
     }
 }
+
+/// The copy of a trimmed page is among the youngest, and only its leaf says that it does not count.
+#[test]
+fn a_trim_of_a_page_just_written_outlasts_a_cut() {
+    let config = Config { battery: false, ..config() };
+    let entry = ftls::find::<SimNand>("ib-ftl").unwrap();
+    let mut ftl = (entry.format)(Flash::new(device()), &config).unwrap();
+    (0..20).for_each(|lpn| write(&mut *ftl, lpn, 1));
+    ftl.trim(Lpn(7), 1).unwrap();
+    write(&mut *ftl, 8, 2);
+    let (mut ftl, _) = (entry.mount.unwrap())(ftl.into_flash(), &config).unwrap();
+    for (lpn, version) in [(6, 1), (7, 0), (8, 2)] {
+        let mut got = Stamp::UNWRITTEN;
+        ftl.read(Lpn(lpn), &mut got).unwrap();
+        let written = Stamp { lpn: Lpn(lpn), version };
+        assert_eq!(got, if version == 0 { Stamp::UNWRITTEN } else { written });
+    }
+}

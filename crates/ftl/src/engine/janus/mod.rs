@@ -31,7 +31,7 @@ use super::log_block::area::{Area, AreaOptions, Room};
 use super::log_block::blocks::{RESERVE, Role};
 use super::log_block::lru::Lru;
 use super::log_block::recover::{Others, Recovered};
-use super::read_only::{Evidence, Mounted, Unmounted, or_read_only, unless_short};
+use super::read_only::{Evidence, Mounted, Unmounted, or_read_only, unless_short, without_doubt};
 use crate::config::{Config, JanusOptions};
 use crate::contract::{Ftl, FtlError, Gauge, MountReport, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
@@ -41,7 +41,7 @@ use alloc::vec::Vec;
 use cost::CostModel;
 use ghost::Ghosts;
 use learn::Learned;
-use nand::{BlockId, Lpn, Nand, ProgramOrder};
+use nand::{BlockId, Lpn, Nand, Ppn, ProgramOrder};
 use paged::PagedArea;
 use recycle::SequentialLogs;
 
@@ -105,8 +105,10 @@ impl<N: Nand> JanusFtl<N> {
     /// Opens a disk again, also after power loss.
     ///
     /// 1. Maps are made from what is on flash ([`super::log_block::recover`]).
-    /// 2. The page programmed last is written again, so that it does not depend on a program that may have been cut short: in the PMA
-    ///    it is moved, else its logical block is merged, which leaves no fewer blocks free.
+    /// 2. The page programmed last and the one that the host wrote last are written again, so that they do not depend on programs
+    ///    that may have been cut short: in the PMA they are moved, else their logical block is merged, which leaves no fewer
+    ///    blocks free. If one cannot be read then, all is done again without it. Blocks with a torn page that a later mount
+    ///    could read are emptied and erased.
     /// 3. The emptiest blocks of the PMA are collected until [`RESERVE`] blocks are free, to the same block. The next attempt finds
     ///    that block the emptiest if this one is cut short, so that attempts do not add up.
     /// 4. Logical blocks beyond the most that may be fused, which trimmed pages that came back can make, are defused.
@@ -117,7 +119,8 @@ impl<N: Nand> JanusFtl<N> {
     where
         N: 'static,
     {
-        or_read_only(Self::open(flash, config, name, goal), config, Evidence::Marks)
+        let opened = without_doubt(flash, |flash, excluded| Self::open(flash, config, name, goal, excluded));
+        or_read_only(opened, config, Evidence::Marks)
     }
 
     fn open(
@@ -125,16 +128,21 @@ impl<N: Nand> JanusFtl<N> {
         config: &Config,
         name: &'static str,
         goal: Goal,
+        excluded: &[Ppn],
     ) -> Result<(Self, MountReport), Unmounted<N>> {
         check_options(config, name)?;
         let options = AreaOptions { name, least_logs: 2, order: ProgramOrder::Sequential, picks_victims: true };
-        let (area, mut recovered) =
-            Area::mount(flash, config, options, Others::LogsAndPaged(SequentialLogs::most), |data, over| {
-                Self::room(goal, config.janus, data, over)
-            })?;
+        let (area, mut recovered) = Area::mount(
+            flash,
+            config,
+            options,
+            Others::LogsAndPaged(SequentialLogs::most),
+            |data, over| Self::room(goal, config.janus, data, over),
+            excluded,
+        )?;
         let mut ftl = Self::new(area, goal, config.janus);
         if let Err(error) = ftl.settle(&recovered) {
-            return Err(Unmounted::with(ftl.area.flash, error));
+            return Err(ftl.area.unmounted(error));
         }
         recovered.steps.end("rewrite what was written last, free blocks", &ftl.area.flash);
         Ok((ftl, recovered.report()))
@@ -146,12 +154,24 @@ impl<N: Nand> JanusFtl<N> {
         for &block in &recovered.logs {
             self.sequential.opened(block, self.area.blocks.owner(block));
         }
-        if let Some((ppn, lpn)) = recovered.last {
+        for &(ppn, lpn) in &recovered.last {
             let lbn = self.area.target(lpn).lbn;
+            if self.area.locate(lpn) != ppn {
+                continue;
+            }
             if self.area.fused.is_fused(lbn) {
                 self.paged.move_page(&mut self.area, &self.fused, ppn)?;
             } else {
                 self.gather(lbn)?;
+            }
+        }
+        self.area.settled();
+        for &block in &recovered.revenants {
+            match self.area.blocks.role(block) {
+                Role::Paged => self.paged.empty(&mut self.area, &self.fused, block)?,
+                Role::Data | Role::Log => self.gather(self.area.blocks.owner(block))?,
+                Role::Free => self.area.clean(block)?,
+                Role::Bad | Role::Checkpoint => {}
             }
         }
         self.paged.collect_emptiest(&mut self.area, &self.fused)?;
@@ -396,9 +416,10 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
         self.area.trim(lpn, count)
     }
 
-    /// Nothing to do: a completed write is on flash with a spare area that says what it is.
+    /// A completed write is on flash with a spare area that says what it is; trims are in
+    /// checkpoints.
     fn flush(&mut self) -> Result<(), FtlError> {
-        Ok(())
+        self.area.flush()
     }
 
     /// Moves what can barely be read any more; else defuses a logical block if the PMA holds more than it should.

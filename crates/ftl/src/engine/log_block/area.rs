@@ -14,6 +14,7 @@ use crate::mapping::block::BlockTable;
 use crate::mapping::fused::FusedPages;
 use crate::mapping::log_pages::LogPages;
 use crate::recovery::mark::{self, Mark, Writer};
+use alloc::vec::Vec;
 use nand::{BlockId, Lpn, Nand, NandError, PageKind, Payload, Ppn, ProgramOrder, Spare};
 
 /// What an FTL needs of an area.
@@ -62,6 +63,9 @@ pub struct Area<N> {
     pub(super) needed: u32,
     /// A page could not be programmed for want of a block: nothing is written any more.
     pub(super) starved: bool,
+    /// Pages that a mount has yet to copy, because their programs may have been cut short: if one cannot be read, it never
+    /// counted, and the mount has to be done again without it.
+    pub(super) in_doubt: Vec<Ppn>,
 }
 
 /// What became of a page that was to be copied.
@@ -127,7 +131,7 @@ impl<N: Nand> Area<N> {
         self.starved.then(|| self.shortage())
     }
 
-    fn shortage(&self) -> Shortage {
+    pub(super) fn shortage(&self) -> Shortage {
         let blocks = self.blocks.geometry().blocks();
         let bad_blocks = self.blocks.bad_blocks() + self.blocks.failed_blocks();
         Shortage { bad_blocks, blocks, needed: self.needed }
@@ -241,7 +245,7 @@ impl<N: Nand> Area<N> {
             // Comes with the page that is read now. If it cannot be read, nor can the page.
             match self.flash.spare_of_read(from) {
                 Ok(spare) => spare.map_or(0, |spare| Mark::decode(spare.aux).root),
-                Err(NandError::Uncorrectable { .. }) => 0,
+                Err(NandError::Uncorrectable { .. }) if !self.in_doubt.contains(&from) => 0,
                 Err(error) => return Err(error.into()),
             }
         } else {
@@ -251,7 +255,10 @@ impl<N: Nand> Area<N> {
         let to = self.blocks.geometry().page_at(block, offset);
         match self.flash.copy(self.moving_for, from, to, &spare) {
             Ok(()) => Ok(Copied::Yes),
-            Err(NandError::Uncorrectable { ppn } | NandError::Erased { ppn }) if ppn == from => {
+            Err(error @ (NandError::Uncorrectable { ppn } | NandError::Erased { ppn })) if ppn == from => {
+                if self.in_doubt.contains(&from) {
+                    return Err(error.into());
+                }
                 self.lose(lpn);
                 Ok(Copied::Lost)
             }
@@ -381,7 +388,9 @@ impl<N: Nand> Area<N> {
     #[inline]
     pub fn move_page(&mut self, from: Ppn, block: BlockId, lpn: Lpn) -> Result<bool, FtlError> {
         let offset = self.blocks.next(block);
-        let last = self.blocks.valid(self.blocks.geometry().block_of(from)) == 1;
+        // What was in doubt is not to be taken back.
+        let settles = self.in_doubt.contains(&from);
+        let last = settles || self.blocks.valid(self.blocks.geometry().block_of(from)) == 1;
         match self.copy(from, block, offset, lpn, (self.writer(block), last))? {
             Copied::Yes => {
                 self.forget(lpn);
@@ -407,7 +416,7 @@ impl<N: Nand> Area<N> {
             Ok(spare) => Ok(spare
                 .map(|spare| Lpn(spare.tag))
                 .filter(|&lpn| lpn.0 < self.logical_pages && self.locate(lpn) == page)),
-            Err(NandError::Uncorrectable { .. }) => Ok(None),
+            Err(NandError::Uncorrectable { .. }) if !self.in_doubt.contains(&page) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -420,12 +429,18 @@ impl<N: Nand> Area<N> {
         self.check_write(lpn, count)?;
         for lpn in (lpn.0..lpn.0 + count).map(Lpn) {
             let was_home = self.table.is_home(lpn);
+            self.checkpoints.unsaved_trims |= self.in_flash && (was_home || !self.is_blank(lpn));
             self.forget(lpn);
             if was_home {
                 self.drop_empty_data(self.target(lpn).lbn)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether a page reads as never written.
+    fn is_blank(&self, lpn: Lpn) -> bool {
+        !self.locate(lpn).is_some() && !self.table.is_lost(lpn)
     }
 
     /// Maps a logical block by page from now on: its data block, which is answered, and its log block are blocks of
@@ -549,6 +564,25 @@ impl<N: Nand> Area<N> {
         if self.blocks.role(block) == Role::Log {
             self.log.close(self.blocks.slot(block));
         }
+    }
+
+    /// Every page in doubt was copied.
+    pub fn settled(&mut self) {
+        self.in_doubt = Vec::new();
+    }
+
+    /// Erases a free block now that a later mount could find something in.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn clean(&mut self, block: BlockId) -> Result<(), FtlError> {
+        if self.blocks.role(block) == Role::Free && self.blocks.is_untrusted(block) {
+            self.blocks.withdraw(block);
+            if self.erase_first(block)? {
+                self.blocks.put_back(block);
+            }
+        }
+        Ok(())
     }
 
     /// The RAM that its structures hold.

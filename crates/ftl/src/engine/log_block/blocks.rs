@@ -347,6 +347,16 @@ impl Blocks {
         Some(block)
     }
 
+    /// A free block may turn out to be bad: it is not to be taken.
+    pub(super) fn withdraw(&mut self, block: BlockId) {
+        self.free.retain(|free| *free != block);
+    }
+
+    /// Orders free blocks: those that rank first are taken first.
+    pub(super) fn rank_free(&mut self, rank: impl Fn(BlockId) -> u64) {
+        self.free.make_contiguous().sort_by_key(|block| rank(*block));
+    }
+
     /// Gives a log block its slot in the page map.
     pub(super) fn set_slot(&mut self, block: BlockId, slot: u32) {
         self.records[block.index()].slot = slot;

@@ -31,10 +31,11 @@ impl<N: Nand> Area<N> {
                 return Err(format!("{ppn} is mapped twice, once for {lpn}"));
             }
             valid[geometry.block_of(ppn).index()] += 1;
-            match self.flash.nand_mut().read_spare(ppn) {
-                Ok(Some(s)) if s.kind == PageKind::User && s.tag == lpn.0 => {}
+            match self.flash.nand_mut().probe(ppn) {
+                Ok(s) if s.kind == PageKind::User && s.tag == lpn.0 => {}
                 // A trimmed page that a checkpoint brought back, from a block that was being erased when power was cut.
-                Ok(None) | Err(NandError::Uncorrectable { .. }) if self.blocks.is_restored(geometry.block_of(ppn)) => {}
+                Err(NandError::Erased { .. } | NandError::Uncorrectable { .. })
+                    if self.blocks.is_restored(geometry.block_of(ppn)) => {}
                 other => return Err(format!("{lpn} is mapped to {ppn}, which holds {other:?}")),
             }
         }

@@ -8,13 +8,21 @@
 //! 3. The interval is four openings a page of the largest checkpoint, so that checkpoints program at most one page in four
 //!    blocks' pages.
 //!
-//! A checkpoint is never needed: without one, every spare area is read.
+//! 4. A flush after a trim writes the maps to both sets, so that whichever is read says that the
+//!    page is gone: of pages older than a checkpoint those count that it names. A later checkpoint
+//!    says so too, and is written while the other set does.
+//! 5. The checkpoint that a mount finds youngest may be one that reads now and not later. So it is
+//!    the first to be written over.
+//!
+//! Only trims need a checkpoint: without one, every spare area is read, and pages trimmed since
+//! they were written come back.
 
 use super::area::Area;
 use super::blocks::{Role, SHARED};
 use crate::contract::{FtlError, RamItem, RamReport};
+use crate::crc::Crc;
 use crate::flash::Purpose;
-use crate::recovery::checkpoint::{HEADER_WORDS, Header, words};
+use crate::recovery::checkpoint::{HEADER_WORDS, Header, pages, words};
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Nand, NandError, PageKind, Spare};
 
@@ -29,6 +37,8 @@ pub(super) struct Checkpoints {
     interval: u32,
     /// Blocks opened since the last checkpoint.
     pub(super) opened: u32,
+    /// A page was trimmed of which not every checkpoint on flash says so.
+    pub(super) unsaved_trims: bool,
     /// Log blocks and fused logical blocks of the checkpoint being made.
     slots: Vec<u32>,
     fused: Vec<u32>,
@@ -46,7 +56,7 @@ pub(super) struct Extent {
 
 impl Extent {
     fn pages(&self, logs: u32, fused: u32) -> u32 {
-        words(&self.geometry, self.logical_blocks, logs + fused).div_ceil(self.geometry.page_bytes() / 4)
+        pages(&self.geometry, words(&self.geometry, self.logical_blocks, u64::from(logs) + u64::from(fused)))
     }
 
     /// Blocks of a set.
@@ -65,6 +75,7 @@ impl Checkpoints {
                 each: 0,
                 interval: u32::MAX,
                 opened: 0,
+                unsaved_trims: false,
                 slots: Vec::new(),
                 fused: Vec::new(),
                 page: Vec::new(),
@@ -76,6 +87,7 @@ impl Checkpoints {
             each: extent.blocks(),
             interval: 4 * extent.pages(extent.logs, extent.fused),
             opened: 0,
+            unsaved_trims: false,
             slots: Vec::with_capacity(extent.logs as usize),
             fused: Vec::with_capacity(extent.fused as usize),
             page: alloc::vec![0; extent.geometry.page_bytes() as usize],
@@ -88,9 +100,16 @@ impl Checkpoints {
         self.opened >= self.interval
     }
 
-    /// A mount found a checkpoint in these blocks, and so many blocks changed since.
-    pub(super) fn resume(&mut self, blocks: Vec<BlockId>, changed: u32) {
-        self.current.extend(blocks);
+    /// A mount found a checkpoint in these blocks and the one before it in those, if any; so many
+    /// blocks changed since. What is trimmed by the youngest alone may not be so by the other.
+    pub(super) fn resume(&mut self, youngest: Vec<BlockId>, older: Vec<BlockId>, changed: u32) {
+        self.unsaved_trims = !youngest.is_empty();
+        if older.is_empty() {
+            self.current.extend(youngest);
+        } else {
+            self.next.extend(youngest);
+            self.current.extend(older);
+        }
         self.opened = changed.min(self.interval);
     }
 
@@ -108,24 +127,43 @@ impl<N: Nand> Area<N> {
     /// Those of the device, failed programs and erases excepted: other blocks are tried while there are some.
     #[inline]
     pub fn checkpoint_if_due(&mut self) -> Result<(), FtlError> {
-        if self.checkpoints.is_due() { self.checkpoint() } else { Ok(()) }
+        if self.checkpoints.is_due() { self.checkpoint().map(drop) } else { Ok(()) }
     }
 
+    /// Makes trims survive power loss: at most two checkpoints, none if nothing was trimmed since
+    /// the last flush or mount.
+    ///
+    /// # Errors
+    /// [`FtlError::NoSpace`] if no blocks are left for a checkpoint; those of the device.
+    pub fn flush(&mut self) -> Result<(), FtlError> {
+        if !self.checkpoints.unsaved_trims {
+            return Ok(());
+        }
+        if !self.checkpoint()? {
+            return Err(self.shortage().into());
+        }
+        // If no blocks are left for another, nothing overwrites the first.
+        self.checkpoint()?;
+        self.checkpoints.unsaved_trims = false;
+        Ok(())
+    }
+
+    /// `false` if no checkpoint could be written, for want of blocks.
     #[cold]
-    fn checkpoint(&mut self) -> Result<(), FtlError> {
+    fn checkpoint(&mut self) -> Result<bool, FtlError> {
         self.checkpoints.opened = 0;
         self.list_contents();
         // A try fails with a block; two blocks may go bad while one request is served.
         for _ in 0..3 {
             if !self.complete_sets()? {
-                return Ok(());
+                return Ok(false);
             }
             if self.write_checkpoint()? {
                 core::mem::swap(&mut self.checkpoints.current, &mut self.checkpoints.next);
-                return Ok(());
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Takes blocks until both sets have as many as they may need; `false` if the next has not, because they are wanted
@@ -155,7 +193,7 @@ impl<N: Nand> Area<N> {
     fn write_checkpoint(&mut self) -> Result<bool, FtlError> {
         let geometry = *self.blocks.geometry();
         let (logs, fused) = (self.checkpoints.slots.len() as u32, self.checkpoints.fused.len() as u32);
-        let words = words(&geometry, self.table.logical_blocks(), logs + fused);
+        let words = words(&geometry, self.table.logical_blocks(), u64::from(logs) + u64::from(fused)) as u32;
         let header = Header {
             seq: self.seq,
             erases: self.blocks.erases(),
@@ -168,11 +206,14 @@ impl<N: Nand> Area<N> {
         let per_page = geometry.page_bytes() / 4;
         let mut page = core::mem::take(&mut self.checkpoints.page);
         let mut outcome = Ok(true);
-        for index in 0..words.div_ceil(per_page) {
-            for (at, bytes) in (index * per_page..words).zip(page.chunks_exact_mut(4)) {
-                bytes.copy_from_slice(&self.word(&header, at).to_le_bytes());
+        let mut crc = Crc::new();
+        for index in 0..(words + 1).div_ceil(per_page) {
+            for (at, bytes) in (index * per_page..=words).zip(page.chunks_exact_mut(4)) {
+                let word = if at < words { self.word(&header, at) } else { crc.value() };
+                bytes.copy_from_slice(&word.to_le_bytes());
+                crc.add(bytes);
             }
-            let used = (words - index * per_page).min(per_page) as usize * 4;
+            let used = (words + 1 - index * per_page).min(per_page) as usize * 4;
             outcome = self.write_checkpoint_page(&header, index, &page[..used]);
             if outcome != Ok(true) {
                 break;

@@ -12,6 +12,7 @@ use crate::mapping::log_pages::LogPages;
 use crate::victim;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Nand, NandError, ProgramOrder};
 
 /// What is known of a device that is large enough.
@@ -147,6 +148,7 @@ impl<N: Nand> Area<N> {
             moving_for: Purpose::Gc,
             needed: size.needed,
             starved: false,
+            in_doubt: Vec::new(),
             blocks,
             flash,
         }

@@ -25,7 +25,7 @@ pub mod often;
 pub mod recover;
 pub mod scheme;
 
-use super::read_only::{Evidence, Mounted, Unmounted, or_read_only, unless_short};
+use super::read_only::{Evidence, Mounted, Unmounted, or_read_only, unless_short, without_doubt};
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, MountReport, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
@@ -34,7 +34,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use area::{Area, AreaOptions, Room};
 use blocks::Role;
-use nand::{BlockId, Lpn, Nand};
+use nand::{BlockId, Lpn, Nand, Ppn};
 use recover::{Others, Recovered};
 use scheme::{Scheme, Size, Step, View};
 
@@ -49,8 +49,9 @@ impl<N: Nand + 'static, S: Scheme + 'static> LogFtl<N, S> {
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
-    pub fn mount(flash: Flash<N>, config: &Config, name: &'static str, make: impl FnOnce(Size) -> S) -> Mounted<N> {
-        or_read_only(Self::open(flash, config, name, make), config, Evidence::Marks)
+    pub fn mount(flash: Flash<N>, config: &Config, name: &'static str, make: impl Fn(Size) -> S) -> Mounted<N> {
+        let opened = without_doubt(flash, |flash, excluded| Self::open(flash, config, name, &make, excluded));
+        or_read_only(opened, config, Evidence::Marks)
     }
 }
 
@@ -72,22 +73,24 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
     }
 
     /// 1. Maps are made from what is on flash ([`recover`]).
-    /// 2. The logical block of the page programmed last is merged, so that it does not depend on a program that may
-    ///    have been cut short.
+    /// 2. The logical blocks of the page programmed last and of the one that the host wrote last are merged, so that they do not
+    ///    depend on programs that may have been cut short. If one of these pages cannot be read then, all is done
+    ///    again without it. Blocks with a torn page that a later mount could read are emptied and erased.
     /// 3. The scheme takes over the log blocks, the oldest first; those that it does not want are merged.
     fn open(
         flash: Flash<N>,
         config: &Config,
         name: &'static str,
-        make: impl FnOnce(Size) -> S,
+        make: impl Fn(Size) -> S,
+        excluded: &[Ppn],
     ) -> Result<(Self, MountReport), Unmounted<N>> {
         let options = AreaOptions { name, least_logs: S::LEAST_LOGS, order: S::ORDER, picks_victims: false };
         let (area, mut recovered) =
-            Area::mount(flash, config, options, Others::Logs, |_, logs| Room { logs, fused: 0 })?;
+            Area::mount(flash, config, options, Others::Logs, |_, logs| Room { logs, fused: 0 }, excluded)?;
         let scheme = make(Size::of(&area));
         let mut ftl = Self { area, scheme };
         if let Err(error) = ftl.settle(&recovered) {
-            return Err(Unmounted::with(ftl.area.flash, error));
+            return Err(ftl.area.unmounted(error));
         }
         recovered.steps.end("merge what was written last, and what the scheme has no use for", &ftl.area.flash);
         Ok((ftl, recovered.report()))
@@ -95,8 +98,19 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
 
     /// Steps 2 and 3.
     fn settle(&mut self, recovered: &Recovered) -> Result<(), FtlError> {
-        if let Some((_, lpn)) = recovered.last {
-            self.area.merge(self.area.target(lpn).lbn, None)?;
+        for &(ppn, lpn) in &recovered.last {
+            if self.area.locate(lpn) == ppn {
+                self.area.merge(self.area.target(lpn).lbn, None)?;
+            }
+        }
+        self.area.settled();
+        for &block in &recovered.revenants {
+            match self.area.blocks.role(block) {
+                Role::Data => drop(self.area.merge(self.area.blocks.owner(block), None)?),
+                Role::Log => self.merge_living(block)?,
+                Role::Free => self.area.clean(block)?,
+                Role::Paged | Role::Bad | Role::Checkpoint => {}
+            }
         }
         self.adopt(&recovered.logs)
     }
@@ -289,9 +303,10 @@ impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
         self.area.trim(lpn, count)
     }
 
-    /// Nothing to do: a completed write is on flash with a spare area that says what it is.
+    /// A completed write is on flash with a spare area that says what it is; trims are in
+    /// checkpoints.
     fn flush(&mut self) -> Result<(), FtlError> {
-        Ok(())
+        self.area.flush()
     }
 
     fn idle(&mut self) -> Result<bool, FtlError> {

@@ -16,7 +16,7 @@ use super::area::{Area, AreaOptions, Room};
 use super::blocks::{Restored, Role, SHARED};
 use crate::config::{Config, Maps};
 use crate::contract::{FtlError, MountReport, MountStep, Shortage};
-use crate::engine::read_only::Unmounted;
+use crate::engine::read_only::{Unmounted, is_unreadable};
 use crate::flash::{Counts, Flash, Purpose};
 use crate::recovery::check_seq;
 use crate::recovery::checkpoint::Checkpoint;
@@ -24,7 +24,7 @@ use crate::recovery::copies::{Copies, Copy};
 use crate::recovery::mark::{Mark, Writer};
 use alloc::vec;
 use alloc::vec::Vec;
-use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn};
+use nand::{BlockId, Geometry, Lpn, Nand, NandError, Ppn};
 
 /// What may become of blocks that are no data blocks.
 #[derive(Clone, Copy, Debug)]
@@ -41,8 +41,10 @@ pub struct Recovered {
     pub logs: Vec<BlockId>,
     /// Fused logical blocks, the one written least recently first; perhaps more than there was to be room for.
     pub fused: Vec<u32>,
-    /// The page programmed last, if it is the newest copy of a logical page.
-    pub last: Option<(Ppn, Lpn)>,
+    /// Newest copies that are in doubt until they are copied ([`Copies::in_doubt`]).
+    pub last: Vec<(Ppn, Lpn)>,
+    /// Blocks with a torn page that might count at a later mount: to be emptied and erased.
+    pub revenants: Vec<BlockId>,
     /// The steps so far.
     pub steps: Steps,
     /// Pages that could not be read.
@@ -98,6 +100,7 @@ impl<N: Nand> Area<N> {
         options: AreaOptions,
         others: Others,
         room: impl Fn(u32, u32) -> Room,
+        excluded: &[Ppn],
     ) -> Result<(Self, Recovered), Unmounted<N>> {
         if config.maps == Maps::NonVolatile {
             let reason = "its maps are assumed to be in non-volatile memory, which is not simulated; mount it with maps \
@@ -112,11 +115,21 @@ impl<N: Nand> Area<N> {
         let mut steps = Steps { done: Vec::new(), before: *flash.counts() };
         let checkpoint = Checkpoint::find(&mut flash, config.logical_pages)?;
         steps.end("find the checkpoint", &flash);
-        let (mut copies, changed) = match &checkpoint {
-            Some(checkpoint) => checkpoint.roll_forward(&mut flash)?,
-            None => (Copies::scan(&mut flash, config.logical_pages)?, u32::MAX),
+        let mut rolled = None;
+        if let Some(checkpoint) = checkpoint {
+            rolled = checkpoint
+                .roll_forward(&mut flash, excluded)?
+                .map(|found| (found, checkpoint.blocks, checkpoint.older));
+            steps.end("roll forward", &flash);
+        }
+        let ((mut copies, changed), kept, older) = match rolled {
+            Some(found) => found,
+            None => {
+                let copies = Copies::scan(&mut flash, config.logical_pages, excluded)?;
+                steps.end("scan every spare area", &flash);
+                ((copies, u32::MAX), Vec::new(), Vec::new())
+            }
         };
-        steps.end(if checkpoint.is_some() { "roll forward" } else { "scan every spare area" }, &flash);
         if let Some(block) = copies.take_back(&mut flash)? {
             match flash.erase(Purpose::Recovery, block) {
                 Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
@@ -131,25 +144,38 @@ impl<N: Nand> Area<N> {
         if let Others::LogsAndPaged(logs) = others {
             plan.page_mapped(&copies, logs(area.blocks.log_limit()));
         }
-        let kept = checkpoint.map_or(Vec::new(), |checkpoint| checkpoint.blocks);
-        kept.iter().for_each(|block| plan.role[block.index()] = Role::Checkpoint);
+        kept.iter().chain(&older).for_each(|block| plan.role[block.index()] = Role::Checkpoint);
         area.adopt(&copies, &plan);
-        area.checkpoints.resume(kept, changed);
+        area.checkpoints.resume(kept, older, changed);
         let logs = area.restore_maps(&copies, &plan)?;
         if let Err(error) = area.complete_sets() {
             return Err(Unmounted::with(area.flash, error));
         }
-        let last = copies.last_programmed().filter(|(_, spare)| spare.kind == PageKind::User);
-        let last = last.map(|(ppn, spare)| (ppn, Lpn(spare.tag))).filter(|&(ppn, lpn)| area.locate(lpn) == ppn);
+        let mut last = copies.in_doubt(&mut area.flash)?;
+        last.retain(|&(ppn, lpn)| area.locate(lpn) == ppn);
+        area.in_doubt = last.iter().map(|(ppn, _)| *ppn).collect();
+        // What is in doubt may turn out not to count: what it superseded is erased last. The youngest blocks are left of mounts that
+        // were cut short.
+        area.blocks.rank_free(|block| {
+            let found = copies.block(block);
+            if found.used { 1 + (u64::MAX - 1 - found.first_seq.min(u64::MAX - 1)) } else { 0 }
+        });
         let recovered = Recovered {
             logs,
             fused: plan.fused_by_last_write(&copies),
             last,
+            revenants: copies.revenants().collect(),
             steps,
             unreadable_pages: copies.unreadable,
             rebuilt_entries: copies.newest().count() as u64,
         };
         Ok((area, recovered))
+    }
+
+    /// Why a mount failed, with the device; it may be for a page in doubt.
+    pub fn unmounted(self, error: FtlError) -> Unmounted<N> {
+        let doubtful = self.in_doubt.iter().copied().find(|ppn| is_unreadable(&error, *ppn));
+        Unmounted::in_doubt(self.flash, error, doubtful)
     }
 
     fn adopt(&mut self, copies: &Copies, plan: &Plan) {

@@ -1,14 +1,16 @@
 //! What a battery saves, and when: the FTL stands as the last operation left it, which may have failed half-way.
 //!
-//! 1. A report that failed half-way is completed. Blocks that were opened and not yet reported are reported; so are pages that a collection moved before it was cut short,
+//! 1. A report that failed half-way is completed, or made again if it failed before that. Blocks that were opened and not yet reported are reported; so are pages that a collection moved before it was cut short,
 //!    and the page whose program was cut short: it may hold something that no entry leads to; so does one to which none could
 //!    be made to lead.
-//! 2. A run of checkpoint pages takes the count of live pages of each block (BVC), then what the validity store and the
+//! 2. The mapping programs what outranks such a page, so that a later mount without what was saved does not take it for the
+//!    present one, which a host has not read meanwhile.
+//! 3. A run of checkpoint pages takes the count of live pages of each block (BVC), then what the validity store and the
 //!    mapping hold in RAM alone.
 //!
 //! Nothing is collected: room for it is kept free at all times.
 
-use super::{FtlError, Geometry, Mapping, Nand, PageFtl, PageKind, Validity};
+use super::{FtlError, Geometry, Mapping, Nand, NandError, Origin, PageFtl, PageKind, Validity};
 use crate::recovery::saved::{self, Writer};
 use crate::saved::Sink;
 use nand::BlockId;
@@ -31,7 +33,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if self.saving.is_empty() {
             return 0;
         }
-        saved_pages(self.core.space.geometry(), &self.mapping, &self.validity)
+        saved_pages(self.core.space.geometry(), &self.mapping, &self.validity) + self.mapping.disowning_pages()
     }
 
     pub(super) fn save(&mut self) -> Result<(), FtlError> {
@@ -39,8 +41,15 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             return Ok(());
         }
         let geometry = *self.core.space.geometry();
-        let interrupted = self.core.interrupted.take().map(|ppn| (ppn, self.core.space.kind(geometry.block_of(ppn))));
-        if let Some((ppn, PageKind::Validity | PageKind::Checkpoint)) = interrupted {
+        let interrupted = self.core.interrupted.take();
+        let given_up = self.core.given_up.take();
+        if let Some(Origin { ppn, spare }) = interrupted
+            && match spare.kind {
+                PageKind::User => false,
+                PageKind::Translation => geometry.offset_of(ppn) == 0,
+                PageKind::Validity | PageKind::Checkpoint => true,
+            }
+        {
             // A mount takes a block whose first page reads as erased for an empty one.
             self.core.space.stop_filling(geometry.block_of(ppn));
         }
@@ -49,13 +58,23 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if self.unreported {
             self.report_moved()?;
         }
-        let dead = interrupted.filter(|(_, kind)| match kind {
+        let dead = interrupted.filter(|origin| match origin.spare.kind {
             PageKind::User => true,
             PageKind::Translation => V::TRACKS_METADATA,
             PageKind::Validity | PageKind::Checkpoint => false,
         });
-        for ppn in dead.map(|(ppn, _)| ppn).into_iter().chain(self.core.given_up.take()) {
+        let dead = [dead.map(|origin| origin.ppn), given_up.map(|(_, ppn)| ppn), self.core.unreported.take()];
+        for ppn in dead.into_iter().flatten() {
             self.validity.invalidate(&mut self.core, ppn)?;
+        }
+        let interrupted = interrupted.map(|origin| (origin.spare.kind, origin.spare.tag));
+        for (kind, tag) in interrupted.into_iter().chain(given_up.map(|(lpn, _)| (PageKind::User, lpn.0))) {
+            let (mut ctx, mapping) = self.parts();
+            match mapping.disown(&mut ctx, kind, tag) {
+                Err(error @ FtlError::Nand(NandError::PowerLost)) => return Err(error),
+                // What is saved says the same, and there is no time for more.
+                Ok(()) | Err(_) => {}
+            }
         }
         let bytes = saved_bytes(&geometry, &self.mapping, &self.validity);
         // The run itself opens blocks: the counts of those are of no use to a mount, and it does not use them.

@@ -23,13 +23,13 @@ use crate::mapping::is_page;
 use crate::space::blocks::BlockState;
 use crate::space::core::Context;
 use crate::victim::Choice;
-use nand::{BlockId, PageKind, Spare};
+use nand::{BlockId, PageKind, Ppn, Spare};
 
 /// Dead metadata blocks that are pinned, beyond which the store is flushed to unpin them.
 const PATIENCE: u32 = 16;
 
 /// Free blocks that a page of metadata programmed by a mount finds at least.
-const ROOM: u32 = 2;
+pub(super) const ROOM: u32 = 2;
 
 /// Blocks that may be missing before metadata has to give.
 const SCARCE: u32 = 2;
@@ -311,7 +311,13 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             let spare =
                 if asks { self.core.flash.read_spare(purpose, ppn) } else { self.core.flash.spare_of_read(ppn) };
             unreadable |= spare.is_err();
-            let Some(spare) = Self::readable(spare)? else { continue };
+            let Some(spare) = Self::readable(spare)? else {
+                if kind == PageKind::Translation && self.heal.is_none() && self.mapping.names(ppn) {
+                    // Erased, it would leave an older version for the next mount, and something else in its place until then.
+                    return Err(NandError::Uncorrectable { ppn }.into());
+                }
+                continue;
+            };
             erase_count = spare.erase_count;
             let lives = match spare.kind {
                 // A tag beyond the disk is of an image that contradicts itself.
@@ -400,18 +406,24 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             }
             Err(error) => return Err(error),
         };
-        if to != LOST {
-            self.report_erased_for(to)?;
+        if to == LOST {
+            self.record_move(lpn, origin.ppn, to)?;
+        } else {
+            self.record_new(lpn, to, |ftl| ftl.record_move(lpn, origin.ppn, to))?;
         }
+        self.core.space.page_died(origin.ppn);
+        Ok(())
+    }
+
+    #[inline]
+    fn record_move(&mut self, lpn: Lpn, from: Ppn, to: Ppn) -> Result<(), FtlError> {
         if V::BUFFERED {
             // Before the mapping can program its new place: a report that makes the store flush is not in that flush, and
             // what was programmed before a flush is not compared after power loss.
-            self.validity.invalidate(&mut self.core, origin.ppn)?;
+            self.validity.invalidate(&mut self.core, from)?;
         }
         let (mut ctx, mapping) = self.parts();
-        mapping.moved(&mut ctx, lpn, origin.ppn, to)?;
-        self.core.space.page_died(origin.ppn);
-        Ok(())
+        mapping.moved(&mut ctx, lpn, from, to)
     }
 
     /// Erases a block that was emptied, or retires it.

@@ -5,37 +5,60 @@
 //! 3. *With a battery*, what it saved: dirty entries, bitmap and counts of live pages, if nothing was programmed since. Then the
 //!    newest version of each translation page that the bitmap says lives is in the GMD, and all is as it was.
 //!    Nothing is programmed or erased, so that the saved state stays valid until the first operation.
-//! 4. *With a bound on dirty entries* (LazyFTL), spare areas of the blocks that hold the n pages of host data programmed last: the
-//!    newest copy of a logical page has an entry that was only in RAM if it is younger than its translation page. *If a
-//!    battery saved nothing*, because no block was left for it or it was too weak, those of all blocks: the newest copy counts.
-//! 5. Every translation page: what an entry names lives, all else is dead. Without a bound on dirty entries an entry can
-//!    name a page that holds something else by now, so that every one is checked against the spare area it leads to; one that
-//!    is wrong is lost.
-//! 6. The page programmed last is written again, as its program may have been cut short.
-//! 7. The entries found in 4 are synchronised, a translation page at a time.
-//! 8. Blocks are collected until enough are free.
+//! 4. *With a bound on dirty entries* (LazyFTL), spare areas of the blocks that hold the n pages of host data programmed last.
+//!    *With a battery that saved nothing*, because it was too weak or its pages cannot be read, those of all blocks.
+//!    The newest copy of a logical page had an entry only in RAM if it is younger than its translation page.
+//! 5. Every translation page: what an entry names lives, all else is dead. If there is nothing to say which entries were only in RAM,
+//!    every one is checked against the spare area it leads to; one that is wrong is lost.
+//! 6. What is in doubt is settled, before anything may depend on it (see below).
+//! 7. The entries found in 4 are written, a translation page at a time.
+//! 8. What could be taken for a loss or come back later goes; blocks are collected until enough are free.
 //!
-//! Cut short, it can be begun again any number of times. Until 6 nothing is programmed; the copy that the page programmed last
-//! superseded is not erased before it; and pages of host data are not moved before 8, so the n programmed last stay
-//! among the youngest.
+//! Cut short, it can be begun again any number of times: until 6 nothing is programmed, and pages of host data are not collected
+//! before 8.
+//!
+//! # Doubt
+//! The page programmed last can be torn, however well it reads. It is written again before any other. If it cannot be read then,
+//! the mount is done as if it had never been programmed ([`without_doubt`]). So a page is in doubt if it was
+//! programmed last, or was what a mount that was cut short programmed first. Such a mount wrote the page in doubt again, so that all
+//! of them are about one translation page:
+//! 1. If one of host data was excluded, and what is newest now is not a copy of it, its translation page is written first. What
+//!    is newest now was complete then.
+//! 2. Copies whose entries were only in RAM, and that come last in their blocks, are copied before an entry on flash
+//!    leads to them. One that can be read and then cannot was torn, and is excluded. One that cannot, and that is not the page
+//!    programmed last, is worn: the logical page is lost. A torn page that no earlier mount saw may look so; it is read several times.
+//! 3. So are translation pages that come last in their blocks. A version that cannot be read is passed over, and every page
+//!    of host data is looked at: what it had taken in is found as in 4. Only trims can be undone by that.
+//! 4. In the end a translation page says that everything older is settled (LazyFTL), or the blocks with what was in doubt are erased.
 
+use super::collect::ROOM;
 use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space};
 use crate::config::Config;
 use crate::contract::{FtlError, MountReport};
-use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only};
+use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only, without_doubt};
 use crate::flash::Purpose;
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use crate::mapping::{LOST, is_page};
+use crate::placement::Stream;
 use crate::recovery::saved;
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::saved::Source;
-use crate::space::blocks::Found;
+use crate::space::blocks::{BlockState, Found};
+use crate::space::core::Origin;
 use crate::validity::Validity;
 use crate::validity::ram_bitmap::RamBitmap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
-use nand::{BlockId, Geometry, NandError, PageKind, Ppn};
+use nand::{BlockId, Geometry, NandError, PageKind, Ppn, Spare};
+
+/// Older versions of a page in doubt that are not erased before it is settled: more than mounts in a row may be cut short
+/// without luck.
+const KEPT: usize = 4;
+
+/// How often a page is read that could not be, before it counts as worn: a torn one may read well now and then.
+const TRIES: usize = 16;
 
 /// A copy of a logical page.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +66,8 @@ struct Copy {
     lpn: Lpn,
     seq: u64,
     ppn: Ppn,
+    /// Its spare area can be read, its data cannot.
+    torn: bool,
 }
 
 /// What is known of the table before there is an FTL.
@@ -53,30 +78,58 @@ struct Table {
     /// Pages of translation blocks, by translation page, the newest version first.
     versions: Vec<FoundPage>,
     gmd: Vec<Ppn>,
-    /// Sequence number of each translation page.
+    /// Of each translation page, the sequence number up to which it speaks for every page of host data.
     written: Vec<u64>,
     bound: u64,
-    /// Copies that had entries only in RAM, by logical page.
-    unsaved: Vec<Copy>,
-    /// Logical pages whose entries lead nowhere.
-    broken: Vec<Lpn>,
+    /// Copies that were looked at, by logical page, the youngest first.
+    copies: Vec<Copy>,
+    /// Entries of copies that are older than this were on flash.
+    from: u64,
+    /// Every copy was looked at.
+    whole: bool,
+    /// The last page that can be read of each block that was read.
+    last: Vec<Ppn>,
+    /// Entries that are not in flash.
+    changes: BTreeMap<Lpn, Ppn>,
     /// Live pages of each block.
     valid: Vec<u16>,
-    /// The page programmed last, and copies that it superseded.
+    /// The page programmed last, but for what a battery saved.
     newest: Option<FoundPage>,
-    superseded: Vec<Ppn>,
+    /// Copies to be copied before anything depends on them, the youngest first.
+    doubtful: Vec<Copy>,
+    /// What lives if those cannot be read.
+    kept: Vec<Ppn>,
+    /// Pages excluded by the mount, or that cannot be read although nothing younger can.
+    excluded: Vec<FoundPage>,
+    /// Translation pages to be written again.
+    renew: BTreeSet<u32>,
+}
+
+/// What steps 2 to 5 find out.
+struct Known {
+    table: Table,
+    validity: RamBitmap,
+    /// How many entries a battery saved, if all is as it was.
+    resumed: Option<u64>,
+}
+
+/// The page that an error says cannot be read.
+fn unreadable(error: &FtlError) -> Option<Ppn> {
+    match error {
+        FtlError::Nand(NandError::Uncorrectable { ppn } | NandError::Erased { ppn }) => Some(*ppn),
+        _ => None,
+    }
 }
 
 impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap> {
     /// Opens a disk after any end, clean or not.
     ///
     /// # Errors
-    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else, or a translation page
-    /// cannot be read.
+    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
     pub fn mount_flat(flash: Flash<N>, config: &Config, options: PageOptions, cached: CachedOptions) -> Mounted<N> {
-        // A translation page that is moved as it is claims more by its sequence number than it knows.
-        let evidence = if LAZY { Evidence::Entries } else { Evidence::Sequence };
-        or_read_only(Self::open_flat(flash, config, options, cached), config, evidence)
+        let evidence = if LAZY { Evidence::Entries } else { Evidence::AgedEntries };
+        let outcome = without_doubt(flash, |flash, excluded| Self::open_flat(flash, config, options, cached, excluded));
+        or_read_only(outcome, config, evidence)
     }
 
     fn open_flat(
@@ -84,62 +137,44 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         config: &Config,
         options: PageOptions,
         cached: CachedOptions,
+        excluded: &[Ppn],
     ) -> Result<(Self, MountReport), Unmounted<N>> {
         options.only_own_store(config)?;
         let geometry = *flash.nand().geometry();
         let pages = geometry.pages_per_block();
         let mut mapping = CachedMap::<LAZY>::new(config.logical_pages, geometry.page_bytes(), pages, cached);
-        let mut validity = RamBitmap::new(geometry.blocks(), pages);
+        let validity = RamBitmap::new(geometry.blocks(), pages);
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
         let (plan, mut flash) = plan.for_mount(flash)?;
         let mut steps = Steps::begin(&flash);
-        let mut survey = Survey::run(&mut flash, plan.space.lanes)?;
-        steps.end("1 first and last spare area of every block", &flash);
-        let mut table = Table::new(&mut flash, &mut survey, config.logical_pages, mapping.entries_per_page())?;
-        steps.end("2 spare areas of translation blocks: GMD", &flash);
-        let mut saved = false;
-        if options.battery {
-            let bytes = saved::find(&mut flash, &mut survey)?;
-            steps.end("3 pages that a battery saved: dirty entries, BVC, PVB", &flash);
-            if let Some(bytes) = bytes {
-                saved = true;
-                let (translation_pages, entries) = table.load(&bytes, &mapping, &mut validity)?;
-                table.choose(&mapping, |ppn| !validity.is_dead(ppn));
-                if table.gmd.iter().filter(|at| is_page(**at)).count() == translation_pages as usize {
-                    mapping.restore_saved(&entries);
-                    let rebuilt_entries = entries.len() as u64;
-                    let mut ftl = Self::of_table(flash, config, plan, &survey, mapping, validity, &mut table);
-                    ftl.begin_levelling(config.wear);
-                    return Ok((ftl, steps.report(survey.unreadable, rebuilt_entries)));
-                }
-                // The device took a translation page: what it said has to be found out again.
-                table.unsaved = entries.into_iter().map(|(lpn, ppn)| Copy { lpn, seq: 0, ppn }).collect();
-                table.unsaved.sort_unstable_by_key(|copy| copy.lpn);
-            }
-        }
-        table.choose(&mapping, |_| true);
-        let updates = mapping.recent_updates();
-        let bounded = updates.is_some();
-        let all = plan.battery && !saved;
-        if bounded || all {
-            table.find_unsaved(&mut flash, &mut survey, updates.filter(|_| !all))?;
-            steps.end("4 spare areas of young blocks: entries only in RAM", &flash);
-        }
-        table.newest = survey.newest();
-        validity = match table.find_live(&mut flash, &survey, !bounded)? {
-            Some(validity) => validity,
-            None => {
-                // A translation page is older than it should be: entries have to be checked after all.
-                table.find_live(&mut flash, &survey, true)?.unwrap_or(validity)
+        let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded) {
+            Ok(survey) => survey,
+            Err(error) => {
+                let newest = unreadable(&error);
+                return Err(Unmounted::in_doubt(flash, error, newest));
             }
         };
-        steps.end("5 every translation page: PVB, BVC", &flash);
+        steps.end("1 first and last spare area of every block", &flash);
+        let saving = (options.battery, plan.battery);
+        let mut newest = None;
+        let known =
+            match Known::find(&mut flash, &mut survey, config, saving, &mut mapping, excluded, &mut newest, &mut steps)
+            {
+                Ok(known) => known,
+                Err(error) => return Err(Unmounted::in_doubt(flash, error, newest)),
+            };
+        let Known { mut table, validity, resumed } = known;
+        let rebuilt_entries = resumed.unwrap_or(table.changes.len() as u64);
         let mut ftl = Self::of_table(flash, config, plan, &survey, mapping, validity, &mut table);
-        if let Err(error) = ftl.settle(&table, &mut steps) {
-            return Err(Unmounted::with(ftl.core.flash, error));
+        if resumed.is_none()
+            && let Err(error) = ftl.settle(&mut table, &survey, &mut steps)
+        {
+            let about = unreadable(&error);
+            let newest = about.filter(|ppn| table.is_doubtful(*ppn));
+            return Err(Unmounted::in_doubt(ftl.core.flash, error, newest));
         }
         ftl.begin_levelling(config.wear);
-        Ok((ftl, steps.report(survey.unreadable, table.unsaved.len() as u64)))
+        Ok((ftl, steps.report(survey.unreadable, rebuilt_entries)))
     }
 
     /// An FTL that knows what the table says.
@@ -163,42 +198,178 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
             }
             None => Found::Empty,
         });
-        let blank = |block: &BlockId| survey.block(*block).is_none() && table.valid[block.index()] == 0;
-        (0..table.geometry.blocks()).map(BlockId).filter(blank).for_each(|block| validity.reset(block));
+        let geometry = table.geometry;
+        for block in (0..geometry.blocks()).map(BlockId).filter(|block| table.valid[block.index()] == 0) {
+            if survey.block(block).is_none() {
+                validity.reset(block);
+            } else {
+                // What was saved may have taken the block for an empty one: a torn page can read now and then.
+                (0..geometry.pages_per_block()).for_each(|offset| validity.mark(geometry.page_at(block, offset)));
+            }
+        }
         let mut ftl = Self::assemble(flash, config, plan, space, mapping, validity);
         ftl.core.seq = survey.next_seq();
         ftl
     }
 
     /// Steps 6 to 8.
-    fn settle(&mut self, table: &Table, steps: &mut Steps) -> Result<(), FtlError> {
-        let entries = table.unsaved.iter().map(|copy| (copy.lpn, copy.ppn));
-        for (lpn, ppn) in entries.chain(table.broken.iter().map(|lpn| (*lpn, LOST))) {
-            self.room()?;
-            let (mut ctx, mapping) = self.parts();
-            mapping.restore_known(&mut ctx, lpn, ppn)?;
-        }
-        if let Some(newest) = table.newest {
-            let geometry = table.geometry;
-            let keep: Vec<BlockId> = table.superseded.iter().map(|ppn| geometry.block_of(*ppn)).collect();
+    fn settle(&mut self, table: &mut Table, survey: &Survey, steps: &mut Steps) -> Result<(), FtlError> {
+        if self.core.space.free_blocks() < ROOM {
+            let keep = table.keep(&mut self.core.flash)?;
             self.free_dead(|block, _| !keep.contains(&block))?;
-            self.rewrite(newest)?;
+        }
+        for page in table.pages_first() {
+            self.renew(table, page)?;
+        }
+        for at in 0..table.doubtful.len() {
+            self.copy_doubtful(table, at)?;
         }
         self.report_erased()?;
-        steps.end("6 rewrite the page programmed last", &self.core.flash);
-        loop {
-            self.room()?;
-            let (mut ctx, mapping) = self.parts();
-            if !mapping.synchronise_next(&mut ctx)? {
-                break;
-            }
+        steps.end("6 settle what is in doubt", &self.core.flash);
+        let changed: Vec<u32> = table.changes.keys().map(|lpn| lpn.0 / table.entries_per_page).collect();
+        table.renew.extend(changed);
+        while let Some(page) = table.renew.pop_first() {
+            self.renew(table, page)?;
         }
         self.mapping.all_synchronised(self.core.seq);
-        steps.end("7 synchronise what was only in RAM", &self.core.flash);
+        steps.end("7 write what was only in RAM", &self.core.flash);
+        self.bury_doubts(table, survey)?;
         self.report_erased()?;
         self.make_space()?;
         steps.end("8 free blocks", &self.core.flash);
         Ok(())
+    }
+
+    /// Writes a translation page with all that is known of it.
+    fn renew(&mut self, table: &mut Table, page: u32) -> Result<(), FtlError> {
+        self.room()?;
+        let first = Lpn(page * table.entries_per_page);
+        let mut rest = table.changes.split_off(&first);
+        let mut behind = rest.split_off(&Lpn(first.0 + table.entries_per_page));
+        table.changes.append(&mut behind);
+        let (mut ctx, mapping) = self.parts();
+        mapping.rewrite_page(&mut ctx, page, rest.into_iter())?;
+        table.renew.remove(&page);
+        self.report_erased()
+    }
+
+    /// Copies a page that may have been cut short.
+    fn copy_doubtful(&mut self, table: &mut Table, at: usize) -> Result<(), FtlError> {
+        let Copy { lpn, ppn, seq, torn } = table.doubtful[at];
+        let spare = Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count: 0, erased_at: 0, aux: 0 };
+        let mut tries = if torn { TRIES } else { 1 };
+        let to = loop {
+            match self.core.move_host_page(Purpose::Recovery, Stream(0), Origin { ppn, spare }) {
+                Ok(to) => break to,
+                Err(error) if unreadable(&error) != Some(ppn) => return Err(error),
+                Err(_) if tries > 1 => tries -= 1,
+                // Worn: nothing says that power was cut while it was programmed.
+                Err(_) if torn => break LOST,
+                Err(error) => return Err(error),
+            }
+        };
+        self.report_erased()?;
+        table.changes.insert(lpn, to);
+        self.parts().0.page_died(ppn)
+    }
+
+    /// Sees to it that nothing which was in doubt, or could not be read, counts for a later mount.
+    fn bury_doubts(&mut self, table: &Table, survey: &Survey) -> Result<(), FtlError> {
+        let geometry = table.geometry;
+        if LAZY && (survey.unreadable > 0 || !table.excluded.is_empty()) {
+            self.core.seq = CachedMap::<LAZY>::next_bound(self.core.seq);
+            self.mapping.all_synchronised(self.core.seq);
+            self.room()?;
+            let (mut ctx, mapping) = self.parts();
+            mapping.rewrite_page(&mut ctx, 0, core::iter::empty())?;
+        }
+        let of_host = survey.mute().iter().chain(survey.torn().iter().chain(&table.excluded).map(|(ppn, _)| ppn));
+        let of_host = of_host.map(|ppn| geometry.block_of(*ppn)).filter(|_| table.whole && !LAZY);
+        let blocks: BTreeSet<BlockId> = survey.broken().chain(of_host).collect();
+        for block in blocks {
+            if self.core.space.state(block) == BlockState::Closed {
+                self.room()?;
+                self.collect(block)?;
+            }
+        }
+        for block in survey.illegible() {
+            if self.core.space.state(*block) == BlockState::Virgin {
+                match self.core.flash.erase(Purpose::Recovery, *block) {
+                    // It is erased again before it is used, and retired if that fails.
+                    Ok(()) | Err(NandError::EraseFailed { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Known {
+    /// Steps 2 to 5. Flash is only read. `saving` is whether the design assumes a battery, and whether there is one; `newest` the
+    /// page programmed last, as far as that is known when there is an error.
+    #[expect(clippy::too_many_arguments)]
+    fn find<N: Nand, const LAZY: bool>(
+        flash: &mut Flash<N>,
+        survey: &mut Survey,
+        config: &Config,
+        saving: (bool, bool),
+        mapping: &mut CachedMap<LAZY>,
+        excluded: &[Ppn],
+        newest: &mut Option<Ppn>,
+        steps: &mut Steps,
+    ) -> Result<Self, FtlError> {
+        *newest = survey.newest().map(|(ppn, _)| ppn);
+        let mut table = Table::new(flash, survey, config.logical_pages, mapping.entries_per_page())?;
+        steps.end("2 spare areas of translation blocks: GMD", flash);
+        let mut spoilt = false;
+        if saving.0 {
+            let bytes = saved::find(flash, survey)?;
+            steps.end("3 pages that a battery saved: dirty entries, BVC, PVB", flash);
+            if let Some(bytes) = bytes.filter(|_| excluded.is_empty()) {
+                let geometry = table.geometry;
+                let mut validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
+                let (translation_pages, entries) = table.load(&bytes, mapping, &mut validity)?;
+                table.choose(mapping, |ppn| !validity.is_dead(ppn));
+                if table.gmd.iter().filter(|at| is_page(**at)).count() == translation_pages as usize {
+                    mapping.restore_saved(&entries);
+                    return Ok(Self { table, validity, resumed: Some(entries.len() as u64) });
+                }
+                // The device took a translation page: what it said has to be found out again.
+                spoilt = true;
+            }
+        }
+        let updates = mapping.recent_updates();
+        let whole = if updates.is_some() { survey.misses_translation_pages() } else { saving.1 || spoilt };
+        let mut passed_over: Vec<Ppn> = Vec::new();
+        let validity = loop {
+            table.choose(mapping, |ppn| !passed_over.contains(&ppn));
+            let whole = whole || updates.is_some() && !passed_over.is_empty();
+            if table.copies.is_empty() && (updates.is_some() || whole) || whole && !table.whole {
+                table.find_copies(flash, survey, updates.filter(|_| !whole), excluded)?;
+            }
+            table.find_newest(survey, excluded);
+            *newest = table.newest.map(|(ppn, _)| ppn);
+            let check = updates.is_none() || whole;
+            let live = match table.find_live(flash, survey, check) {
+                // A translation page is older than it should be: entries have to be checked after all.
+                Ok(None) => table.find_live(flash, survey, true),
+                live => live,
+            };
+            match live {
+                Ok(Some(validity)) => break validity,
+                Ok(None) => {}
+                Err(error) => match unreadable(&error).filter(|ppn| table.gmd.contains(ppn) && Some(*ppn) != *newest) {
+                    Some(ppn) => passed_over.push(ppn),
+                    None => return Err(error),
+                },
+            }
+        };
+        let passed_over = table.versions.iter().filter(|(ppn, _)| passed_over.contains(ppn));
+        table.renew.extend(passed_over.map(|(_, spare)| spare.tag));
+        table.find_doubtful();
+        steps.end("4, 5 spare areas of young blocks, every translation page: PVB, BVC", flash);
+        Ok(Self { table, validity, resumed: None })
     }
 }
 
@@ -213,6 +384,8 @@ impl Table {
         let geometry = *flash.nand().geometry();
         let mut versions = survey.read_kind(flash, PageKind::Translation, |_| true)?;
         versions.retain(|(_, spare)| spare.kind == PageKind::Translation);
+        let mut last = vec![Ppn::NONE; geometry.blocks() as usize];
+        versions.iter().for_each(|(ppn, _)| last[geometry.block_of(*ppn).index()] = *ppn);
         versions.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
         let count = logical_pages.div_ceil(entries_per_page);
         if let Some((ppn, _)) = versions.iter().find(|(_, spare)| spare.tag >= count) {
@@ -227,19 +400,27 @@ impl Table {
             gmd: vec![Ppn::NONE; count as usize],
             written: vec![0; count as usize],
             bound: 0,
-            unsaved: Vec::new(),
-            broken: Vec::new(),
+            copies: Vec::new(),
+            from: 0,
+            whole: false,
+            last,
+            changes: BTreeMap::new(),
             valid: vec![0; geometry.blocks() as usize],
             newest: None,
-            superseded: Vec::new(),
+            doubtful: Vec::new(),
+            kept: Vec::new(),
+            excluded: Vec::new(),
+            renew: BTreeSet::new(),
         })
     }
 
     /// Fills the directory with the newest version of each translation page that may count.
     fn choose<const LAZY: bool>(&mut self, _: &CachedMap<LAZY>, counts: impl Fn(Ppn) -> bool) {
+        self.gmd.fill(Ppn::NONE);
+        self.written.fill(0);
         for (ppn, spare) in self.versions.iter().rev().filter(|(ppn, _)| counts(*ppn)) {
             let page = spare.tag as usize;
-            (self.gmd[page], self.written[page]) = (*ppn, spare.seq);
+            (self.gmd[page], self.written[page]) = (*ppn, CachedMap::<LAZY>::written_at(spare));
             self.bound = self.bound.max(CachedMap::<LAZY>::bound_of(spare));
         }
     }
@@ -266,32 +447,53 @@ impl Table {
         })
     }
 
-    /// Step 4: among the pages written last, so many of them, or among all.
-    fn find_unsaved<N: Nand>(
+    /// Step 4: copies among the pages written last, so many of them, or among all.
+    fn find_copies<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         survey: &mut Survey,
         updates: Option<u32>,
+        excluded: &[Ppn],
     ) -> Result<(), FtlError> {
-        let (found, bound) = survey.programmed_last(flash, updates, self.bound)?;
-        self.bound = bound;
-        let copies: Vec<Copy> =
-            found.iter().map(|(ppn, spare)| Copy { lpn: Lpn(spare.tag), seq: spare.seq, ppn: *ppn }).collect();
-        let newest = survey.newest().map(|(ppn, _)| ppn);
-        for of_page in copies.chunk_by(|a, b| a.lpn == b.lpn) {
-            let copy = of_page[0];
-            if copy.lpn.0 >= self.logical_pages {
-                let reason = "its logical page lies outside the disk: the device was formatted with another size";
-                return Err(FtlError::Damaged { structure: "page of host data", ppn: copy.ppn, reason });
-            }
-            if updates.is_none() || copy.seq > self.written[(copy.lpn.0 / self.entries_per_page) as usize] {
-                self.unsaved.push(copy);
-            }
-            if Some(copy.ppn) == newest {
-                self.superseded.extend(of_page.get(1).map(|older| older.ppn));
+        self.whole = updates.is_none();
+        let (found, bound) = survey.programmed_last(flash, updates, if self.whole { 0 } else { self.bound })?;
+        self.from = bound;
+        self.bound = self.bound.max(bound);
+        for (ppn, _) in &found {
+            let last = &mut self.last[self.geometry.block_of(*ppn).index()];
+            if !last.is_some() || *last < *ppn {
+                *last = *ppn;
             }
         }
-        Ok(())
+        let copy = |torn| move |(ppn, spare): &FoundPage| Copy { lpn: Lpn(spare.tag), seq: spare.seq, ppn: *ppn, torn };
+        let torn = survey.torn().iter().filter(|(ppn, spare)| spare.kind == PageKind::User && !excluded.contains(ppn));
+        self.copies = found.iter().map(copy(false)).chain(torn.map(copy(true))).collect();
+        self.copies.sort_unstable_by_key(|copy| (copy.lpn, u64::MAX - copy.seq));
+        match self.copies.iter().find(|copy| copy.lpn.0 >= self.logical_pages) {
+            Some(copy) => {
+                let reason = "its logical page lies outside the disk: the device was formatted with another size";
+                Err(FtlError::Damaged { structure: "page of host data", ppn: copy.ppn, reason })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The page programmed last, and what was programmed after it and does not count.
+    fn find_newest(&mut self, survey: &Survey, excluded: &[Ppn]) {
+        let pages = self.copies.iter().filter(|copy| !copy.torn).map(|copy| (copy.seq, copy.ppn));
+        let pages = pages.chain(self.versions.iter().map(|(ppn, spare)| (spare.seq, *ppn)));
+        let newest = pages.max();
+        let seq = newest.map_or(0, |(seq, _)| seq);
+        let is_newest = |ppn: Ppn| newest.is_some_and(|(_, newest)| newest == ppn);
+        let of_table = self.versions.iter().find(|(ppn, _)| is_newest(*ppn)).copied();
+        let of_host = self.copies.iter().find(|copy| is_newest(copy.ppn)).map(|copy| {
+            let (kind, tag) = (PageKind::User, copy.lpn.0);
+            (copy.ppn, Spare { kind, tag, seq, erase_count: 0, erased_at: 0, aux: 0 })
+        });
+        self.newest = of_table.or(of_host);
+        let excluded = |(ppn, spare): &&FoundPage| excluded.contains(ppn) || spare.seq > seq;
+        self.excluded = survey.torn().iter().filter(excluded).copied().collect();
+        self.copies.retain(|copy| !copy.torn || copy.seq < seq);
     }
 
     /// Step 5: the bitmap, and the live pages of each block. `None` if an entry cannot be right and they are not checked.
@@ -304,7 +506,9 @@ impl Table {
         let geometry = self.geometry;
         let mut validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
         self.valid.fill(0);
-        self.broken.clear();
+        self.changes.clear();
+        self.doubtful.clear();
+        self.kept.clear();
         for (block, _) in survey.blocks() {
             (0..geometry.pages_per_block()).for_each(|offset| validity.mark(geometry.page_at(block, offset)));
         }
@@ -312,24 +516,19 @@ impl Table {
             validity.revive(at);
             self.valid[geometry.block_of(at).index()] += 1;
         }
-        if let Some((at, spare)) = self.newest.filter(|(_, spare)| spare.kind == PageKind::Translation) {
-            let versions = self.versions.iter().filter(|(ppn, older)| older.tag == spare.tag && *ppn != at);
-            self.superseded.extend(versions.map(|(ppn, _)| *ppn).next());
-        }
         let mut buffer = vec![0; geometry.page_bytes() as usize];
-        let mut unsaved = self.unsaved.iter().peekable();
-        for (page, at) in (0..).zip(&self.gmd) {
+        let mut rest = &self.copies[..];
+        for (page, (at, written)) in (0..).zip(self.gmd.iter().zip(&self.written)) {
             if at.is_some() {
                 flash.read_meta(Purpose::Recovery, *at, &mut buffer)?;
             } else {
                 buffer.fill(0xFF);
             }
-            for (lpn, entry) in (page * self.entries_per_page..self.logical_pages).zip(entries(&buffer)) {
-                let known = unsaved.next_if(|copy| copy.lpn.0 == lpn);
-                if known.is_some_and(|copy| self.newest.is_some_and(|(ppn, _)| ppn == copy.ppn)) && is_page(entry) {
-                    self.superseded.push(entry);
-                }
-                let ppn = known.map_or(entry, |copy| copy.ppn);
+            for (lpn, entry) in (page * self.entries_per_page..self.logical_pages).map(Lpn).zip(entries(&buffer)) {
+                let (of_page, others) = rest.split_at(rest.iter().take_while(|copy| copy.lpn == lpn).count());
+                rest = others;
+                let unsaved = of_page.first().filter(|copy| copy.seq > *written && copy.seq >= self.from);
+                let ppn = unsaved.map_or(entry, |copy| copy.ppn);
                 if !is_page(ppn) {
                     continue;
                 }
@@ -337,21 +536,92 @@ impl Table {
                     let reason = "an entry leads to a page beyond the device's last";
                     return Err(FtlError::Damaged { structure: "translation page", ppn: *at, reason });
                 }
-                let of_host = survey.block(geometry.block_of(ppn)).is_some_and(|info| info.kind == PageKind::User);
-                let right =
-                    of_host && validity.is_dead(ppn) && (!check || known.is_some() || holds(flash, ppn, Lpn(lpn))?);
-                if right {
+                let block = geometry.block_of(ppn);
+                let of_host = survey.block(block).is_some_and(|info| info.kind == PageKind::User);
+                let holds = match unsaved {
+                    Some(_) => true,
+                    None if self.whole => of_page.iter().any(|copy| copy.ppn == entry),
+                    None => !check || holds(flash, ppn, lpn)?,
+                };
+                if of_host && holds && validity.is_dead(ppn) {
                     validity.revive(ppn);
-                    self.valid[geometry.block_of(ppn).index()] += 1;
+                    self.valid[block.index()] += 1;
+                    if let Some(copy) = unsaved {
+                        self.changes.insert(lpn, ppn);
+                        if copy.torn || self.last[block.index()] == ppn {
+                            self.doubtful.push(*copy);
+                            self.kept.extend(of_page.iter().skip(1).take(KEPT).map(|copy| copy.ppn));
+                            self.kept.extend(Some(entry).filter(|entry| entry.0 < geometry.pages()));
+                        }
+                    }
                 } else if check {
-                    self.broken.push(Lpn(lpn));
+                    self.changes.insert(lpn, LOST);
                 } else {
                     return Ok(None);
                 }
             }
         }
-        self.superseded.retain(|ppn| ppn.0 < geometry.pages());
         Ok(Some(validity))
+    }
+
+    /// What has to be written again although nothing about it changed.
+    fn find_doubtful(&mut self) {
+        self.doubtful.sort_unstable_by_key(|copy| u64::MAX - copy.seq);
+        let excluded = self.excluded.iter().filter(|(_, spare)| spare.tag < self.logical_pages);
+        let pages = excluded.filter_map(|(_, spare)| match spare.kind {
+            PageKind::User => Some(spare.tag / self.entries_per_page),
+            PageKind::Translation => Some(spare.tag),
+            PageKind::Validity | PageKind::Checkpoint => None,
+        });
+        self.renew.extend(pages.filter(|page| (*page as usize) < self.gmd.len()));
+        let young = self.versions.iter().filter(|(ppn, spare)| {
+            self.gmd[spare.tag as usize] == *ppn
+                && spare.seq >= self.bound
+                && self.last[self.geometry.block_of(*ppn).index()] == *ppn
+        });
+        self.renew.extend(young.map(|(_, spare)| spare.tag));
+    }
+
+    /// Translation pages to be written before anything is copied: that programmed last, or those that outrank pages of host data
+    /// which were excluded, unless a copy of the page programmed last does.
+    fn pages_first(&self) -> Vec<u32> {
+        let newest = self.newest.map(|(_, spare)| (spare.kind, spare.tag));
+        let excluded = self.excluded.iter().map(|(_, spare)| (spare.kind, spare.tag));
+        let outranked = excluded.filter(|page| page.0 == PageKind::User && Some(*page) != newest);
+        let mut pages: Vec<u32> = outranked.map(|(_, lpn)| lpn / self.entries_per_page).collect();
+        pages.extend(newest.filter(|(kind, _)| *kind == PageKind::Translation).map(|(_, page)| page));
+        pages.retain(|page| *page < self.logical_pages.div_ceil(self.entries_per_page));
+        pages.dedup();
+        pages
+    }
+
+    /// Whether a page that turned out to be unreadable was in doubt.
+    fn is_doubtful(&self, ppn: Ppn) -> bool {
+        self.newest.is_some_and(|(newest, _)| newest == ppn)
+            || self.doubtful.iter().any(|copy| copy.ppn == ppn)
+            || self.versions.iter().any(|(at, _)| *at == ppn) && self.last[self.geometry.block_of(ppn).index()] == ppn
+    }
+
+    /// Blocks of what lives if pages in doubt do not count.
+    fn keep<N: Nand>(&self, flash: &mut Flash<N>) -> Result<BTreeSet<BlockId>, FtlError> {
+        let geometry = self.geometry;
+        let mut keep: BTreeSet<BlockId> = self.kept.iter().map(|ppn| geometry.block_of(*ppn)).collect();
+        let Some((newest, spare)) = self.newest.filter(|(_, spare)| spare.kind == PageKind::Translation) else {
+            return Ok(keep);
+        };
+        let page_bytes = geometry.page_bytes() as usize;
+        let (mut now, mut before) = (vec![0; page_bytes], vec![0; page_bytes]);
+        flash.read_meta(Purpose::Recovery, newest, &mut now)?;
+        let older = self.versions.iter().filter(|(_, other)| other.tag == spare.tag && other.seq < spare.seq);
+        for (ppn, _) in older.take(KEPT) {
+            keep.insert(geometry.block_of(*ppn));
+            if flash.read_meta(Purpose::Recovery, *ppn, &mut before).is_ok() {
+                let differ = entries(&before).zip(entries(&now)).filter(|(before, now)| before != now);
+                let pages = differ.map(|(before, _)| before).filter(|before| before.0 < geometry.pages());
+                keep.extend(pages.map(|before| geometry.block_of(before)));
+            }
+        }
+        Ok(keep)
     }
 }
 

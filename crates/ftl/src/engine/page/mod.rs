@@ -7,7 +7,8 @@
 //! 4. Work that the mapping owes (a checkpoint) is done in bounded pieces.
 //!
 //! The page is on flash before the mapping knows of it, so that a cut between the two leaves the
-//! old copy mapped and the new one to be found by its sequence number.
+//! old copy mapped and the new one to be found by its sequence number. If power stays on, or a battery saves what RAM
+//! holds, a page that no entry was made to lead to is dead, whatever went wrong (`record_new`).
 
 mod battery;
 mod check;
@@ -19,8 +20,10 @@ mod mount;
 mod rebuild;
 mod recover;
 mod refresh;
+mod settle;
 mod steps;
 mod tree;
+mod trims;
 mod wear;
 
 pub use mount::mount_by_scan_over_store;
@@ -41,6 +44,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Payload, Ppn};
+use trims::{TrimBlocks, trim_step};
 
 /// Metadata blocks in which nothing lives that may wait to be erased.
 const DEAD_METADATA: u32 = 4;
@@ -69,6 +73,8 @@ pub struct PageFtl<N: Nand, M, V> {
     logical_pages: u32,
     /// Collect before a write while fewer blocks than this are free.
     reserve_blocks: u32,
+    /// Blocks to hold free beside those once there is a trim map.
+    trim_reserve: u32,
     /// Blocks that one collection without gain may take for good.
     rest_blocks: u32,
     /// Collect when idle while fewer blocks than this are free.
@@ -98,6 +104,7 @@ struct Overhead {
     metadata: u32,
     /// Blocks that one collection without gain may take for good.
     rest: u32,
+    trims: TrimBlocks,
 }
 
 impl Overhead {
@@ -123,6 +130,7 @@ impl Overhead {
             reserve: lanes + 2 + attempts + translation + log + battery,
             active: host_streams * lanes + (host_streams * (lanes - 1)).div_ceil(2) + metadata_streams,
             rest: 1 + translation + log,
+            trims: TrimBlocks::of(mapping.trim_pages(), g),
             metadata: if footprint > 0 { 2 * footprint.div_ceil(pages) + metadata_streams } else { 0 },
         }
     }
@@ -139,15 +147,14 @@ impl Overhead {
         self.metadata + 1 + patient.min(spare / 8)
     }
 
-    /// Blocks that are needed beside those of host data.
+    /// Blocks that are needed beside those of host data, unless there is a trim map.
     const fn work(&self) -> u32 {
         self.reserve + self.active + self.metadata + 1
     }
 
     /// Whether so many logical pages fit a device with so many usable blocks; if not, why not.
-    fn check(&self, g: &Geometry, logical_pages: u32, usable: u32) -> Result<(), String> {
+    fn check(g: &Geometry, logical_pages: u32, usable: u32, work: u32) -> Result<(), String> {
         let data = logical_pages.div_ceil(g.pages_per_block());
-        let work = self.work();
         if logical_pages > 0 && u64::from(data) + u64::from(work) <= u64::from(usable) {
             return Ok(());
         }
@@ -200,7 +207,7 @@ impl Plan {
             overhead.reserve += overhead.rest;
         }
         let bad_blocks = (0..geometry.blocks()).filter(|&block| nand.is_bad(BlockId(block))).count() as u32;
-        overhead.check(geometry, config.logical_pages, geometry.blocks()).map_err(refuse)?;
+        Overhead::check(geometry, config.logical_pages, geometry.blocks(), overhead.work()).map_err(refuse)?;
         let needed = config.logical_pages.div_ceil(geometry.pages_per_block()) + overhead.work();
         let level_wear = config.wear.is_some();
         let space = SpaceOptions { host_streams, lanes, victim, metadata_apart: options.metadata_apart, level_wear };
@@ -210,7 +217,9 @@ impl Plan {
     /// Refuses to make a disk of a device of which too many blocks are bad.
     fn for_format(self, geometry: &Geometry, config: &Config, options: PageOptions) -> Result<Self, FtlError> {
         let usable = geometry.blocks() - self.bad_blocks;
-        match self.overhead.check(geometry, config.logical_pages, usable) {
+        // Only here: a disk that was made before there were trim maps can do without.
+        let work = self.overhead.work() + self.overhead.trims.all;
+        match Overhead::check(geometry, config.logical_pages, usable, work) {
             Ok(()) => Ok(self),
             Err(reason) => Err(FtlError::Unsupported { ftl: options.name, reason }),
         }
@@ -256,11 +265,6 @@ fn site<N: Nand, M: Mapping>(nand: &N, config: &Config, mapping: &M) -> Site {
         reports: mapping.reports() + 2 * trim_step(geometry),
         gecko: config.gecko,
     }
-}
-
-/// Logical pages that a trim forgets before space is looked after again: each can cost a page of the validity store.
-fn trim_step(geometry: &Geometry) -> u32 {
-    2 * geometry.pages_per_block()
 }
 
 /// Makes an empty disk of a device, over the page-validity store that the configuration names, else the FTL's own.
@@ -345,7 +349,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let reserve = plan.overhead.reserve;
         let usable = geometry.blocks() - space.bad_blocks();
         let idle_blocks = reserve + (geometry.blocks() / 64).max(2);
-        space.reserve_free(most_free(idle_blocks, reserve, plan.overhead.rest));
+        let trim_reserve = plan.overhead.trims.reserve;
+        space.reserve_free(most_free(idle_blocks, reserve + trim_reserve, plan.overhead.rest));
         let limit = plan.overhead.metadata_limit(&geometry, config.logical_pages, usable);
         let pins = if V::BUFFERED { limit + reserve } else { 0 };
         Self {
@@ -356,6 +361,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             placement: plan.placement,
             logical_pages: config.logical_pages,
             reserve_blocks: reserve,
+            trim_reserve,
             rest_blocks: plan.overhead.rest,
             idle_blocks,
             metadata_limit: limit,
@@ -397,12 +403,18 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         self.core.report_erased(&mut self.validity)
     }
 
-    /// As [`PageFtl::report_erased`], when a page of host data was just programmed.
+    /// Has an entry lead to a page of host data that was just programmed, by `record`. If that fails first, the page is given
+    /// up: nothing may take it for the present copy.
     #[inline]
-    fn report_erased_for(&mut self, new: Ppn) -> Result<(), FtlError> {
-        match self.report_erased() {
-            Ok(()) => Ok(()),
-            Err(error) => self.parts().0.give_up(new, error),
+    fn record_new(
+        &mut self,
+        lpn: Lpn,
+        new: Ppn,
+        record: impl FnOnce(&mut Self) -> Result<(), FtlError>,
+    ) -> Result<(), FtlError> {
+        match self.report_erased().and_then(|()| record(self)) {
+            Err(error) if self.mapping.hint(lpn) != new => self.parts().0.give_up(lpn, new, error),
+            outcome => outcome,
         }
     }
 
@@ -472,22 +484,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         let stream = self.placement.host(lpn);
         let ppn = self.core.program(stream, lpn, data)?;
-        self.report_erased_for(ppn)?;
-        let (mut ctx, mapping) = self.parts();
-        mapping.record(&mut ctx, lpn, ppn)
-    }
-
-    fn trim_pages(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
-        let (mut next, end) = (lpn.0, lpn.0 + count);
-        while next < end {
-            // A table that is asked page by page reads the same page of metadata that often.
-            self.refresh()?;
-            self.prepare()?;
-            let count = (end - next).min(trim_step(self.core.space.geometry()));
-            let (mut ctx, mapping) = self.parts();
-            next += mapping.forget(&mut ctx, Lpn(next), count)?;
-        }
-        self.report_erased()
+        self.record_new(lpn, ppn, |ftl| {
+            let (mut ctx, mapping) = ftl.parts();
+            mapping.record(&mut ctx, lpn, ppn)
+        })
     }
 }
 
@@ -512,9 +512,9 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
         self.healing(|ftl| ftl.trim_pages(lpn, count))
     }
 
-    /// Nothing to do: a completed write is on flash with a spare area that says what it is.
+    /// A completed write is on flash with a spare area that says what it is.
     fn flush(&mut self) -> Result<(), FtlError> {
-        Ok(())
+        if self.mapping.has_unkept_trims() { self.keep_trims() } else { Ok(()) }
     }
 
     fn idle(&mut self) -> Result<bool, FtlError> {

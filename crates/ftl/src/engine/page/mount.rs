@@ -55,7 +55,7 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, RamMap, V> {
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
     pub fn mount_by_scan(flash: Flash<N>, config: &Config, options: PageOptions) -> Mounted<N> {
-        or_read_only(Self::open_by_scan(flash, config, options), config, Evidence::Sequence)
+        or_read_only(Self::open_by_scan(flash, config, options), config, Evidence::TrimMap)
     }
 
     fn open_by_scan(
@@ -63,7 +63,7 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, RamMap, V> {
         config: &Config,
         options: PageOptions,
     ) -> Result<(Self, MountReport), Unmounted<N>> {
-        let mapping = RamMap::new(config.logical_pages);
+        let mapping = RamMap::new(config.logical_pages, flash.nand().geometry());
         let validity = V::make(&site(flash.nand(), config, &mapping))?;
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
         let (plan, flash) = plan.for_mount(flash)?;
@@ -115,6 +115,7 @@ impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
             placement,
             logical_pages: self.logical_pages,
             reserve_blocks: self.reserve_blocks,
+            trim_reserve: self.trim_reserve,
             rest_blocks: self.rest_blocks,
             idle_blocks: self.idle_blocks,
             metadata_limit: self.metadata_limit,
@@ -133,9 +134,12 @@ impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
 impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
     /// Opens a disk by reading every spare area.
     ///
-    /// 1. Scan; the newest copy of each logical page counts.
+    /// 1. Scan; the newest copy of each logical page counts, unless a younger page of the trim map
+    ///    says that there is none.
     /// 2. Every block with a page in it counts as full, every other is erased before it is used.
-    /// 3. The page programmed last is copied, so that it does not depend on a program that may have been cut short.
+    /// 3. The page programmed last is programmed again, so that nothing depends on a program that
+    ///    may have been cut short. If it is of the trim map, no older version of it is erased
+    ///    before.
     /// 4. Blocks are collected until as many are free as a write needs.
     ///
     /// Cut short at any point, any number of times, it can be done again. Each attempt opens a block, so while blocks are
@@ -152,18 +156,20 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         let geometry = *flash.nand().geometry();
         let validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
         let start = *flash.counts();
-        let scan = Scan::run(&mut flash, config.logical_pages)?;
+        let mut scan = Scan::run(&mut flash, config.logical_pages)?;
+        let trims = scan.forget_trimmed(&mut flash)?;
         let scanned = *flash.counts();
-        let last = scan
-            .last_programmed()
-            .filter(|(ppn, spare)| spare.kind == PageKind::User && scan.copy_of(Lpn(spare.tag)) == *ppn);
+        let last = scan.last_programmed().filter(|(ppn, spare)| match spare.kind {
+            PageKind::User => scan.copy_of(Lpn(spare.tag)) == *ppn,
+            _ => trims.pages.contains(ppn),
+        });
         let next_seq = scan.next_seq();
         let (unreadable_pages, erased_at, mean) = (scan.unreadable, scan.erased_at, scan.mean_erases());
         let kinds: Vec<Option<PageKind>> = (0..geometry.blocks()).map(|b| scan.kind(BlockId(b))).collect();
         let table = scan.into_table();
         let mut valid = vec![0_u16; geometry.blocks() as usize];
         let mut live = vec![false; geometry.pages() as usize];
-        for ppn in table.iter().filter(|ppn| is_page(**ppn)) {
+        for ppn in table.iter().chain(&trims.pages).filter(|ppn| is_page(**ppn)) {
             valid[geometry.block_of(*ppn).index()] += 1;
             live[ppn.index()] = true;
         }
@@ -173,15 +179,19 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
             kinds[block.index()].map_or(Found::Empty, |kind| Found::Pages { kind, valid })
         });
         let rebuilt_entries = table.iter().filter(|ppn| is_page(**ppn)).count() as u64;
+        let mapping = RamMap::restored(table, &trims.pages, &geometry);
         let ready = core::mem::replace(&mut plan.placement, Box::new(Single));
-        let mut ftl = Self::assemble(flash, config, plan, space, RamMap::restored(table), validity);
+        let mut ftl = Self::assemble(flash, config, plan, space, mapping, validity);
         ftl.core.seq = next_seq;
         for ppn in (0..geometry.pages()).map(Ppn) {
             if kinds[geometry.block_of(ppn).index()].is_some() && !live[ppn.index()] {
                 ftl.validity.mark(ppn);
             }
         }
-        if let Err(error) = ftl.settle_scan(last) {
+        if trims.pages.iter().any(|ppn| ppn.is_some()) {
+            ftl.hold_trim_blocks();
+        }
+        if let Err(error) = ftl.settle_scan(last, &trims.older) {
             return Err(Unmounted::with(ftl.core.flash, error));
         }
         ftl.placement = ready;
@@ -195,10 +205,16 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
     }
 
     /// Steps 3 and 4.
-    fn settle_scan(&mut self, last: Option<FoundPage>) -> Result<(), FtlError> {
-        self.free_dead_blocks()?;
-        if let Some((ppn, spare)) = last {
-            self.settle_last(Origin { ppn, spare })?;
+    fn settle_scan(&mut self, last: Option<FoundPage>, keep: &[Ppn]) -> Result<(), FtlError> {
+        let geometry = *self.core.space.geometry();
+        self.free_dead(|block, _| !keep.iter().any(|ppn| geometry.block_of(*ppn) == block))?;
+        match last {
+            Some((ppn, spare)) if spare.kind == PageKind::User => self.settle_last(Origin { ppn, spare })?,
+            Some((_, spare)) => {
+                let (mut ctx, mapping) = self.parts();
+                mapping.program_trims(&mut ctx, spare.tag, Purpose::Recovery)?;
+            }
+            None => {}
         }
         self.collect_emptiest()
     }

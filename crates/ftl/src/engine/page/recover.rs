@@ -27,7 +27,7 @@ use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, most_free};
 use crate::config::Config;
 use crate::contract::{FtlError, MountReport};
-use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only};
+use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only, without_doubt};
 use crate::flash::Purpose;
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use crate::mapping::{LOST, Mapping, is_page};
@@ -110,13 +110,15 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
     pub fn mount_by_steps(flash: Flash<N>, config: &Config, options: PageOptions) -> Mounted<N> {
-        or_read_only(Self::open_by_steps(flash, config, options), config, Evidence::Entries)
+        let outcome = without_doubt(flash, |flash, excluded| Self::open_by_steps(flash, config, options, excluded));
+        or_read_only(outcome, config, Evidence::Entries)
     }
 
     fn open_by_steps(
         flash: Flash<N>,
         config: &Config,
         options: PageOptions,
+        excluded: &[Ppn],
     ) -> Result<(Self, MountReport), Unmounted<N>> {
         options.only_own_store(config)?;
         let (mapping, gecko) = Self::empty_parts(flash.nand(), config)?;
@@ -124,9 +126,10 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let space = Space::new(flash.nand(), plan.space);
         let mut ftl = Self::assemble(flash, config, plan, space, mapping, gecko);
         ftl.heal = Some(Self::to_heal(config, options));
-        match ftl.recover(config, options, Trust::Whole) {
+        let mut newest = None;
+        match ftl.recover(config, options, Trust::Whole, excluded, &mut newest) {
             Ok(report) => Ok((ftl, report)),
-            Err(error) => Err(Unmounted::with(ftl.core.flash, error)),
+            Err(error) => Err(Unmounted::in_doubt(ftl.core.flash, error, newest)),
         }
     }
 
@@ -134,7 +137,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let rebuild = |ftl: &mut Self| match &ftl.heal {
             Some(Heal { config, options, .. }) => {
                 let (config, options) = (*config, *options);
-                ftl.recover(&config, options, Trust::Pages).map(drop)
+                ftl.recover(&config, options, Trust::Pages, &[], &mut None).map(drop)
             }
             None => Ok(()),
         };
@@ -150,9 +153,16 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
     }
 
     /// Brings everything back from flash, trusting it less each time that a page of metadata cannot be read.
-    fn recover(&mut self, config: &Config, options: PageOptions, mut trust: Trust) -> Result<MountReport, FtlError> {
+    fn recover(
+        &mut self,
+        config: &Config,
+        options: PageOptions,
+        mut trust: Trust,
+        excluded: &[Ppn],
+        newest: &mut Option<Ppn>,
+    ) -> Result<MountReport, FtlError> {
         loop {
-            let outcome = self.attempt(config, options, trust);
+            let outcome = self.attempt(config, options, trust, excluded, newest);
             trust = match (&outcome, trust) {
                 (Err(error), Trust::Whole) if is_loss(error) => Trust::Pages,
                 (Err(error), Trust::Pages) if is_loss(error) => Trust::Nothing,
@@ -162,13 +172,21 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
     }
 
     /// Steps 1 to 6: what was there. Flash is only read.
-    fn attempt(&mut self, config: &Config, options: PageOptions, trust: Trust) -> Result<MountReport, FtlError> {
+    fn attempt(
+        &mut self,
+        config: &Config,
+        options: PageOptions,
+        trust: Trust,
+        excluded: &[Ppn],
+        newest: &mut Option<Ppn>,
+    ) -> Result<MountReport, FtlError> {
         let (mut mapping, empty) = Self::empty_parts(self.core.flash.nand(), config)?;
         let plan = Plan::new(self.core.flash.nand(), config, options, &mapping, &empty)?;
         let flash = &mut self.core.flash;
         let page_bytes = flash.nand().geometry().page_bytes();
         let mut steps = Steps::begin(flash);
-        let mut survey = Survey::run(flash, plan.space.lanes)?;
+        let mut survey = Survey::run(flash, plan.space.lanes, excluded)?;
+        *newest = survey.newest().map(|(ppn, _)| ppn);
         steps.end("1 first and last spare area of every block", flash);
         let whole = trust == Trust::Whole;
         let mut findings = Findings::translation(flash, &mut survey, &mapping, config.logical_pages, whole)?;
@@ -208,6 +226,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         self.core.pins.clear();
         self.core.newly_erased.clear();
         self.core.interrupted = None;
+        self.core.spoilt.clear();
         (self.moved, self.unreported) = (0, false);
         self.live.clear();
         self.core.seq = survey.next_seq();

@@ -8,19 +8,20 @@
 //! Else the tree is found again from its leaves, and the validity store is written anew:
 //!
 //! 3. Spare areas of the tree's blocks: which leaves count ([`leaves`]). Inner nodes do not.
-//! 4. *If a battery could not save*, for want of a good block, every spare area of host data: the newest copy of a logical page
-//!    counts. Trims may be undone.
+//! 4. *If a battery could not save*, for want of a good block, or a page of the tree is missing, every spare area of host data:
+//!    the newest copy of a logical page counts, unless its leaf speaks for it. Trims may be undone.
 //!    *With a bound on dirty entries*, spare areas of the blocks that hold the n pages of host data programmed last: the
 //!    newest copy of a logical page has an entry that was only in RAM if its leaf does not speak for it and names another.
 //! 5. Every leaf: what an entry names lives, all else is dead. Without a bound on dirty entries an entry can name a page that
 //!    holds something else by now, so that every one is checked against the spare area it leads to; one that is wrong is lost.
-//! 6. Leaves that count in part are written as leaves of their own, then inner nodes over all leaves, as far as they do not fit RAM.
-//! 7. The page programmed last is written again, as its program may have been cut short.
+//! 6. The page programmed last is written again, as its program may have been cut short (`settle`).
+//! 7. Leaves that count in part are written as leaves of their own, then inner nodes over all leaves, as far as they do not fit RAM.
 //! 8. The entries found in 4 and 5 are synchronised, a leaf at a time.
 //! 9. The validity store is written; blocks are collected until enough are free.
 //!
-//! Cut short, it can be begun again any number of times: until 7 no page is erased that counts, or that would if the page
-//! programmed last could not be read; and pages of host data are not moved before 9, so the n programmed last stay among the youngest.
+//! Cut short, it can be begun again any number of times: until 6 no page is erased that counts, or that would if the page
+//! programmed last could not be read; and no other page of host data is moved before 9, so the n programmed last stay among the
+//! youngest.
 //! Takes a bit for each page of the device and some forty bytes a leaf while it lasts.
 
 use super::flat::holds;
@@ -28,7 +29,7 @@ use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, most_free, site};
 use crate::config::Config;
 use crate::contract::{FtlError, MountReport};
-use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only};
+use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only, without_doubt};
 use crate::mapping::btree::{BtreeMap, BtreeOptions, Piece};
 use crate::mapping::{LOST, is_page};
 use crate::recovery::survey::{FoundPage, Survey};
@@ -40,25 +41,30 @@ use crate::validity::Store;
 use crate::validity::ram_bitmap::RamBitmap;
 use alloc::vec;
 use alloc::vec::Vec;
-use nand::{BlockId, PageKind, Ppn};
+use nand::{BlockId, NandError, PageKind, Ppn};
 
 /// What was found out of the table before there is an FTL.
-struct Table {
-    pieces: Vec<Piece>,
-    /// The newest copy of every logical page counts, whatever leaves say.
-    all: bool,
+pub(super) struct Table {
+    pub(super) pieces: Vec<Piece>,
+    /// Pages of the tree, with their sequence numbers.
+    pub(super) written: Vec<(Ppn, u64)>,
     /// Copies that may have had entries only in RAM, by logical page.
     young: Vec<FoundPage>,
     bound: u64,
-    /// Entries that are not in flash.
-    unsaved: Vec<(Lpn, Ppn)>,
+    /// Entries that are not in flash, by logical page.
+    pub(super) unsaved: Vec<(Lpn, Ppn)>,
     /// Logical pages whose entries lead nowhere.
-    broken: Vec<Lpn>,
+    pub(super) broken: Vec<Lpn>,
     /// Live pages of each block.
     valid: Vec<u16>,
-    newest: Option<FoundPage>,
+    /// The page of host data or of the tree that was programmed last, and those that were before power went once.
+    pub(super) last: Vec<FoundPage>,
+    /// Pages that do not count, and may read well at a later mount.
+    pub(super) doubts: Vec<FoundPage>,
     /// Blocks with pages that count only until the tree is whole again.
-    keep: Vec<BlockId>,
+    pub(super) keep: Vec<BlockId>,
+    /// Entries can name a page that holds something else by now.
+    checked: bool,
 }
 
 type Parts<'a, N> = (&'a mut Context<'a, N, RamBitmap>, &'a mut BtreeMap);
@@ -69,14 +75,21 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else, or a leaf cannot be read.
     pub fn mount_tree(flash: Flash<N>, config: &Config, options: PageOptions, tree: BtreeOptions) -> Mounted<N> {
-        or_read_only(Self::open_tree(flash, config, options, tree), config, Evidence::Sequence)
+        let mut newest = Vec::new();
+        let outcome = without_doubt(flash, |flash, excluded| {
+            newest.retain(|(ppn, _)| excluded.contains(ppn));
+            Self::open_tree(flash, config, options, tree, (excluded, &mut newest))
+        });
+        or_read_only(outcome, config, Evidence::Sequence)
     }
 
+    /// Pages are `excluded` that did not count after all; those, and the page programmed last, are `seen` with their spare areas.
     fn open_tree(
         flash: Flash<N>,
         config: &Config,
         options: PageOptions,
         tree: BtreeOptions,
+        (excluded, seen): (&[Ppn], &mut Vec<FoundPage>),
     ) -> Result<(Self, MountReport), Unmounted<N>> {
         options.only_own_store(config)?;
         let geometry = *flash.nand().geometry();
@@ -87,10 +100,17 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         let (plan, mut flash) = plan.for_mount(flash)?;
         let all = plan.battery;
         let mut steps = Steps::begin(&flash);
-        let mut survey = Survey::run(&mut flash, plan.space.lanes)?;
+        let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded) {
+            Ok(survey) => survey,
+            Err(error) => return Err(Unmounted::with(flash, error)),
+        };
+        let newest = survey.newest().map(|(ppn, _)| ppn);
         steps.end("1 first and last spare area of every block", &flash);
         if options.battery {
-            let bytes = saved::find(&mut flash, &mut survey)?;
+            let bytes = match saved::find(&mut flash, &mut survey) {
+                Ok(bytes) => bytes,
+                Err(error) => return Err(Unmounted::in_doubt(flash, error, newest)),
+            };
             steps.end("2 pages that a battery saved: dirty entries, inner nodes, BVC", &flash);
             if let Some(bytes) = bytes {
                 let (ftl, rebuilt_entries) = Self::resume(flash, config, plan, &survey, mapping, validity, &bytes)?;
@@ -101,22 +121,34 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         let space = Space::new(flash.nand(), plan.space);
         let lanes = plan.space;
         let mut ftl = PageFtl::<N, BtreeMap, RamBitmap>::assemble(flash, config, plan, space, mapping, bitmap);
-        let mut table = ftl.find_table(&mut survey, all, &mut steps)?;
+        let mut table = match ftl.find_table(&mut survey, all, seen, &mut steps) {
+            Ok(table) => table,
+            Err(error) => return Err(doubting(ftl.core.flash, error, newest, seen)),
+        };
+        let spoiled = survey.spoiled();
         let mut space = Space::new(ftl.core.flash.nand(), lanes);
         space.restore(survey.erased_at(), survey.mean_erases(), |block| {
             let valid = table.valid[block.index()];
-            survey.block(block).map_or(Found::Empty, |info| Found::Pages { kind: info.kind, valid })
+            match survey.block(block) {
+                Some(info) => Found::Pages { kind: info.kind, valid },
+                None if spoiled.contains(&block) => Found::Pages { kind: PageKind::User, valid: 0 },
+                None => Found::Empty,
+            }
         });
         space.reserve_free(most_free(ftl.idle_blocks, ftl.reserve_blocks, ftl.rest_blocks));
         ftl.core.space = space;
-        ftl.core.seq = survey.next_seq();
+        // Numbers are left out behind a page that does not count (`Survey::stranded`).
+        ftl.core.seq = survey.next_seq() + 2 * u64::from(!excluded.is_empty());
+        let rebuilt_entries = table.unsaved.len() as u64;
         if let Err(error) = ftl.settle(&mut table, &mut steps) {
-            return Err(Unmounted::with(ftl.core.flash, error));
+            return Err(doubting(ftl.core.flash, error, newest, seen));
         }
         let mut ftl = ftl.hand_over(validity)?;
+        if let Err(error) = ftl.erase_spoiled(spoiled) {
+            return Err(Unmounted::with(ftl.core.flash, error));
+        }
         steps.end("9 write the page-validity store, free blocks", &ftl.core.flash);
         ftl.begin_levelling(config.wear);
-        let rebuilt_entries = table.unsaved.len() as u64;
         Ok((ftl, steps.report(survey.unreadable, rebuilt_entries)))
     }
 
@@ -129,7 +161,7 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         mut mapping: BtreeMap,
         mut validity: V,
         bytes: &[u8],
-    ) -> Result<(Self, u64), FtlError> {
+    ) -> Result<(Self, u64), Unmounted<N>> {
         let geometry = *flash.nand().geometry();
         let mut source = Source(bytes);
         let mut valid = vec![0; geometry.blocks() as usize];
@@ -139,11 +171,10 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         let fits = valid.iter().all(|valid| u32::from(*valid) <= geometry.pages_per_block());
         let entries =
             if fits && validity.load(&mut source) { mapping.load(&mut source, geometry.pages()) } else { None };
-        let entries = entries.ok_or(FtlError::Damaged {
-            structure: "saved state",
-            ppn: Ppn::NONE,
-            reason: "it is of a disk of another size or with a larger cache",
-        })?;
+        let Some(entries) = entries else {
+            let reason = "it is of a disk of another size or with a larger cache";
+            return Err(Unmounted::with(flash, FtlError::Damaged { structure: "saved state", ppn: Ppn::NONE, reason }));
+        };
         let mut space = Space::new(flash.nand(), plan.space);
         space.restore(survey.erased_at(), survey.mean_erases(), |block| {
             match (survey.block(block), valid[block.index()]) {
@@ -160,38 +191,61 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
     }
 }
 
+/// A mount that failed; if for a page that was programmed last, the page is in doubt.
+fn doubting<N: Nand>(flash: Flash<N>, error: FtlError, newest: Option<Ppn>, seen: &[FoundPage]) -> Unmounted<N> {
+    let page = match error {
+        FtlError::Nand(NandError::Uncorrectable { ppn } | NandError::Erased { ppn }) => Some(ppn),
+        _ => None,
+    };
+    let known = |ppn: &Ppn| newest == Some(*ppn) || seen.iter().any(|(at, _)| at == ppn);
+    Unmounted::in_doubt(flash, error, page.filter(known))
+}
+
 impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
-    /// Steps 3 to 5. Flash is only read.
-    fn find_table(&mut self, survey: &mut Survey, all: bool, steps: &mut Steps) -> Result<Table, FtlError> {
+    /// Steps 3 to 5. Flash is only read. The page programmed last of those that count joins those `seen`.
+    fn find_table(
+        &mut self,
+        survey: &mut Survey,
+        all: bool,
+        seen: &mut Vec<FoundPage>,
+        steps: &mut Steps,
+    ) -> Result<Table, FtlError> {
         let geometry = *self.core.flash.nand().geometry();
         let flash = &mut self.core.flash;
         let mut versions = survey.read_kind(flash, PageKind::Translation, |_| true)?;
         versions.retain(|(_, spare)| spare.kind == PageKind::Translation);
         let pieces = leaves::choose(&versions, self.logical_pages)?;
         steps.end("3 spare areas of the tree's blocks: leaves", flash);
-        let (young, bound) = match self.mapping.recent_updates() {
+        let (saves, updates) = (all, self.mapping.recent_updates());
+        let all = all || updates.is_some() && survey.misses_translation_pages();
+        let (mut young, bound) = match updates.filter(|_| !all) {
             Some(updates) => survey.programmed_last(flash, Some(updates), 0)?,
             None if all => survey.programmed_last(flash, None, 0)?,
             None => (Vec::new(), u64::MAX),
         };
+        young.retain(|(_, spare)| spare.kind == PageKind::User);
         if let Some((ppn, _)) = young.iter().find(|(_, spare)| spare.tag >= self.logical_pages) {
             let reason = "its logical page lies outside the disk: the device was formatted with another size";
             return Err(FtlError::Damaged { structure: "page of host data", ppn: *ppn, reason });
         }
-        if all || self.mapping.recent_updates().is_some() {
+        if all || updates.is_some() {
             steps.end("4 spare areas of young blocks: entries only in RAM", flash);
         }
+        let (last, doubts) = self.set_apart(survey, saves, &versions, (&mut young, bound), seen);
         let mut table = Table {
             pieces,
-            all,
+            written: versions.iter().map(|(ppn, spare)| (*ppn, spare.seq)).collect(),
             young,
             bound,
             unsaved: Vec::new(),
             broken: Vec::new(),
             valid: vec![0; geometry.blocks() as usize],
-            newest: survey.newest(),
+            last,
+            doubts: Vec::new(),
             keep: Vec::new(),
+            checked: all || updates.is_none(),
         };
+        table.set_doubts(doubts);
         table.keep_before(&versions, |ppn| geometry.block_of(ppn), self.logical_pages)?;
         let mut context = Context { core: &mut self.core, validity: &mut self.validity };
         table.find_live((&mut context, &mut self.mapping), survey)?;
@@ -199,8 +253,49 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         Ok(table)
     }
 
+    /// The pages that may have been the last before power went, which join those `seen`; and pages that do not count, those seen
+    /// before among them. Young pages get back those that were torn by no cut: they are worn.
+    fn set_apart(
+        &self,
+        survey: &Survey,
+        saves: bool,
+        versions: &[FoundPage],
+        (young, bound): (&mut Vec<FoundPage>, u64),
+        seen: &mut Vec<FoundPage>,
+    ) -> (Vec<FoundPage>, Vec<FoundPage>) {
+        let geometry = *self.core.space.geometry();
+        let counts = |kind| matches!(kind, PageKind::User | PageKind::Translation);
+        let pages: Vec<FoundPage> = young.iter().chain(versions).copied().collect();
+        // A battery programs what it saves after a program that was cut short.
+        let newest = if saves { pages.iter().copied().max_by_key(|(_, spare)| spare.seq) } else { survey.newest() };
+        let torn = |ppn: Ppn| survey.torn().iter().any(|(at, _)| *at == ppn);
+        let mut last = survey.stranded(&geometry, &[&pages[..], survey.torn()].concat());
+        let mut doubts = core::mem::take(seen);
+        let in_doubt = |page: &FoundPage| {
+            let newest = newest.is_none_or(|(_, newest)| newest.seq < page.1.seq);
+            newest || doubts.iter().chain(&last).any(|(ppn, _)| *ppn == page.0)
+        };
+        let worn = survey.torn().iter().filter(|page| page.1.kind == PageKind::User && !in_doubt(page));
+        young.extend(worn.filter(|(_, spare)| spare.tag < self.logical_pages && spare.seq >= bound));
+        young.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
+        last.retain(|(ppn, _)| !torn(*ppn));
+        last.extend(newest.filter(|(_, spare)| counts(spare.kind)));
+        *seen = doubts.iter().chain(&last).copied().collect();
+        let worn = |ppn: Ppn| young.iter().any(|(at, _)| *at == ppn);
+        let torn = survey.torn().iter().chain(survey.alone());
+        doubts.extend(torn.filter(|(ppn, spare)| counts(spare.kind) && !worn(*ppn)));
+        doubts.retain(|(_, spare)| match BtreeMap::leaf_range(spare) {
+            _ if spare.kind == PageKind::User => spare.tag < self.logical_pages && spare.seq >= bound,
+            Some(range) => !range.is_empty() && range.end <= self.logical_pages,
+            None => false,
+        });
+        (last, doubts)
+    }
+
     /// Steps 6 to 8.
     fn settle(&mut self, table: &mut Table, steps: &mut Steps) -> Result<(), FtlError> {
+        self.settle_doubts(table)?;
+        steps.end("6 rewrite the page programmed last", &self.core.flash);
         let keep = core::mem::take(&mut table.keep);
         for piece in &mut table.pieces {
             self.free_dead(|block, _| !keep.contains(&block))?;
@@ -211,20 +306,8 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
             }
             mapping.append_leaf(&mut ctx, piece.lpns.start, piece.leaf)?;
         }
-        steps.end("6 inner nodes", &self.core.flash);
-        if let Some((ppn, spare)) = table.newest {
-            let is_newest = |(_, at): &&(Lpn, Ppn)| *at == ppn;
-            if let Some((lpn, at)) = table.unsaved.iter().find(is_newest).copied() {
-                let (mut ctx, mapping) = self.parts();
-                mapping.restore_known(&mut ctx, lpn, at)?;
-            }
-            self.rewrite((ppn, spare))?;
-            self.report_erased()?;
-        }
-        steps.end("7 rewrite the page programmed last", &self.core.flash);
-        let newest = table.newest.map(|(ppn, _)| ppn);
-        let unsaved = table.unsaved.iter().copied().filter(|(_, ppn)| Some(*ppn) != newest);
-        for (lpn, ppn) in unsaved.chain(table.broken.iter().map(|lpn| (*lpn, LOST))) {
+        steps.end("7 inner nodes", &self.core.flash);
+        for (lpn, ppn) in table.unsaved.iter().copied().chain(table.broken.iter().map(|lpn| (*lpn, LOST))) {
             self.room()?;
             let (mut ctx, mapping) = self.parts();
             mapping.restore_known(&mut ctx, lpn, ppn)?;
@@ -253,9 +336,9 @@ impl Table {
     ) -> Result<(), FtlError> {
         let in_part = self.pieces.iter().filter(|piece| piece.leaf.is_some() && !piece.is_whole());
         self.keep.extend(in_part.map(|piece| block_of(piece.leaf)));
-        let Some((newest, _)) = self.newest else { return Ok(()) };
-        if versions.iter().any(|(ppn, _)| *ppn == newest) {
-            let others: Vec<FoundPage> = versions.iter().filter(|(ppn, _)| *ppn != newest).copied().collect();
+        let is_last = |ppn: Ppn| self.last.iter().any(|(last, _)| *last == ppn);
+        if versions.iter().any(|(ppn, _)| is_last(*ppn)) {
+            let others: Vec<FoundPage> = versions.iter().filter(|(ppn, _)| !is_last(*ppn)).copied().collect();
             let before = leaves::choose(&others, logical_pages)?;
             let is_new = |piece: &&Piece| piece.leaf.is_some() && !self.pieces.contains(piece);
             self.keep.extend(before.iter().filter(is_new).map(|piece| block_of(piece.leaf)));
@@ -269,24 +352,22 @@ impl Table {
         for (block, _) in survey.blocks() {
             (0..geometry.pages_per_block()).for_each(|offset| ctx.validity.mark(geometry.page_at(block, offset)));
         }
-        let Self { pieces, all, young, bound, unsaved, broken, valid, newest, keep } = self;
+        let Self { pieces, young, bound, unsaved, broken, valid, last, keep, checked, .. } = self;
         for piece in pieces.iter().filter(|piece| piece.is_whole()) {
             ctx.validity.revive(piece.leaf);
             valid[geometry.block_of(piece.leaf).index()] += 1;
         }
         let mut young = young.chunk_by(|a, b| a.1.tag == b.1.tag).peekable();
-        let checked = mapping.recent_updates().is_none();
-        let newest = newest.map(|(ppn, _)| ppn);
         for piece in &*pieces {
             mapping.read_piece(ctx, piece, |ctx, lpn, entry, speaks_for| {
                 let copies = young.next_if(|copies| copies[0].1.tag == lpn.0).unwrap_or(&[]);
                 let known = copies
                     .first()
-                    .filter(|(_, spare)| *all || spare.seq >= *bound && spare.seq >= speaks_for)
+                    .filter(|(_, spare)| spare.seq >= *bound && spare.seq >= speaks_for)
                     .filter(|(ppn, _)| *ppn != entry);
                 if let Some((ppn, _)) = known {
                     unsaved.push((lpn, *ppn));
-                    if Some(*ppn) == newest {
+                    if last.iter().any(|(last, _)| last == ppn) {
                         let older = copies.get(1).map(|(ppn, _)| *ppn).into_iter().chain([entry]);
                         let pages = older.filter(|ppn| ppn.0 < geometry.pages());
                         keep.extend(pages.map(|ppn| geometry.block_of(ppn)));
@@ -303,7 +384,9 @@ impl Table {
                 let block = geometry.block_of(ppn);
                 let of_host = survey.block(block).is_some_and(|info| info.kind == PageKind::User);
                 let free = of_host && ctx.validity.is_dead(ppn);
-                if free && (!checked || holds(&mut ctx.core.flash, ppn, lpn)?) {
+                // What is in doubt is not asked: it is copied or does not count.
+                let sure = !*checked || known.is_some() || last.iter().any(|(last, _)| *last == ppn);
+                if free && (sure || holds(&mut ctx.core.flash, ppn, lpn)?) {
                     ctx.validity.revive(ppn);
                     valid[block.index()] += 1;
                 } else {

@@ -18,7 +18,7 @@ use super::log_block::area::{Area, AreaOptions, Room};
 use super::log_block::blocks::{RESERVE, Role};
 use super::log_block::groups::{Groups, Owed};
 use super::log_block::recover::{Others, Recovered};
-use super::read_only::{Evidence, Mounted, Unmounted, or_read_only, unless_short};
+use super::read_only::{Evidence, Mounted, Unmounted, or_read_only, unless_short, without_doubt};
 use crate::config::{Config, GroupOptions};
 use crate::contract::{Ftl, FtlError, Gauge, MountReport, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
@@ -79,8 +79,10 @@ impl<N: Nand> SuperblockFtl<N> {
     ///
     /// 1. Maps are made from what is on flash ([`super::log_block::recover`]); a block belongs to the superblock of the pages that
     ///    live in it.
-    /// 2. The block with the page programmed last is collected, so that this page does not depend on a program that may have been
-    ///    cut short. That frees a block for the one it takes, or is taken back, so attempts do not add up.
+    /// 2. The blocks with the page programmed last and the one that the host wrote last are collected, so that these pages do not
+    ///    depend on programs that may have been cut short. That frees a block for the one it takes, or is taken back, so
+    ///    attempts do not add up. If one of these pages cannot be read then, all is done again without it. Blocks with a torn
+    ///    page that a later mount could read are emptied and erased.
     /// 3. Blocks are collected until so many are free as between requests: trimmed pages that came back may hold some.
     ///
     /// # Errors
@@ -89,7 +91,8 @@ impl<N: Nand> SuperblockFtl<N> {
     where
         N: 'static,
     {
-        or_read_only(Self::open(flash, config, name, groups), config, Evidence::Marks)
+        let opened = without_doubt(flash, |flash, excluded| Self::open(flash, config, name, groups, excluded));
+        or_read_only(opened, config, Evidence::Marks)
     }
 
     fn open(
@@ -97,11 +100,13 @@ impl<N: Nand> SuperblockFtl<N> {
         config: &Config,
         name: &'static str,
         groups: GroupOptions,
+        excluded: &[Ppn],
     ) -> Result<(Self, MountReport), Unmounted<N>> {
-        let (area, mut recovered) = Area::mount(flash, config, options(name), Others::LogsAndPaged(|_| 0), room)?;
+        let (area, mut recovered) =
+            Area::mount(flash, config, options(name), Others::LogsAndPaged(|_| 0), room, excluded)?;
         let mut ftl = Self::new(area, groups);
         if let Err(error) = ftl.settle(&recovered) {
-            return Err(Unmounted::with(ftl.area.flash, error));
+            return Err(ftl.area.unmounted(error));
         }
         recovered.steps.end("collect the block that was written last, free blocks", &ftl.area.flash);
         Ok((ftl, recovered.report()))
@@ -113,16 +118,28 @@ impl<N: Nand> SuperblockFtl<N> {
         for &lbn in &recovered.fused {
             self.groups.touch(self.groups.group(lbn));
         }
-        if let Some((ppn, _)) = recovered.last {
-            let block = self.area.blocks.geometry().block_of(ppn);
-            if let Some(group) = self.groups.owner(block) {
-                self.collect(group, block)?;
+        for &(ppn, lpn) in &recovered.last {
+            if self.area.locate(lpn) == ppn {
+                self.empty(self.area.blocks.geometry().block_of(ppn))?;
             }
+        }
+        self.area.settled();
+        for &block in &recovered.revenants {
+            self.empty(block)?;
+            self.area.clean(block)?;
         }
         while self.area.blocks.free_blocks() < RESERVE {
             self.take_extra()?;
         }
         Ok(())
+    }
+
+    /// Collects a block, if it belongs to a superblock.
+    fn empty(&mut self, block: BlockId) -> Result<(), FtlError> {
+        match self.groups.owner(block) {
+            Some(group) => self.collect(group, block),
+            None => Ok(()),
+        }
     }
 
     /// Maps every logical block by page.
@@ -342,9 +359,10 @@ impl<N: Nand> Ftl<N> for SuperblockFtl<N> {
         self.area.trim(lpn, count)
     }
 
-    /// Nothing to do: a completed write is on flash with a spare area that says what it is.
+    /// A completed write is on flash with a spare area that says what it is; trims are in
+    /// checkpoints.
     fn flush(&mut self) -> Result<(), FtlError> {
-        Ok(())
+        self.area.flush()
     }
 
     fn idle(&mut self) -> Result<bool, FtlError> {

@@ -285,10 +285,8 @@ impl BtreeMap {
         lpn: Lpn,
         ppn: Ppn,
     ) -> Result<(Slot, Ppn), FtlError> {
-        match self.fetch(ctx, lpn).and_then(|old| Ok((self.admit(ctx, lpn, ppn)?, old))) {
-            Err(error) if is_page(ppn) => ctx.give_up(ppn, error),
-            outcome => outcome,
-        }
+        let old = self.fetch(ctx, lpn)?;
+        Ok((self.admit(ctx, lpn, ppn)?, old))
     }
 }
 
@@ -312,7 +310,7 @@ impl Mapping for BtreeMap {
         if let Some(slot) = self.cmt.find(lpn) {
             return Ok(self.cmt.ppn(slot));
         }
-        let on = self.tree.peek(ctx, lpn.0, &mut self.leaf)?;
+        let (on, _) = self.tree.peek(ctx, lpn.0, &mut self.leaf)?;
         Self::find_in_leaf(ctx, &self.leaf, on, lpn.0)
     }
 
@@ -444,6 +442,21 @@ impl Mapping for BtreeMap {
 
     fn saved_bytes(&self) -> u64 {
         if self.battery { self.tree.saved_bytes() + self.cmt.saved_bytes() } else { 0 }
+    }
+
+    /// The leaf, and an inner node that gives way on the way to it.
+    fn disowning_pages(&self) -> u32 {
+        if self.battery { 2 } else { 0 }
+    }
+
+    /// A page of host data is outranked by a leaf that speaks for it, a leaf by one of its range.
+    fn disown<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        _: PageKind,
+        tag: u32,
+    ) -> Result<(), FtlError> {
+        self.program_witness(ctx, tag)
     }
 
     fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {

@@ -87,6 +87,84 @@ impl BtreeMap {
         self.tree.program(ctx, &mut self.leaf, piece.lpns.end, Purpose::Recovery)
     }
 
+    /// Where a part of a leaf says that a logical page is.
+    ///
+    /// # Errors
+    /// As [`BtreeMap::read_piece`].
+    pub fn find_in_piece<N: Nand, V>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        piece: &Piece,
+        lpn: Lpn,
+    ) -> Result<Ppn, FtlError> {
+        self.load_piece(ctx, piece)?;
+        Ok(self.leaf.find(lpn.0))
+    }
+
+    /// Programs a leaf that takes the place of a part of one and speaks for every page of host data programmed before it: with
+    /// entries that are newer than flash, by logical page. If it has no room for all, it covers less, but always `lpn`.
+    /// Answers where it is and what it covers.
+    ///
+    /// # Errors
+    /// As [`BtreeMap::read_piece`].
+    pub fn renew_piece<N: Nand, V>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        piece: &Piece,
+        lpn: u32,
+        entries: &[(Lpn, Ppn)],
+    ) -> Result<(Ppn, Range<u32>), FtlError> {
+        self.load_piece(ctx, piece)?;
+        let (mut range, room) = (piece.lpns.clone(), self.tree.capacity);
+        loop {
+            let mut within = entries.iter().filter(|(lpn, _)| range.contains(&lpn.0));
+            if within.all(|(lpn, ppn)| self.leaf.set_within(lpn.0, *ppn, range.end, room)) {
+                break;
+            }
+            self.halve(&mut range, lpn);
+        }
+        self.leaf.speaks_for = ctx.core.seq;
+        let leaf = self.tree.program(ctx, &mut self.leaf, range.end, Purpose::Recovery)?;
+        Ok((leaf, range))
+    }
+
+    /// Leaves of the leaf at hand, and of its range, the half in which a logical page is.
+    fn halve(&mut self, range: &mut Range<u32>, lpn: u32) {
+        let middle = range.start + (range.end - range.start) / 2;
+        *range = if lpn < middle { range.start..middle } else { middle..range.end };
+        self.leaf.clip(range.start, range.end);
+    }
+
+    /// Programs the leaf of a logical page anew, so that it speaks for every page of host data programmed before. If dirty entries do
+    /// not fit, it covers less and nothing leads to it: only a mount that finds leaves by their spare areas sees it.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(super) fn program_witness<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        lpn: u32,
+    ) -> Result<(), FtlError> {
+        let place = self.leaf_place(ctx, lpn)?;
+        self.tree.read(ctx, place, Purpose::Checkpoint, &mut self.leaf)?;
+        let (mut range, seq) = (self.leaf.first()..place.end, ctx.core.seq);
+        self.leaf.speaks_for = 0;
+        let seen = self.absorb(range.end, seq, 0..0);
+        let fits = self.leaf.speaks_for == seq;
+        while self.leaf.speaks_for != seq {
+            self.halve(&mut range, lpn);
+            self.absorb(range.end, seq, 0..0);
+        }
+        let leaf = self.tree.program(ctx, &mut self.leaf, range.end, Purpose::Checkpoint)?;
+        if !fits {
+            ctx.core.space.page_died(leaf);
+            return Ok(());
+        }
+        let old = self.tree.replace(place, leaf);
+        self.settle(range.end, seen);
+        if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
+    }
+
     /// Leads to a leaf, behind those that were told of before.
     ///
     /// # Errors

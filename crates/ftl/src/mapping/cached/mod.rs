@@ -13,8 +13,9 @@
 //! 5. With [`CachedOptions::checkpoints`], after every C insertions and updates every dirty entry that was last updated
 //!    before the checkpoint before is synchronised (GeckoFTL, section 4.3). The paper finds those by a symbol in the LRU
 //!    order; a read would move a dirty entry past it, so entries carry the epoch of their last update instead.
-//! 6. Every translation page says in its spare area from which sequence number on pages of host data may have entries that are
-//!    only in RAM: how far back recovery has to look.
+//! 6. If `LAZY`, every translation page says in its spare area from which sequence number on pages of host data may have entries
+//!    that are only in RAM: how far back recovery has to look. Otherwise one that was moved as it is says how much older than
+//!    its sequence number its contents are.
 //! 7. With [`CachedOptions::recent_updates`] (LazyFTL) only the entries of so many pages written last may be dirty: when a page
 //!    leaves their ring, its translation page is synchronised.
 //! 8. A synchronised entry counts as clean only once its translation page is programmed: so at any time what is dirty in RAM
@@ -38,6 +39,7 @@ use cmt::{Cmt, Slot};
 use nand::{Lpn, Nand, NandError, PageKind, Ppn, Spare};
 pub use options::CachedOptions;
 use recent::Recent;
+pub use restore::aged;
 
 /// Bytes of a mapping entry in flash.
 const ENTRY_BYTES: usize = 4;
@@ -71,7 +73,11 @@ pub struct CachedMap<const LAZY: bool> {
     gmd: Vec<Ppn>,
     cmt: Cmt,
     recent: Recent,
+    /// What left the ring last could not be synchronised.
+    late: bool,
     battery: bool,
+    /// Nothing was programmed since saved state was loaded.
+    resumed: bool,
     checkpoints: Checkpoints,
     entries_per_page: u32,
     logical_pages: u32,
@@ -97,7 +103,9 @@ impl<const LAZY: bool> CachedMap<LAZY> {
             gmd: alloc::vec![Ppn::NONE; pages as usize],
             cmt: Cmt::new(options.cache_entries.max(2), pages, entries_per_page).segmented(options.protected_percent),
             recent: Recent::new(options.recent_updates),
+            late: false,
             battery: options.battery,
+            resumed: false,
             checkpoints: Checkpoints {
                 enabled: options.checkpoints,
                 updates: 0,
@@ -178,7 +186,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         page: u32,
         purpose: Purpose,
     ) -> Result<(), FtlError> {
-        let bound = (self.checkpoints.bound >> BOUND_SHIFT) as u32;
+        let bound = if LAZY { (self.checkpoints.bound >> BOUND_SHIFT) as u32 } else { 0 };
         let new = ctx.core.program_metadata(purpose, PageKind::Translation, page, bound, &self.buffer)?;
         let old = core::mem::replace(&mut self.gmd[page as usize], new);
         while let Some(slot) = self.cmt.first_dirty(page) {
@@ -301,10 +309,29 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         let (lpn, ppn) = self.recent.left();
         match self.cmt.find(lpn) {
             Some(slot) if self.cmt.is_dirty(slot) && self.cmt.ppn(slot) == ppn => {
-                self.synchronise(ctx, self.cmt.translation_page(lpn), Purpose::Translation)
+                // Until it is on flash no page is programmed: a mount finds one entry more than the ring holds, not two.
+                self.late = true;
+                self.synchronise(ctx, self.cmt.translation_page(lpn), Purpose::Translation)?;
+                self.late = false;
+                Ok(())
             }
             _ => Ok(()),
         }
+    }
+
+    /// Does what has to come before anything else is programmed.
+    #[cold]
+    fn catch_up<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
+        if self.late {
+            self.synchronise(ctx, self.cmt.translation_page(self.recent.left().0), Purpose::Translation)?;
+            self.late = false;
+        }
+        if self.resumed {
+            let page = self.cmt.oldest_dirty().map_or(0, |slot| self.cmt.translation_page(self.cmt.lpn(slot)));
+            self.synchronise(ctx, page, Purpose::Checkpoint)?;
+            self.resumed = false;
+        }
+        self.shrink(ctx)
     }
 
     /// Translation pages that one step of a checkpoint synchronises.
@@ -431,6 +458,10 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         Ok(next - first)
     }
 
+    fn names(&self, ppn: Ppn) -> bool {
+        self.gmd.contains(&ppn)
+    }
+
     fn move_page<N: Nand, V: Validity>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
@@ -445,7 +476,9 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             let reason = "it is of logical pages that the disk does not have";
             return Err(FtlError::Damaged { structure: "translation page", ppn: origin.ppn, reason });
         }
-        let (to, spare) = ctx.core.move_metadata_page(purpose, origin)?;
+        let written = Self::written_at(&origin.spare);
+        let age = |seq: u64| u32::try_from(seq - written).unwrap_or(u32::MAX);
+        let (to, spare) = ctx.core.move_metadata_page_as(purpose, origin, age)?;
         self.gmd[spare.tag as usize] = to;
         ctx.core.space.page_died(origin.ppn);
         Ok(())
@@ -464,10 +497,12 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         spare.kind == PageKind::Translation && self.gmd.get(spare.tag as usize) == Some(&ppn)
     }
 
-    /// An entry could not leave the cache.
+    /// An entry could not leave the cache, or one that left the ring could not be synchronised; or nothing was programmed since
+    /// saved state was loaded. Then a page of the table is programmed before any other, so that what was saved is stale
+    /// whatever a cut leaves of a page of host data: it would not know of that one.
     #[inline]
     fn urgent(&self) -> bool {
-        self.cmt.is_overfull()
+        self.cmt.is_overfull() || self.late || self.resumed
     }
 
     #[inline]
@@ -477,8 +512,8 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
     }
 
     fn maintain<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
-        if self.cmt.is_overfull() {
-            return self.shrink(ctx);
+        if self.urgent() {
+            return self.catch_up(ctx);
         }
         let mut cursor = match self.checkpoints.cursor {
             Some(cursor) => cursor,
@@ -540,6 +575,26 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
 
     fn saved_bytes(&self) -> u64 {
         if self.battery { 4 + self.cmt.saved_bytes() } else { 0 }
+    }
+
+    /// One for the page whose program was cut short, one for a page that no entry leads to.
+    fn disowning_pages(&self) -> u32 {
+        if self.battery { 2 } else { 0 }
+    }
+
+    /// A younger version of its translation page outranks it.
+    fn disown<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        kind: PageKind,
+        tag: u32,
+    ) -> Result<(), FtlError> {
+        let page = match kind {
+            PageKind::User => self.cmt.translation_page(Lpn(tag)),
+            PageKind::Translation => tag,
+            PageKind::Validity | PageKind::Checkpoint => return Ok(()),
+        };
+        if self.battery { self.synchronise(ctx, page, Purpose::Checkpoint) } else { Ok(()) }
     }
 
     fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {

@@ -9,6 +9,12 @@ use crate::validity::Validity;
 use alloc::vec::Vec;
 use nand::{Lpn, Nand, Ppn, Spare};
 
+/// Where the auxiliary field says how old its contents are: when they were written. The largest age there is says nothing.
+#[must_use]
+pub const fn aged(spare: &Spare) -> u64 {
+    if spare.aux == u32::MAX { 0 } else { spare.seq.saturating_sub(spare.aux as u64) }
+}
+
 impl<const LAZY: bool> CachedMap<LAZY> {
     /// Takes over the directory that recovery found, and how far back entries may be that are only in RAM.
     pub fn restore(&mut self, gmd: Vec<Ppn>, bound: u64) {
@@ -21,7 +27,19 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     /// spare area was written.
     #[must_use]
     pub const fn bound_of(spare: &Spare) -> u64 {
-        (spare.aux as u64) << BOUND_SHIFT
+        if LAZY { (spare.aux as u64) << BOUND_SHIFT } else { 0 }
+    }
+
+    /// A translation page with this spare area speaks for every page of host data with a smaller sequence number than this.
+    #[must_use]
+    pub const fn written_at(spare: &Spare) -> u64 {
+        if LAZY { spare.seq } else { aged(spare) }
+    }
+
+    /// The first sequence number from this one on that a translation page can name as a bound.
+    #[must_use]
+    pub const fn next_bound(seq: u64) -> u64 {
+        seq.div_ceil(1 << BOUND_SHIFT) << BOUND_SHIFT
     }
 
     /// Logical pages that one translation page covers.
@@ -51,45 +69,30 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     /// Caches entries that were saved. Programs nothing: one too many leaves with the next operation.
     pub fn restore_saved(&mut self, entries: &[(Lpn, Ppn)]) {
         self.cmt.restore_saved(entries);
+        self.resumed = true;
     }
 
-    /// Caches an entry that is newer than flash, and whose before-image is known to be dead.
-    ///
-    /// # Errors
-    /// Those of the device, if another entry has to leave.
-    pub fn restore_known<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        ppn: Ppn,
-    ) -> Result<(), FtlError> {
-        match self.cmt.find(lpn) {
-            Some(slot) => {
-                self.cmt.set_ppn(slot, ppn);
-                self.cmt.mark_dirty(slot, false);
-                Ok(())
-            }
-            None => {
-                let slot = self.cmt.insert(lpn, ppn);
-                self.cmt.mark_dirty(slot, false);
-                self.shrink(ctx)
-            }
-        }
-    }
-
-    /// Synchronises one translation page with dirty entries; `false` if there is none.
+    /// Writes a translation page anew, with entries changed of which it is known already what lives and what is dead.
     ///
     /// # Errors
     /// Those of the device.
-    pub fn synchronise_next<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<bool, FtlError> {
-        let Some(slot) = self.cmt.oldest_dirty() else { return Ok(false) };
-        self.synchronise(ctx, self.cmt.translation_page(self.cmt.lpn(slot)), Purpose::Recovery)?;
-        Ok(true)
+    pub fn rewrite_page<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        page: u32,
+        changes: impl Iterator<Item = (Lpn, Ppn)>,
+    ) -> Result<(), FtlError> {
+        self.load_page(ctx, page, Purpose::Recovery)?;
+        for (lpn, ppn) in changes {
+            self.set_entry((lpn.0 % self.entries_per_page) as usize, ppn);
+        }
+        self.replace_page(ctx, page, Purpose::Recovery)
     }
 
     /// Every entry is in flash, and the next page of host data will carry at least this sequence number.
     pub fn all_synchronised(&mut self, seq: u64) {
         self.recent.clear();
+        self.late = false;
         (self.checkpoints.bound, self.checkpoints.began) = (seq, [seq; 2]);
     }
 

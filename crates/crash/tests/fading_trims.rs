@@ -1,0 +1,130 @@
+//! The page of the trim map that was programmed last reads well at a mount, but not for long: it is
+//! programmed again, and until that is done its older versions stay.
+
+#![allow(clippy::unwrap_used)]
+
+use ftl::{Config, Flash, Ftl, ftls};
+use nand::faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty};
+use nand::geometry::Dimensions;
+use nand::{Capabilities, Geometry, Lpn, Nand, PageKind, Ppn, SimNand, Stamp};
+use openftl_crash::Shared;
+use openftl_ftl as ftl;
+
+type Device = Shared<Faulty<SimNand>>;
+
+const BLOCKS: u32 = 60;
+const PAGES: u32 = 8;
+/// Trimmed and flushed before anything is cut.
+const GONE: u32 = 20;
+
+fn device() -> Device {
+    let geometry = Geometry::new(Dimensions {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks: BLOCKS,
+        pages_per_block: PAGES,
+        page_bytes: 512,
+        spare_bytes: 32,
+    });
+    Shared::new(Faulty::new(SimNand::new(geometry.unwrap(), Capabilities::MODERN), FaultPlan::default()))
+}
+
+/// The most logical pages that the device has room for: blocks are short.
+fn most() -> u32 {
+    let entry = ftls::find::<Device>("page").unwrap();
+    let fits = |pages| (entry.format)(Flash::new(device()), &Config::new(pages)).is_ok();
+    (1..BLOCKS).rev().map(|blocks| blocks * PAGES).find(|pages| fits(*pages)).unwrap()
+}
+
+/// Where the newest version of the one page of the trim map is.
+fn newest_of_map(device: &Device) -> Ppn {
+    let mut device = device.get_mut();
+    let pages = (0..device.geometry().pages()).map(Ppn);
+    let found = pages.filter_map(|ppn| device.read_spare(ppn).ok().flatten().map(|spare| (spare, ppn)));
+    found.filter(|(spare, _)| spare.kind == PageKind::Translation).max_by_key(|(spare, _)| spare.seq).unwrap().1
+}
+
+fn cut_at(device: &Device, at: u64, outcome: CutOutcome) {
+    let mut device = device.get_mut();
+    let at = device.ops() + at;
+    device.plan_mut().cuts = vec![Cut { at, outcome }];
+}
+
+fn power_up(device: &Device) {
+    let mut device = device.get_mut();
+    device.plan_mut().cuts.clear();
+    device.power_up();
+}
+
+/// Fills the disk, writes at random, trims and flushes so often, then once more with a cut when the
+/// page of the map is complete. `None` if the flush has to collect something before it.
+fn cut_flush(logical: u32, flushes: u32) -> Option<Device> {
+    let device = device();
+    let mut ftl = (ftls::find("page").unwrap().format)(Flash::new(device.clone()), &Config::new(logical)).unwrap();
+    let mut state = 3_u32;
+    let random = (0..500).map(|_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) % logical
+    });
+    for lpn in (0..logical).chain(random).map(Lpn) {
+        ftl.write(lpn, &Stamp { lpn, version: 1 }).unwrap();
+    }
+    ftl.trim(Lpn(0), GONE).unwrap();
+    ftl.flush().unwrap();
+    for lpn in (GONE..GONE + flushes).map(Lpn) {
+        ftl.trim(lpn, 1).unwrap();
+        ftl.flush().unwrap();
+    }
+    let before = newest_of_map(&device);
+    ftl.trim(Lpn(logical - 1), 1).unwrap();
+    cut_at(&device, 0, CutOutcome::Done);
+    ftl.flush().unwrap_err();
+    power_up(&device);
+    (newest_of_map(&device) != before).then_some(device)
+}
+
+fn mount(device: &Device, logical: u32) -> Option<Box<dyn Ftl<Device>>> {
+    let mounted = (ftls::find("page").unwrap().mount.unwrap())(Flash::new(device.clone()), &Config::new(logical));
+    mounted.ok().map(|(ftl, _)| ftl)
+}
+
+/// What was trimmed and flushed reads as zeros.
+fn verify(ftl: &mut dyn Ftl<Device>, what: &str) {
+    for lpn in (0..GONE).map(Lpn) {
+        let mut got = Stamp { lpn, version: 1 };
+        ftl.read(lpn, &mut got).unwrap();
+        assert_eq!(got, Stamp::UNWRITTEN, "{what}: {lpn}");
+    }
+}
+
+#[test]
+fn a_flushed_trim_stays_trimmed_when_the_last_page_of_the_map_fades_after_a_mount() {
+    let logical = most();
+    let mut tried = 0;
+    for flushes in 0..3 * PAGES {
+        let Some(device) = cut_flush(logical, flushes) else { continue };
+        tried += 1;
+        let last = newest_of_map(&device);
+        verify(&mut *mount(&device, logical).unwrap(), "mounted");
+        device.get_mut().damage(last, Blemish::Unreadable);
+        verify(&mut *mount(&device, logical).unwrap(), &format!("after {flushes} flushes"));
+    }
+    assert!(tried > PAGES, "{tried} cuts");
+}
+
+#[test]
+fn a_flushed_trim_stays_trimmed_when_the_last_page_of_the_map_fades_during_a_mount() {
+    let logical = most();
+    let mut cuts = 0;
+    for (flushes, at) in (0..3 * PAGES).flat_map(|flushes| (0..4).map(move |at| (flushes, at))) {
+        let Some(device) = cut_flush(logical, flushes) else { continue };
+        let last = newest_of_map(&device);
+        cut_at(&device, at, CutOutcome::Torn);
+        cuts += u32::from(mount(&device, logical).is_none());
+        power_up(&device);
+        device.get_mut().damage(last, Blemish::Unreadable);
+        verify(&mut *mount(&device, logical).unwrap(), &format!("after {flushes} flushes, mount cut at {at}"));
+    }
+    assert!(cuts > PAGES, "{cuts} cuts");
+}

@@ -1,0 +1,179 @@
+//! Pages that power loss left in doubt, of a mapping table found again from its leaves: what a mount programs before all else.
+//!
+//! 1. The page programmed last is copied, as far as it counts: its program may have been cut short. So are those that were the last
+//!    when power went before, if a mount was cut short since ([`Survey::stranded`](crate::recovery::survey::Survey::stranded)).
+//!    If one cannot be read it does not count, and the mount begins anew without it.
+//! 2. A page that does not count may read well at a later mount. One of host data is outranked by a copy of the page
+//!    that counts instead; if there is none, by a leaf that speaks for it.
+//! 3. A leaf that does not count is outranked by leaves that take its range.
+//! 4. Of a page whose spare area cannot be read nobody knows what it was: a block with one is erased before the mount ends.
+
+use super::tree::Table;
+use super::{Lpn, Nand, PageFtl, Ppn, Validity};
+use crate::contract::FtlError;
+use crate::flash::Purpose;
+use crate::mapping::btree::{BtreeMap, Piece};
+use crate::mapping::{LOST, is_page};
+use crate::placement::Stream;
+use crate::recovery::survey::FoundPage;
+use crate::space::blocks::BlockState;
+use crate::space::core::Origin;
+use crate::validity::ram_bitmap::RamBitmap;
+use alloc::vec::Vec;
+use core::ops::Range;
+use nand::{BlockId, NandError, PageKind};
+
+impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
+    /// Copies what was programmed last, then outranks every page that does not count.
+    pub(super) fn settle_doubts(&mut self, table: &mut Table) -> Result<(), FtlError> {
+        let keep = table.keep.clone();
+        self.free_dead(|block, _| !keep.contains(&block))?;
+        for at in 0..table.last.len() {
+            self.copy_last(table, table.last[at])?;
+        }
+        for (_, spare) in core::mem::take(&mut table.doubts) {
+            match (spare.kind, BtreeMap::leaf_range(&spare)) {
+                (PageKind::User, _) => self.outrank_page(table, Lpn(spare.tag), spare.seq)?,
+                (_, Some(range)) => self.outrank_leaf(table, range, spare.seq)?,
+                _ => {}
+            }
+        }
+        self.report_erased()
+    }
+
+    /// Outranks a page of host data with this sequence number.
+    fn outrank_page(&mut self, table: &mut Table, lpn: Lpn, seq: u64) -> Result<(), FtlError> {
+        let at = table.piece_of(lpn);
+        let piece = table.pieces[at].clone();
+        let (mut ctx, mapping) = self.parts();
+        let known = table.unsaved.binary_search_by_key(&lpn, |entry| entry.0);
+        let entry = match known {
+            Ok(known) => table.unsaved[known].1,
+            Err(_) => mapping.find_in_piece(&mut ctx, &piece, lpn)?,
+        };
+        if is_page(entry) && !table.broken.contains(&lpn) {
+            let spare = self.core.flash.read_spare(Purpose::Recovery, entry);
+            if spare.is_ok_and(|spare| spare.is_some_and(|spare| spare.seq > seq)) {
+                return Ok(());
+            }
+            if self.copy_page(table, lpn, entry)? != LOST {
+                return Ok(());
+            }
+        }
+        if table.seq_of(&piece) < seq { self.renew(table, at, lpn.0).map(drop) } else { Ok(()) }
+    }
+
+    /// Copies the page that counts of a logical page; an entry leads to the copy. Answers where it is, or [`LOST`].
+    fn copy_page(&mut self, table: &mut Table, lpn: Lpn, from: Ppn) -> Result<Ppn, FtlError> {
+        let spare = nand::Spare { kind: PageKind::User, tag: lpn.0, seq: 0, erase_count: 0, erased_at: 0, aux: 0 };
+        let to = match self.core.move_host_page(Purpose::Recovery, Stream(0), Origin { ppn: from, spare }) {
+            Ok(to) => to,
+            // What is in doubt does not count; any other page is worn.
+            Err(FtlError::Nand(NandError::Uncorrectable { ppn } | NandError::Erased { ppn }))
+                if ppn == from && table.last.iter().all(|(last, _)| *last != from) =>
+            {
+                LOST
+            }
+            Err(error) => return Err(error),
+        };
+        self.report_erased()?;
+        if !self.validity.is_dead(from) {
+            self.parts().0.page_died(from)?;
+        }
+        match table.unsaved.binary_search_by_key(&lpn, |entry| entry.0) {
+            Ok(at) => table.unsaved[at].1 = to,
+            Err(at) => table.unsaved.insert(at, (lpn, to)),
+        }
+        Ok(to)
+    }
+
+    /// Outranks a leaf with this range and sequence number.
+    fn outrank_leaf(&mut self, table: &mut Table, range: Range<u32>, seq: u64) -> Result<(), FtlError> {
+        let mut next = range.start;
+        while next < range.end {
+            let at = table.piece_of(Lpn(next));
+            let covered = if table.seq_of(&table.pieces[at]) < seq {
+                self.renew(table, at, next)?
+            } else {
+                table.pieces[at].lpns.clone()
+            };
+            next = covered.end.max(next + 1);
+        }
+        Ok(())
+    }
+
+    /// Programs a leaf in place of a piece, or of a part of it in which a logical page is; answers of which.
+    fn renew(&mut self, table: &mut Table, at: usize, lpn: u32) -> Result<Range<u32>, FtlError> {
+        let piece = table.pieces[at].clone();
+        let (mut ctx, mapping) = self.parts();
+        let seq = ctx.core.seq;
+        let (leaf, lpns) = mapping.renew_piece(&mut ctx, &piece, lpn, &table.unsaved)?;
+        self.report_erased()?;
+        if piece.is_whole() {
+            self.core.space.page_died(piece.leaf);
+            self.validity.mark(piece.leaf);
+            table.keep.push(self.core.space.geometry().block_of(piece.leaf));
+        }
+        table.written.push((leaf, seq));
+        table.unsaved.retain(|(lpn, _)| !lpns.contains(&lpn.0));
+        let rest = |part: Range<u32>| Some(Piece { lpns: part, ..piece.clone() }).filter(|part| !part.lpns.is_empty());
+        let parts = [
+            rest(piece.lpns.start..lpns.start),
+            Some(Piece { lpns: lpns.clone(), leaf, of: lpns.clone() }),
+            rest(lpns.end..piece.lpns.end),
+        ];
+        table.pieces.splice(at..=at, parts.into_iter().flatten());
+        Ok(lpns)
+    }
+
+    /// Copies a page that may have been the last before power went, if it counts.
+    fn copy_last(&mut self, table: &mut Table, (ppn, spare): FoundPage) -> Result<(), FtlError> {
+        if self.validity.is_dead(ppn) {
+            return Ok(());
+        }
+        if spare.kind == PageKind::User {
+            return self.copy_page(table, Lpn(spare.tag), ppn).map(drop);
+        }
+        let Some(piece) = table.pieces.iter_mut().find(|piece| piece.leaf == ppn) else { return Ok(()) };
+        let (to, spare) = self.core.move_metadata_page(Purpose::Recovery, Origin { ppn, spare })?;
+        piece.leaf = to;
+        table.written.push((to, spare.seq));
+        self.core.space.page_died(ppn);
+        self.validity.mark(ppn);
+        Ok(())
+    }
+}
+
+impl<N: Nand, V: Validity> PageFtl<N, BtreeMap, V> {
+    /// Erases blocks of which not every page can be read.
+    pub(super) fn erase_spoiled(&mut self, blocks: &[BlockId]) -> Result<(), FtlError> {
+        for &block in blocks {
+            if self.core.space.state(block) == BlockState::Closed {
+                self.make_space()?;
+            }
+            if self.core.space.state(block) == BlockState::Closed {
+                self.collect(block)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Table {
+    /// The piece in which a logical page is.
+    fn piece_of(&self, lpn: Lpn) -> usize {
+        self.pieces.partition_point(|piece| piece.lpns.end <= lpn.0)
+    }
+
+    /// When the leaf of a piece was programmed; 0 if there is none.
+    fn seq_of(&self, piece: &Piece) -> u64 {
+        self.written.iter().find(|(ppn, _)| *ppn == piece.leaf).map_or(0, |(_, seq)| *seq)
+    }
+
+    /// Keeps of these pages those that nothing outranks yet, the youngest first.
+    pub(super) fn set_doubts(&mut self, pages: Vec<FoundPage>) {
+        self.doubts = pages;
+        self.doubts.sort_unstable_by_key(|(_, spare)| u64::MAX - spare.seq);
+        self.doubts.dedup_by_key(|(ppn, _)| *ppn);
+    }
+}

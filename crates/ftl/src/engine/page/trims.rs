@@ -1,0 +1,78 @@
+//! Trims, and how a flush makes them survive power loss if the table is only in RAM
+//! ([`crate::mapping::trims`]).
+//!
+//! 1. A flush programs each page of the trim map of whose part of the disk something was trimmed
+//!    since.
+//! 2. The old version of a page dies when the new one is programmed. A mount that finds the new one
+//!    programmed last programs it again before any older version is erased, as it may be one that
+//!    reads now and not later.
+//! 3. From the first page of the map on, one block more is held free: the map fills a block of its
+//!    own.
+
+use super::{Mapping, Nand, PageFtl, Validity};
+use crate::contract::FtlError;
+use nand::{Geometry, Lpn};
+
+/// Blocks held free for the trim map: one to program it to.
+const RESERVE: u32 = 1;
+
+/// What a trim map needs of the device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TrimBlocks {
+    /// Blocks to hold free once there is a map.
+    pub(super) reserve: u32,
+    /// All blocks.
+    pub(super) all: u32,
+}
+
+impl TrimBlocks {
+    /// For so many pages of the map.
+    pub(super) const fn of(pages: u32, geometry: &Geometry) -> Self {
+        if pages == 0 {
+            return Self { reserve: 0, all: 0 };
+        }
+        // Beside full blocks one that is being filled.
+        Self { reserve: RESERVE, all: RESERVE + 1 + pages / geometry.pages_per_block() }
+    }
+}
+
+/// Logical pages that a trim forgets before space is looked after again: each can cost a page of the validity store.
+pub(super) fn trim_step(geometry: &Geometry) -> u32 {
+    2 * geometry.pages_per_block()
+}
+
+impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
+    /// Forgets pages in RAM and, if it is there, in the table in flash.
+    pub(super) fn trim_pages(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
+        let (mut next, end) = (lpn.0, lpn.0 + count);
+        while next < end {
+            // A table that is asked page by page reads the same page of metadata that often.
+            self.refresh()?;
+            self.prepare()?;
+            let count = (end - next).min(trim_step(self.core.space.geometry()));
+            let (mut ctx, mapping) = self.parts();
+            next += mapping.forget(&mut ctx, Lpn(next), count)?;
+        }
+        self.report_erased()
+    }
+
+    /// Holds blocks free for the trim map, from now on.
+    pub(super) fn hold_trim_blocks(&mut self) {
+        self.reserve_blocks += core::mem::take(&mut self.trim_reserve);
+    }
+
+    /// Programs what says of trims that they were done.
+    #[cold]
+    pub(super) fn keep_trims(&mut self) -> Result<(), FtlError> {
+        if self.core.is_starved() {
+            return Err(self.core.shortage().into());
+        }
+        self.hold_trim_blocks();
+        while self.mapping.has_unkept_trims() {
+            self.prepare()?;
+            let (mut ctx, mapping) = self.parts();
+            mapping.keep_trims(&mut ctx)?;
+        }
+        self.report_erased()
+    }
+}

@@ -1,0 +1,310 @@
+//! A trim that was flushed stays: the page reads as zeros after any power cut.
+
+#![allow(clippy::unwrap_used)]
+
+use ftl::ftls::{Durability, Entry, Info};
+use ftl::{Config, Flash, Ftl, Purpose, ftls, validity};
+use nand::faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty};
+use nand::geometry::Dimensions;
+use nand::{BlockId, Capabilities, Geometry, Lpn, Nand, PageKind, SimNand, Stamp};
+use openftl_ftl as ftl;
+
+type Device = Faulty<SimNand>;
+
+const BLOCKS: u32 = 120;
+const PAGES: u32 = 8;
+const LOGICAL: u32 = 400;
+
+fn device(entry: &Entry<Device>, page_bytes: u32) -> Device {
+    let capabilities = Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN };
+    let geometry = Geometry::new(Dimensions {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks: BLOCKS,
+        pages_per_block: PAGES,
+        page_bytes,
+        spare_bytes: 64,
+    });
+    Faulty::new(SimNand::new(geometry.unwrap(), capabilities), FaultPlan::default())
+}
+
+struct Disk {
+    entry: Entry<Device>,
+    config: Config,
+    ftl: Box<dyn Ftl<Device>>,
+    versions: Vec<u16>,
+    state: u32,
+}
+
+impl Disk {
+    fn new(entry: Entry<Device>, config: Config, page_bytes: u32) -> Self {
+        let ftl = (entry.format)(Flash::new(device(&entry, page_bytes)), &config).unwrap();
+        let versions = vec![0; config.logical_pages as usize];
+        Self { entry, config, ftl, versions, state: 7 }
+    }
+
+    fn random(&mut self) -> u32 {
+        self.state = self.state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (self.state >> 8) % self.config.logical_pages
+    }
+
+    fn write(&mut self, lpn: u32) {
+        let version = self.versions.iter().max().unwrap() + 1;
+        self.ftl.write(Lpn(lpn), &Stamp { lpn: Lpn(lpn), version }).unwrap();
+        self.versions[lpn as usize] = version;
+    }
+
+    fn trim(&mut self, lpn: u32, count: u32) {
+        let count = count.min(self.config.logical_pages - lpn);
+        self.ftl.trim(Lpn(lpn), count).unwrap();
+        self.versions[lpn as usize..(lpn + count) as usize].fill(0);
+    }
+
+    /// Fills the disk, writes at random, trims now and then, flushes last.
+    fn age(&mut self, writes: u32) {
+        (0..self.config.logical_pages).for_each(|lpn| self.write(lpn));
+        for turn in 0..writes {
+            let lpn = self.random();
+            self.write(lpn);
+            if turn.is_multiple_of(50) {
+                let lpn = self.random();
+                self.trim(lpn, 9);
+            }
+        }
+        self.ftl.flush().unwrap();
+    }
+
+    /// Flushes while power is cut at the flush's operation `at`; `false` if the flush has fewer.
+    fn flush_and_cut(&mut self, at: u64, outcome: CutOutcome) -> bool {
+        let nand = self.ftl.flash_mut().nand_mut();
+        let at = nand.ops() + at;
+        nand.plan_mut().cuts = vec![Cut { at, outcome }];
+        let cut = self.ftl.flush().is_err();
+        self.ftl.flash_mut().nand_mut().plan_mut().cuts.clear();
+        cut
+    }
+
+    /// Cuts power, does something to the device, and mounts.
+    fn cut(&mut self, harm: impl FnOnce(&mut Device)) {
+        let entry = ftls::find::<Device>(self.entry.info.name).unwrap();
+        let nothing = (self.entry.format)(Flash::new(device(&entry, 512)), &self.config).unwrap();
+        let mut nand = core::mem::replace(&mut self.ftl, nothing).into_flash().into_nand();
+        nand.power_up();
+        harm(&mut nand);
+        self.ftl = (self.entry.mount.unwrap())(Flash::new(nand), &self.config).unwrap().0;
+        self.ftl.check().unwrap();
+    }
+
+    fn verify(&mut self, what: &str) {
+        for (lpn, &version) in (0..).map(Lpn).zip(&self.versions) {
+            let mut got = Stamp { lpn: Lpn(0), version: 1 };
+            self.ftl.read(lpn, &mut got).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let wanted = if version == 0 { Stamp::UNWRITTEN } else { Stamp { lpn, version } };
+            assert_eq!(got, wanted, "{what}: {lpn}");
+        }
+    }
+
+    fn programs(&self) -> u64 {
+        self.ftl.flash().counts().total().programs
+    }
+}
+
+/// Every FTL, `page` over every page-validity store. Those with a battery have to be told before
+/// power goes.
+fn disks(page_bytes: u32) -> Vec<(String, Disk)> {
+    let mut disks = Vec::new();
+    for entry in ftls::table::<Device>().into_iter().filter(|entry| entry.info.durable != Durability::Battery) {
+        disks.push((entry.info.name.into(), Disk::new(entry, Config::new(LOGICAL), page_bytes)));
+    }
+    for store in validity::table().iter().filter(|store| store.name != "ram-bitmap") {
+        let config = Config { validity: Some(store.name), ..Config::new(LOGICAL) };
+        let entry = ftls::find::<Device>("page").unwrap();
+        disks.push((format!("page over {}", store.name), Disk::new(entry, config, page_bytes)));
+    }
+    disks
+}
+
+#[test]
+fn a_flushed_trim_stays_trimmed_after_a_cut_whatever_was_collected_before_and_since() {
+    // Pages of a size of which eight bits a byte cover a small part of the disk, so that the trim
+    // map has several.
+    for (what, mut disk) in disks(512) {
+        disk.age(1500);
+        disk.cut(|_| {});
+        disk.verify(&what);
+        for round in 0..4 {
+            for _ in 0..400 {
+                let lpn = disk.random();
+                disk.write(lpn);
+            }
+            let lpn = disk.random();
+            disk.trim(lpn, 30);
+            disk.ftl.flush().unwrap();
+            disk.cut(|_| {});
+            disk.verify(&format!("{what} in round {round}"));
+        }
+    }
+}
+
+#[test]
+fn a_page_written_after_a_flushed_trim_stays_written_while_the_trim_map_is_moved() {
+    for store in validity::table() {
+        let config = Config { validity: Some(store.name), ..Config::new(LOGICAL) };
+        let mut disk = Disk::new(ftls::find::<Device>("page").unwrap(), config, 512);
+        disk.age(400);
+        disk.trim(100, 200);
+        disk.ftl.flush().unwrap();
+        // No trim from here on: what programs the map is the collector alone.
+        for _ in 0..4000 {
+            let lpn = disk.random();
+            disk.write(lpn);
+        }
+        let moved = disk.ftl.flash().counts().of(Purpose::TranslationGc).programs;
+        assert!(moved > 0, "{}: the trim map was not moved", store.name);
+        for _ in 0..3 {
+            disk.cut(|_| {});
+            disk.verify(store.name);
+            for _ in 0..500 {
+                let lpn = disk.random();
+                disk.write(lpn);
+            }
+        }
+    }
+}
+
+/// The first page of the map's block, an older version, is unreadable: what lives behind it is not
+/// taken for host data.
+#[test]
+fn a_page_of_the_trim_map_behind_an_unreadable_one_stays_one() {
+    let mut disk = Disk::new(ftls::find::<Device>("page").unwrap(), Config::new(LOGICAL), 512);
+    (0..LOGICAL).for_each(|lpn| disk.write(lpn));
+    for lpn in [100, 200, 300] {
+        disk.trim(lpn, 50);
+        disk.ftl.flush().unwrap();
+    }
+    (0..20).for_each(|lpn| disk.write(lpn));
+    disk.cut(|nand| {
+        let geometry = *nand.geometry();
+        let mut pages = (0..geometry.blocks()).map(|block| geometry.page_at(BlockId(block), 0));
+        let is_map = |nand: &mut Device, ppn| {
+            matches!(nand.read_spare(ppn), Ok(Some(spare)) if spare.kind == PageKind::Translation)
+        };
+        let first = pages.find(|ppn| is_map(nand, *ppn)).unwrap();
+        nand.damage(first, Blemish::Unreadable);
+    });
+    for round in 0..3 {
+        disk.verify(&format!("round {round}"));
+        for _ in 0..2000 {
+            let lpn = disk.random() % 100;
+            disk.write(lpn);
+        }
+        disk.cut(|_| {});
+    }
+    disk.verify("in the end");
+}
+
+#[test]
+fn a_flush_programs_nothing_unless_something_was_trimmed_since() {
+    for (what, mut disk) in
+        disks(512).into_iter().filter(|(what, disk)| what.starts_with("page") || disk.entry.info.validity.is_none())
+    {
+        (0..LOGICAL).for_each(|lpn| disk.write(lpn));
+        let before = disk.programs();
+        disk.ftl.flush().unwrap();
+        assert_eq!(disk.programs(), before, "{what} flushes writes");
+        disk.trim(10, 3);
+        disk.ftl.flush().unwrap();
+        let after = disk.programs();
+        assert!(after > before, "{what} does not flush a trim");
+        disk.ftl.flush().unwrap();
+        disk.trim(10, 3);
+        disk.ftl.flush().unwrap();
+        assert_eq!(disk.programs(), after, "{what} flushes a trim of what was trimmed");
+    }
+}
+
+/// One of the two checkpoints is lost: what was flushed is in the other.
+#[test]
+fn a_flushed_trim_stays_trimmed_if_either_checkpoint_cannot_be_read() {
+    for lost in 0..2 {
+        for (what, mut disk) in disks(512).into_iter().filter(|(_, disk)| disk.entry.info.validity.is_none()) {
+            disk.age(700);
+            disk.cut(|_| {});
+            disk.trim(40, 60);
+            disk.ftl.flush().unwrap();
+            disk.cut(|nand| {
+                let geometry = *nand.geometry();
+                let firsts = (0..geometry.blocks()).map(|block| geometry.page_at(BlockId(block), 0));
+                let mut found: Vec<_> = firsts
+                    .filter_map(|ppn| nand.read_spare(ppn).ok().flatten().map(|spare| (spare, ppn)))
+                    .filter(|(spare, _)| spare.kind == PageKind::Checkpoint && spare.tag == 0)
+                    .collect();
+                found.sort_by_key(|(spare, _)| u64::MAX - spare.seq);
+                nand.damage(found[lost].1, Blemish::Unreadable);
+            });
+            disk.verify(&format!("{what} without checkpoint {lost}"));
+        }
+    }
+}
+
+/// A checkpoint whose last page reads once is found at mount; what comes after must not depend on
+/// it.
+#[test]
+fn a_flushed_trim_stays_trimmed_when_a_checkpoint_fades_and_the_next_is_torn() {
+    for name in disks(512).into_iter().filter(|(_, disk)| disk.entry.info.validity.is_none()).map(|(name, _)| name) {
+        for (between, first, second) in [0, 60]
+            .into_iter()
+            .flat_map(|n| (0..40).flat_map(move |first| (0..6).map(move |second| (n, first, second))))
+        {
+            let mut disk = Disk::new(ftls::find::<Device>(&name).unwrap(), Config::new(LOGICAL), 512);
+            (0..LOGICAL).for_each(|lpn| disk.write(lpn));
+            disk.trim(100, 50);
+            disk.ftl.flush().unwrap();
+            (0..20).for_each(|lpn| disk.write(lpn));
+            disk.trim(200, 5);
+            if !disk.flush_and_cut(first, CutOutcome::TornOnce) {
+                break;
+            }
+            disk.cut(|_| {});
+            // What the cut flush was to keep is there or not.
+            (200..205).for_each(|lpn| disk.write(lpn));
+            (0..between).for_each(|lpn| disk.write(5 * lpn % 100));
+            disk.trim(300, 5);
+            if disk.flush_and_cut(second, CutOutcome::Torn) {
+                disk.versions[300..305].fill(u16::MAX);
+            }
+            disk.cut(|_| {});
+            disk.verify(&format!("{name} with {between} writes, cut at {first} and {second}"));
+        }
+    }
+}
+
+/// Every free block of a disk as large as the device allows goes bad.
+#[test]
+fn a_flushed_trim_stays_trimmed_on_a_disk_that_can_only_be_read() {
+    for (what, small) in disks(512) {
+        let Info { name, validity, .. } = small.entry.info;
+        if name != "page" && validity.is_some() {
+            continue;
+        }
+        let fits = |logical_pages: u32| {
+            let config = Config { logical_pages, ..small.config };
+            let nand = device(&small.entry, 512);
+            (small.entry.format)(Flash::new(nand), &config).is_ok().then_some(config)
+        };
+        let config = (1..BLOCKS).rev().find_map(|blocks| fits(blocks * PAGES)).unwrap();
+        let mut disk = Disk::new(ftls::find::<Device>(name).unwrap(), config, 512);
+        disk.age(300);
+        disk.cut(|nand| {
+            let geometry = *nand.geometry();
+            for block in (0..BLOCKS).map(BlockId) {
+                if (0..PAGES).all(|at| matches!(nand.read_spare(geometry.page_at(block, at)), Ok(None))) {
+                    nand.mark_bad(block).unwrap();
+                }
+            }
+        });
+        assert!(disk.ftl.read_only().is_some(), "{what} can be written");
+        disk.verify(&what);
+    }
+}
