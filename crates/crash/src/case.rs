@@ -78,17 +78,6 @@ pub(crate) struct Worn {
     pub(crate) other: Option<u32>,
 }
 
-/// Pages that are harmed after the workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Worn {
-    pub(crate) ppn: u32,
-    pub(crate) harm: Harm,
-    /// Before a mount; else while power stays on.
-    pub(crate) mounted: bool,
-    /// Another page that is harmed too.
-    pub(crate) other: Option<u32>,
-}
-
 /// How a page is harmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Harm {
