@@ -97,7 +97,7 @@ impl Model {
 
     /// Whether version numbers are about to repeat.
     pub(crate) fn is_nearly_used_up(&self) -> bool {
-        self.owners.len() > usize::from(u16::MAX) - 8 * self.current.len()
+        self.owners.len() + 8 * self.current.len() + 4096 > usize::from(u16::MAX)
     }
 
     /// What a write begins to write: a version never used before.
@@ -143,13 +143,15 @@ impl Model {
     }
 
     pub(crate) fn complete_flush(&mut self) {
-        self.others.clear();
+        // Of a page neither read nor written since the cut, nobody knows yet what the flush kept.
+        self.others.retain(|other| self.flags[other.0 as usize] & PINNED == 0);
         for (flags, version) in self.flags.iter_mut().zip(&self.current) {
+            if *flags & PINNED == 0 {
+                continue;
+            }
             if *version != 0 {
                 *flags &= !(TRIMMED | FINAL);
-            } else if *flags & (TRIMMED | PINNED) == TRIMMED | PINNED {
-                // A page that is not pinned read as an error since the cut: a flush does not bring
-                // that to an end.
+            } else if *flags & TRIMMED != 0 {
                 *flags = *flags & !TRIMMED | FINAL;
             }
         }
