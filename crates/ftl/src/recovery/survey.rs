@@ -432,8 +432,8 @@ impl Survey {
         Ok((found, bound))
     }
 
-    /// Of pages from blocks that were read whole, those that were the last before power went once, as far as anybody can tell: the
-    /// last of their blocks, and nothing on the device can carry one of the next two sequence numbers. A mount that could not read
+    /// Of pages from blocks that were read whole, and of [`Survey::torn`] ones, those that were the last before power went once, as far as anybody can tell: the
+    /// last of their blocks, and nothing that can be read carries one of the next two sequence numbers. A mount that could not read
     /// such a page may have programmed others since, and been cut short itself.
     #[must_use]
     pub fn stranded(&self, geometry: &Geometry, pages: &[FoundPage]) -> Vec<FoundPage> {
@@ -447,7 +447,7 @@ impl Survey {
             seqs.binary_search(&seq).is_ok()
                 || self.blocks().any(|(_, info)| (info.whole || !read(info.kind)) && spans(info, seq))
         };
-        let mut tails = pages.to_vec();
+        let mut tails = [pages, &self.torn].concat();
         tails.sort_unstable_by_key(|(ppn, _)| *ppn);
         let tails = tails.chunk_by(|one, next| geometry.block_of(one.0) == geometry.block_of(next.0));
         tails

@@ -102,7 +102,8 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         let mut steps = Steps::begin(&flash);
         let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded) {
             Ok(survey) => survey,
-            Err(error) => return Err(Unmounted::with(flash, error)),
+            // A page is only read again if it is the newest.
+            Err(error) => return Err(doubting(flash, error, None, &[])),
         };
         let newest = survey.newest().map(|(ppn, _)| ppn);
         steps.end("1 first and last spare area of every block", &flash);
@@ -191,13 +192,13 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
     }
 }
 
-/// A mount that failed; if for a page that was programmed last, the page is in doubt.
+/// A mount that failed; if for a page that was programmed last, the page is in doubt. Any may be, if none is known yet.
 fn doubting<N: Nand>(flash: Flash<N>, error: FtlError, newest: Option<Ppn>, seen: &[FoundPage]) -> Unmounted<N> {
     let page = match error {
         FtlError::Nand(NandError::Uncorrectable { ppn } | NandError::Erased { ppn }) => Some(ppn),
         _ => None,
     };
-    let known = |ppn: &Ppn| newest == Some(*ppn) || seen.iter().any(|(at, _)| at == ppn);
+    let known = |ppn: &Ppn| newest.is_none_or(|newest| newest == *ppn) || seen.iter().any(|(at, _)| at == ppn);
     Unmounted::in_doubt(flash, error, page.filter(known))
 }
 
@@ -269,7 +270,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         // A battery programs what it saves after a program that was cut short.
         let newest = if saves { pages.iter().copied().max_by_key(|(_, spare)| spare.seq) } else { survey.newest() };
         let torn = |ppn: Ppn| survey.torn().iter().any(|(at, _)| *at == ppn);
-        let mut last = survey.stranded(&geometry, &[&pages[..], survey.torn()].concat());
+        let mut last = survey.stranded(&geometry, &pages);
         let mut doubts = core::mem::take(seen);
         let in_doubt = |page: &FoundPage| {
             let newest = newest.is_none_or(|(_, newest)| newest.seq < page.1.seq);

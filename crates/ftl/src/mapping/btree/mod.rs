@@ -310,7 +310,7 @@ impl Mapping for BtreeMap {
         if let Some(slot) = self.cmt.find(lpn) {
             return Ok(self.cmt.ppn(slot));
         }
-        let (on, _) = self.tree.peek(ctx, lpn.0, &mut self.leaf)?;
+        let on = self.tree.peek(ctx, lpn.0, &mut self.leaf)?;
         Self::find_in_leaf(ctx, &self.leaf, on, lpn.0)
     }
 

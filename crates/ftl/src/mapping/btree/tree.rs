@@ -270,22 +270,17 @@ impl Tree {
         }
     }
 
-    /// The leaf that covers a key, without taking a frame on the way: what is in one stays there. Answers which page it is, and
-    /// where its range ends.
+    /// The leaf that covers a key, without taking a frame on the way: what is in one stays there. Answers which page it is.
     pub(super) fn peek<N: Nand, V>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
         key: u32,
         node: &mut Node,
-    ) -> Result<(Ppn, u32), FtlError> {
-        let (mut at, mut end) = (ROOT, self.end);
-        let step = |inner: &Node, end: u32| {
-            let index = inner.position(key);
-            (inner.level - 1, inner.item(index), inner.item_after(index).map_or(end, |next| next.key))
-        };
+    ) -> Result<Ppn, FtlError> {
+        let mut at = ROOT;
         let (mut level, mut item) = loop {
-            let (level, item, stop) = step(self.frames.node(at), end);
-            end = stop;
+            let inner = self.frames.node(at);
+            let (level, item) = (inner.level - 1, inner.item(inner.position(key)));
             match self.frames.child(at, item.key).filter(|_| level > 0) {
                 Some(child) => at = child,
                 None => break (level, item),
@@ -294,9 +289,9 @@ impl Tree {
         loop {
             self.fetch(ctx, item, level, Purpose::Translation, node)?;
             if level == 0 {
-                return Ok((item.value, end));
+                return Ok(item.value);
             }
-            (level, item, end) = step(node, end);
+            (level, item) = (level - 1, node.item(node.position(key)));
         }
     }
 
