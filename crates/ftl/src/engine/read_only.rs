@@ -35,11 +35,13 @@ pub struct Unmounted<N> {
     pub flash: Option<Box<Flash<N>>>,
     /// The page programmed last of those that counted, if it could not be read.
     pub doubtful: Option<Ppn>,
+    /// Pages excluded before that have been erased and programmed since.
+    pub reused: Vec<Ppn>,
 }
 
 impl<N> From<FtlError> for Unmounted<N> {
     fn from(error: FtlError) -> Self {
-        Self { error, flash: None, doubtful: None }
+        Self { error, flash: None, doubtful: None, reused: Vec::new() }
     }
 }
 
@@ -52,13 +54,13 @@ impl<N> From<NandError> for Unmounted<N> {
 impl<N> Unmounted<N> {
     /// A mount that failed and gives the device back.
     pub fn with(flash: Flash<N>, error: FtlError) -> Self {
-        Self { error, flash: Some(Box::new(flash)), doubtful: None }
+        Self { error, flash: Some(Box::new(flash)), doubtful: None, reused: Vec::new() }
     }
 
     /// As [`Unmounted::with`]. `newest` is the page programmed last of those that counted.
     pub fn in_doubt(flash: Flash<N>, error: FtlError, newest: Option<Ppn>) -> Self {
         let doubtful = newest.filter(|ppn| is_unreadable(&error, *ppn));
-        Self { error, flash: Some(Box::new(flash)), doubtful }
+        Self { error, flash: Some(Box::new(flash)), doubtful, reused: Vec::new() }
     }
 }
 
@@ -85,7 +87,8 @@ pub fn without_doubt<N, F>(
     let mut excluded = Vec::new();
     loop {
         match mount(flash, &excluded) {
-            Err(Unmounted { doubtful: Some(ppn), flash: Some(back), .. }) if !excluded.contains(&ppn) => {
+            Err(Unmounted { doubtful: Some(ppn), flash: Some(back), reused, .. }) if !excluded.contains(&ppn) => {
+                excluded.retain(|page| !reused.contains(page));
                 excluded.push(ppn);
                 flash = *back;
             }

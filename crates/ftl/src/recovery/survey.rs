@@ -261,7 +261,10 @@ impl Survey {
         }
         if let Some(&(last, spare)) = found.iter().chain(&torn).max_by_key(|(ppn, _)| *ppn) {
             let broken = !illegible.is_empty() || !torn.is_empty();
-            let inside = illegible.first().is_some_and(|ppn| *ppn < last);
+            let behind = found.last().map_or(0, |(ppn, _)| ppn.0 + 1);
+            let trailing = illegible.iter().chain(torn.iter().map(|(ppn, _)| ppn)).filter(|ppn| ppn.0 >= behind);
+            // One page at the end may be what a cut tore. Of two, the first was complete.
+            let inside = illegible.first().is_some_and(|ppn| *ppn < last) || trailing.count() > 1;
             self.note_broken(block, broken.then_some(inside), spare);
             if found.first().map_or(spare.kind, |(_, first)| first.kind) == PageKind::User {
                 self.mute.append(&mut illegible);

@@ -415,6 +415,21 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(())
     }
 
+    /// Has an entry lead to a page of host data that was just programmed, by `record`. If that fails first, the page is given
+    /// up: nothing may take it for the present copy.
+    #[inline]
+    pub(super) fn record_new(
+        &mut self,
+        lpn: Lpn,
+        new: Ppn,
+        record: impl FnOnce(&mut Self) -> Result<(), FtlError>,
+    ) -> Result<(), FtlError> {
+        match self.report_erased().and_then(|()| record(self)) {
+            Err(error) if self.mapping.hint(lpn) != new => self.parts().0.give_up(lpn, new, error),
+            outcome => outcome,
+        }
+    }
+
     #[inline]
     fn record_move(&mut self, lpn: Lpn, from: Ppn, to: Ppn) -> Result<(), FtlError> {
         if V::BUFFERED {

@@ -10,28 +10,13 @@
 //!    The newest copy of a logical page had an entry only in RAM if it is younger than its translation page.
 //! 5. Every translation page: what an entry names lives, all else is dead. If there is nothing to say which entries were only in RAM,
 //!    every one is checked against the spare area it leads to; one that is wrong is lost.
-//! 6. What is in doubt is settled, before anything may depend on it (see below).
+//! 6. What is in doubt is settled, before anything may depend on it (`doubt.rs`).
 //! 7. The entries found in 4 are written, a translation page at a time.
 //! 8. What could be taken for a loss or come back later goes; blocks are collected until enough are free.
 //!
 //! Cut short, it can be begun again any number of times: until 6 nothing is programmed, and pages of host data are not collected
 //! before 8.
-//!
-//! # Doubt
-//! The page programmed last can be torn, however well it reads. It is written again before any other. If it cannot be read then,
-//! the mount is done as if it had never been programmed ([`without_doubt`]). So a page is in doubt if it was
-//! programmed last, or was what a mount that was cut short programmed first. Such a mount wrote the page in doubt again, so that all
-//! of them are about one translation page:
-//! 1. If one of host data was excluded, and what is newest now is not a copy of it, its translation page is written first. What
-//!    is newest now was complete then.
-//! 2. Copies whose entries were only in RAM, and that come last in their blocks, are copied before an entry on flash
-//!    leads to them. One that can be read and then cannot was torn, and is excluded. One that cannot, and that is not the page
-//!    programmed last, is worn: the logical page is lost. A torn page that no earlier mount saw may look so; it is read several times.
-//! 3. So are translation pages that come last in their blocks. A version that cannot be read is passed over, and every page
-//!    of host data is looked at: what it had taken in is found as in 4. Only trims can be undone by that.
-//! 4. In the end a translation page says that everything older is settled (LazyFTL), or the blocks with what was in doubt are erased.
 
-use super::collect::ROOM;
 use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space};
 use crate::config::Config;
@@ -40,12 +25,10 @@ use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only, witho
 use crate::flash::Purpose;
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use crate::mapping::{LOST, is_page};
-use crate::placement::Stream;
 use crate::recovery::saved;
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::saved::Source;
-use crate::space::blocks::{BlockState, Found};
-use crate::space::core::Origin;
+use crate::space::blocks::Found;
 use crate::validity::Validity;
 use crate::validity::ram_bitmap::RamBitmap;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -53,56 +36,49 @@ use alloc::vec;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, NandError, PageKind, Ppn, Spare};
 
-/// Older versions of a page in doubt that are not erased before it is settled: more than mounts in a row may be cut short
-/// without luck.
-const KEPT: usize = 4;
-
-/// How often a page is read that could not be, before it counts as worn: a torn one may read well now and then.
-const TRIES: usize = 16;
-
 /// A copy of a logical page.
 #[derive(Clone, Copy, Debug)]
-struct Copy {
-    lpn: Lpn,
-    seq: u64,
-    ppn: Ppn,
+pub(super) struct Copy {
+    pub(super) lpn: Lpn,
+    pub(super) seq: u64,
+    pub(super) ppn: Ppn,
     /// Its spare area can be read, its data cannot.
-    torn: bool,
+    pub(super) torn: bool,
 }
 
 /// What is known of the table before there is an FTL.
-struct Table {
-    geometry: Geometry,
-    logical_pages: u32,
-    entries_per_page: u32,
+pub(super) struct Table {
+    pub(super) geometry: Geometry,
+    pub(super) logical_pages: u32,
+    pub(super) entries_per_page: u32,
     /// Pages of translation blocks, by translation page, the newest version first.
-    versions: Vec<FoundPage>,
-    gmd: Vec<Ppn>,
+    pub(super) versions: Vec<FoundPage>,
+    pub(super) gmd: Vec<Ppn>,
     /// Of each translation page, the sequence number up to which it speaks for every page of host data.
-    written: Vec<u64>,
-    bound: u64,
+    pub(super) written: Vec<u64>,
+    pub(super) bound: u64,
     /// Copies that were looked at, by logical page, the youngest first.
-    copies: Vec<Copy>,
+    pub(super) copies: Vec<Copy>,
     /// Entries of copies that are older than this were on flash.
-    from: u64,
+    pub(super) from: u64,
     /// Every copy was looked at.
-    whole: bool,
+    pub(super) whole: bool,
     /// The last page that can be read of each block that was read.
-    last: Vec<Ppn>,
+    pub(super) last: Vec<Ppn>,
     /// Entries that are not in flash.
-    changes: BTreeMap<Lpn, Ppn>,
+    pub(super) changes: BTreeMap<Lpn, Ppn>,
     /// Live pages of each block.
-    valid: Vec<u16>,
+    pub(super) valid: Vec<u16>,
     /// The page programmed last, but for what a battery saved.
-    newest: Option<FoundPage>,
+    pub(super) newest: Option<FoundPage>,
     /// Copies to be copied before anything depends on them, the youngest first.
-    doubtful: Vec<Copy>,
+    pub(super) doubtful: Vec<Copy>,
     /// What lives if those cannot be read.
-    kept: Vec<Ppn>,
+    pub(super) kept: Vec<Ppn>,
     /// Pages excluded by the mount, or that cannot be read although nothing younger can.
-    excluded: Vec<FoundPage>,
+    pub(super) excluded: Vec<FoundPage>,
     /// Translation pages to be written again.
-    renew: BTreeSet<u32>,
+    pub(super) renew: BTreeSet<u32>,
 }
 
 /// What steps 2 to 5 find out.
@@ -114,7 +90,7 @@ struct Known {
 }
 
 /// The page that an error says cannot be read.
-fn unreadable(error: &FtlError) -> Option<Ppn> {
+pub(super) fn unreadable(error: &FtlError) -> Option<Ppn> {
     match error {
         FtlError::Nand(NandError::Uncorrectable { ppn } | NandError::Erased { ppn }) => Some(*ppn),
         _ => None,
@@ -171,7 +147,12 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         {
             let about = unreadable(&error);
             let newest = about.filter(|ppn| table.is_doubtful(*ppn));
-            return Err(Unmounted::in_doubt(ftl.core.flash, error, newest));
+            let mut flash = ftl.core.flash;
+            // What was excluded lies in blocks in which nothing lives.
+            let mut is_new =
+                |ppn: &Ppn| flash.probe(Purpose::Recovery, *ppn).is_ok_and(|spare| spare.seq >= survey.next_seq());
+            let reused = excluded.iter().copied().filter(|ppn| is_new(ppn)).collect();
+            return Err(Unmounted { reused, ..Unmounted::in_doubt(flash, error, newest) });
         }
         ftl.begin_levelling(config.wear);
         Ok((ftl, steps.report(survey.unreadable, rebuilt_entries)))
@@ -200,108 +181,13 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         });
         let geometry = table.geometry;
         for block in (0..geometry.blocks()).map(BlockId).filter(|block| table.valid[block.index()] == 0) {
-            if survey.block(block).is_none() {
-                validity.reset(block);
-            } else {
-                // What was saved may have taken the block for an empty one: a torn page can read now and then.
-                (0..geometry.pages_per_block()).for_each(|offset| validity.mark(geometry.page_at(block, offset)));
-            }
+            // A torn page can read now and then: also what seems to be empty, or was when it was saved, holds nothing that lives. An
+            // erase says otherwise.
+            (0..geometry.pages_per_block()).for_each(|offset| validity.mark(geometry.page_at(block, offset)));
         }
         let mut ftl = Self::assemble(flash, config, plan, space, mapping, validity);
         ftl.core.seq = survey.next_seq();
         ftl
-    }
-
-    /// Steps 6 to 8.
-    fn settle(&mut self, table: &mut Table, survey: &Survey, steps: &mut Steps) -> Result<(), FtlError> {
-        if self.core.space.free_blocks() < ROOM {
-            let keep = table.keep(&mut self.core.flash)?;
-            self.free_dead(|block, _| !keep.contains(&block))?;
-        }
-        for page in table.pages_first() {
-            self.renew(table, page)?;
-        }
-        for at in 0..table.doubtful.len() {
-            self.copy_doubtful(table, at)?;
-        }
-        self.report_erased()?;
-        steps.end("6 settle what is in doubt", &self.core.flash);
-        let changed: Vec<u32> = table.changes.keys().map(|lpn| lpn.0 / table.entries_per_page).collect();
-        table.renew.extend(changed);
-        while let Some(page) = table.renew.pop_first() {
-            self.renew(table, page)?;
-        }
-        self.mapping.all_synchronised(self.core.seq);
-        steps.end("7 write what was only in RAM", &self.core.flash);
-        self.bury_doubts(table, survey)?;
-        self.report_erased()?;
-        self.make_space()?;
-        steps.end("8 free blocks", &self.core.flash);
-        Ok(())
-    }
-
-    /// Writes a translation page with all that is known of it.
-    fn renew(&mut self, table: &mut Table, page: u32) -> Result<(), FtlError> {
-        self.room()?;
-        let first = Lpn(page * table.entries_per_page);
-        let mut rest = table.changes.split_off(&first);
-        let mut behind = rest.split_off(&Lpn(first.0 + table.entries_per_page));
-        table.changes.append(&mut behind);
-        let (mut ctx, mapping) = self.parts();
-        mapping.rewrite_page(&mut ctx, page, rest.into_iter())?;
-        table.renew.remove(&page);
-        self.report_erased()
-    }
-
-    /// Copies a page that may have been cut short.
-    fn copy_doubtful(&mut self, table: &mut Table, at: usize) -> Result<(), FtlError> {
-        let Copy { lpn, ppn, seq, torn } = table.doubtful[at];
-        let spare = Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count: 0, erased_at: 0, aux: 0 };
-        let mut tries = if torn { TRIES } else { 1 };
-        let to = loop {
-            match self.core.move_host_page(Purpose::Recovery, Stream(0), Origin { ppn, spare }) {
-                Ok(to) => break to,
-                Err(error) if unreadable(&error) != Some(ppn) => return Err(error),
-                Err(_) if tries > 1 => tries -= 1,
-                // Worn: nothing says that power was cut while it was programmed.
-                Err(_) if torn => break LOST,
-                Err(error) => return Err(error),
-            }
-        };
-        self.report_erased()?;
-        table.changes.insert(lpn, to);
-        self.parts().0.page_died(ppn)
-    }
-
-    /// Sees to it that nothing which was in doubt, or could not be read, counts for a later mount.
-    fn bury_doubts(&mut self, table: &Table, survey: &Survey) -> Result<(), FtlError> {
-        let geometry = table.geometry;
-        if LAZY && (survey.unreadable > 0 || !table.excluded.is_empty()) {
-            self.core.seq = CachedMap::<LAZY>::next_bound(self.core.seq);
-            self.mapping.all_synchronised(self.core.seq);
-            self.room()?;
-            let (mut ctx, mapping) = self.parts();
-            mapping.rewrite_page(&mut ctx, 0, core::iter::empty())?;
-        }
-        let of_host = survey.mute().iter().chain(survey.torn().iter().chain(&table.excluded).map(|(ppn, _)| ppn));
-        let of_host = of_host.map(|ppn| geometry.block_of(*ppn)).filter(|_| table.whole && !LAZY);
-        let blocks: BTreeSet<BlockId> = survey.broken().chain(of_host).collect();
-        for block in blocks {
-            if self.core.space.state(block) == BlockState::Closed {
-                self.room()?;
-                self.collect(block)?;
-            }
-        }
-        for block in survey.illegible() {
-            if self.core.space.state(*block) == BlockState::Virgin {
-                match self.core.flash.erase(Purpose::Recovery, *block) {
-                    // It is erased again before it is used, and retired if that fails.
-                    Ok(()) | Err(NandError::EraseFailed { .. }) => {}
-                    Err(error) => return Err(error.into()),
-                }
-            }
-        }
-        Ok(())
     }
 }
 
@@ -550,7 +436,7 @@ impl Table {
                         self.changes.insert(lpn, ppn);
                         if copy.torn || self.last[block.index()] == ppn {
                             self.doubtful.push(*copy);
-                            self.kept.extend(of_page.iter().skip(1).take(KEPT).map(|copy| copy.ppn));
+                            self.kept.extend(of_page.iter().skip(1).take(super::doubt::KEPT).map(|copy| copy.ppn));
                             self.kept.extend(Some(entry).filter(|entry| entry.0 < geometry.pages()));
                         }
                     }
@@ -563,70 +449,10 @@ impl Table {
         }
         Ok(Some(validity))
     }
-
-    /// What has to be written again although nothing about it changed.
-    fn find_doubtful(&mut self) {
-        self.doubtful.sort_unstable_by_key(|copy| u64::MAX - copy.seq);
-        let excluded = self.excluded.iter().filter(|(_, spare)| spare.tag < self.logical_pages);
-        let pages = excluded.filter_map(|(_, spare)| match spare.kind {
-            PageKind::User => Some(spare.tag / self.entries_per_page),
-            PageKind::Translation => Some(spare.tag),
-            PageKind::Validity | PageKind::Checkpoint => None,
-        });
-        self.renew.extend(pages.filter(|page| (*page as usize) < self.gmd.len()));
-        let young = self.versions.iter().filter(|(ppn, spare)| {
-            self.gmd[spare.tag as usize] == *ppn
-                && spare.seq >= self.bound
-                && self.last[self.geometry.block_of(*ppn).index()] == *ppn
-        });
-        self.renew.extend(young.map(|(_, spare)| spare.tag));
-    }
-
-    /// Translation pages to be written before anything is copied: that programmed last, or those that outrank pages of host data
-    /// which were excluded, unless a copy of the page programmed last does.
-    fn pages_first(&self) -> Vec<u32> {
-        let newest = self.newest.map(|(_, spare)| (spare.kind, spare.tag));
-        let excluded = self.excluded.iter().map(|(_, spare)| (spare.kind, spare.tag));
-        let outranked = excluded.filter(|page| page.0 == PageKind::User && Some(*page) != newest);
-        let mut pages: Vec<u32> = outranked.map(|(_, lpn)| lpn / self.entries_per_page).collect();
-        pages.extend(newest.filter(|(kind, _)| *kind == PageKind::Translation).map(|(_, page)| page));
-        pages.retain(|page| *page < self.logical_pages.div_ceil(self.entries_per_page));
-        pages.dedup();
-        pages
-    }
-
-    /// Whether a page that turned out to be unreadable was in doubt.
-    fn is_doubtful(&self, ppn: Ppn) -> bool {
-        self.newest.is_some_and(|(newest, _)| newest == ppn)
-            || self.doubtful.iter().any(|copy| copy.ppn == ppn)
-            || self.versions.iter().any(|(at, _)| *at == ppn) && self.last[self.geometry.block_of(ppn).index()] == ppn
-    }
-
-    /// Blocks of what lives if pages in doubt do not count.
-    fn keep<N: Nand>(&self, flash: &mut Flash<N>) -> Result<BTreeSet<BlockId>, FtlError> {
-        let geometry = self.geometry;
-        let mut keep: BTreeSet<BlockId> = self.kept.iter().map(|ppn| geometry.block_of(*ppn)).collect();
-        let Some((newest, spare)) = self.newest.filter(|(_, spare)| spare.kind == PageKind::Translation) else {
-            return Ok(keep);
-        };
-        let page_bytes = geometry.page_bytes() as usize;
-        let (mut now, mut before) = (vec![0; page_bytes], vec![0; page_bytes]);
-        flash.read_meta(Purpose::Recovery, newest, &mut now)?;
-        let older = self.versions.iter().filter(|(_, other)| other.tag == spare.tag && other.seq < spare.seq);
-        for (ppn, _) in older.take(KEPT) {
-            keep.insert(geometry.block_of(*ppn));
-            if flash.read_meta(Purpose::Recovery, *ppn, &mut before).is_ok() {
-                let differ = entries(&before).zip(entries(&now)).filter(|(before, now)| before != now);
-                let pages = differ.map(|(before, _)| before).filter(|before| before.0 < geometry.pages());
-                keep.extend(pages.map(|before| geometry.block_of(before)));
-            }
-        }
-        Ok(keep)
-    }
 }
 
 /// The entries in the bytes of a translation page.
-fn entries(page: &[u8]) -> impl Iterator<Item = Ppn> {
+pub(super) fn entries(page: &[u8]) -> impl Iterator<Item = Ppn> {
     CachedMap::<false>::entries(page)
 }
 

@@ -13,6 +13,7 @@
 mod battery;
 mod check;
 mod collect;
+mod doubt;
 mod flat;
 mod heal;
 mod lost;
@@ -401,21 +402,6 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     #[inline]
     fn report_erased(&mut self) -> Result<(), FtlError> {
         self.core.report_erased(&mut self.validity)
-    }
-
-    /// Has an entry lead to a page of host data that was just programmed, by `record`. If that fails first, the page is given
-    /// up: nothing may take it for the present copy.
-    #[inline]
-    fn record_new(
-        &mut self,
-        lpn: Lpn,
-        new: Ppn,
-        record: impl FnOnce(&mut Self) -> Result<(), FtlError>,
-    ) -> Result<(), FtlError> {
-        match self.report_erased().and_then(|()| record(self)) {
-            Err(error) if self.mapping.hint(lpn) != new => self.parts().0.give_up(lpn, new, error),
-            outcome => outcome,
-        }
     }
 
     /// Does what is owed before the mapping may change.

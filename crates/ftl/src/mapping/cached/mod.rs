@@ -27,6 +27,7 @@ pub(super) mod cmt;
 mod options;
 pub(super) mod recent;
 mod restore;
+mod synchronise;
 
 use super::{Mapping, is_page};
 use crate::contract::{FtlError, RamItem, RamReport};
@@ -36,7 +37,7 @@ use crate::space::core::{Context, Origin};
 use crate::validity::{PageSet, Validity};
 use alloc::vec::Vec;
 use cmt::{Cmt, Slot};
-use nand::{Lpn, Nand, NandError, PageKind, Ppn, Spare};
+use nand::{Lpn, Nand, PageKind, Ppn, Spare};
 pub use options::CachedOptions;
 use recent::Recent;
 pub use restore::aged;
@@ -147,95 +148,6 @@ impl<const LAZY: bool> CachedMap<LAZY> {
             return Err(FtlError::Damaged { structure: "translation page", ppn: page, reason });
         }
         Ok(entry)
-    }
-
-    /// Brings a translation page up to date with every dirty entry of it (GeckoFTL, section 4).
-    fn synchronise<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        page: u32,
-        purpose: Purpose,
-    ) -> Result<(), FtlError> {
-        self.load_page(ctx, page, purpose)?;
-        self.absorb(ctx, page)?;
-        self.replace_page(ctx, page, purpose)
-    }
-
-    /// Brings the translation page in the buffer up to date with every dirty entry of it, and reports their before-images.
-    fn absorb<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, page: u32) -> Result<(), FtlError> {
-        let mut at = self.cmt.first_dirty(page);
-        while let Some(slot) = at {
-            let index = (self.cmt.lpn(slot).0 % self.entries_per_page) as usize;
-            let before = self.checked(ctx, self.gmd[page as usize], entry_at(&self.buffer, index))?;
-            let (lpn, now) = (self.cmt.lpn(slot), self.cmt.ppn(slot));
-            let (uip, uncertain) = (self.cmt.is_uip(slot), self.cmt.is_uncertain(slot));
-            self.cmt.settle_before_image(slot);
-            self.set_entry(index, now);
-            at = self.cmt.next_dirty(slot);
-            if uip && is_page(before) && (!uncertain || self.still_dies(ctx, lpn, before, now)?) {
-                ctx.page_died(before)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Programs the buffer, which has taken in every dirty entry, as the newest version of a translation page.
-    fn replace_page<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        page: u32,
-        purpose: Purpose,
-    ) -> Result<(), FtlError> {
-        let bound = if LAZY { (self.checkpoints.bound >> BOUND_SHIFT) as u32 } else { 0 };
-        let new = ctx.core.program_metadata(purpose, PageKind::Translation, page, bound, &self.buffer)?;
-        let old = core::mem::replace(&mut self.gmd[page as usize], new);
-        while let Some(slot) = self.cmt.first_dirty(page) {
-            self.cmt.mark_clean(slot);
-        }
-        if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
-    }
-
-    /// Reads a translation page into the buffer; a page never written says that nothing is mapped.
-    fn load_page<N: Nand, V>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        page: u32,
-        purpose: Purpose,
-    ) -> Result<(), FtlError> {
-        let at = self.gmd[page as usize];
-        if at.is_some() {
-            ctx.core.flash.read_meta(purpose, at, &mut self.buffer)?;
-        } else {
-            self.buffer.fill(0xFF);
-        }
-        Ok(())
-    }
-
-    /// Whether a before-image that recovery knows nothing of has to be reported: it still holds the logical page (C.3.2), is
-    /// not its present copy, and the store does not know yet.
-    ///
-    /// The paper reports it again without asking the store. That would count the page as dead twice, and a
-    /// block without live pages is erased without a look.
-    #[cold]
-    fn still_dies<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        before: Ppn,
-        now: Ppn,
-    ) -> Result<bool, FtlError> {
-        let holds = match ctx.core.flash.read_spare(Purpose::Recovery, before) {
-            Ok(Some(spare)) => spare.kind == PageKind::User && spare.tag == lpn.0,
-            Ok(None) | Err(NandError::Uncorrectable { .. }) => false,
-            Err(error) => return Err(error.into()),
-        };
-        if !holds || before == now {
-            return Ok(false);
-        }
-        let geometry = *ctx.core.space.geometry();
-        self.dead.clear();
-        ctx.validity.query(ctx.core, geometry.block_of(before), &mut self.dead)?;
-        Ok(!self.dead.contains(geometry.offset_of(before)))
     }
 
     fn set_entry(&mut self, index: usize, ppn: Ppn) {

@@ -1,0 +1,196 @@
+//! What power loss leaves in doubt when a translation table in flash is mounted (step 6 of `flat.rs`, and the end of it).
+//!
+//! The page programmed last can be torn, however well it reads. It is written again before any other. If it cannot be read then,
+//! the mount is done as if it had never been programmed ([`crate::engine::read_only::without_doubt`]). So a page is in doubt if it was
+//! programmed last, or was what a mount that was cut short programmed first. Such a mount wrote the page in doubt again, so that all
+//! of them are about one translation page:
+//! 1. If one of host data was excluded, and what is newest now is not a copy of it, its translation page is written first. What
+//!    is newest now was complete then.
+//! 2. Copies whose entries were only in RAM, and that come last in their blocks, are copied before an entry on flash
+//!    leads to them. One that can be read and then cannot was torn, and is excluded. One that cannot, and that is not the page
+//!    programmed last, is worn: the logical page is lost. A torn page that no earlier mount saw may look so; it is read several times.
+//! 3. So are translation pages that come last in their blocks. A version that cannot be read is passed over, and every page
+//!    of host data is looked at: what it had taken in is found as in 4. Only trims can be undone by that.
+//! 4. In the end a translation page says that everything older is settled (LazyFTL), or the blocks with what was in doubt are erased.
+
+use super::collect::ROOM;
+use super::flat::{Copy, Table, entries, unreadable};
+use super::steps::Steps;
+use super::{Flash, Lpn, Nand, PageFtl};
+use crate::contract::FtlError;
+use crate::flash::Purpose;
+use crate::mapping::LOST;
+use crate::mapping::cached::CachedMap;
+use crate::placement::Stream;
+use crate::recovery::survey::Survey;
+use crate::space::blocks::BlockState;
+use crate::space::core::Origin;
+use crate::validity::ram_bitmap::RamBitmap;
+use alloc::collections::BTreeSet;
+use alloc::vec;
+use alloc::vec::Vec;
+use nand::{BlockId, NandError, PageKind, Ppn, Spare};
+
+/// Older versions of a page in doubt that are not erased before it is settled: more than mounts in a row may be cut short
+/// without luck.
+pub(super) const KEPT: usize = 4;
+
+/// How often a page is read that could not be, before it counts as worn: a torn one may read well now and then.
+const TRIES: usize = 16;
+
+impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap> {
+    /// Steps 6 to 8.
+    pub(super) fn settle(&mut self, table: &mut Table, survey: &Survey, steps: &mut Steps) -> Result<(), FtlError> {
+        if self.core.space.free_blocks() < ROOM {
+            let keep = table.keep(&mut self.core.flash)?;
+            self.free_dead(|block, _| !keep.contains(&block))?;
+        }
+        for page in table.pages_first() {
+            self.renew(table, page)?;
+        }
+        for at in 0..table.doubtful.len() {
+            self.copy_doubtful(table, at)?;
+        }
+        self.report_erased()?;
+        steps.end("6 settle what is in doubt", &self.core.flash);
+        let changed: Vec<u32> = table.changes.keys().map(|lpn| lpn.0 / table.entries_per_page).collect();
+        table.renew.extend(changed);
+        while let Some(page) = table.renew.pop_first() {
+            self.renew(table, page)?;
+        }
+        self.mapping.all_synchronised(self.core.seq);
+        steps.end("7 write what was only in RAM", &self.core.flash);
+        self.bury_doubts(table, survey)?;
+        self.report_erased()?;
+        self.make_space()?;
+        steps.end("8 free blocks", &self.core.flash);
+        Ok(())
+    }
+
+    /// Writes a translation page with all that is known of it.
+    fn renew(&mut self, table: &mut Table, page: u32) -> Result<(), FtlError> {
+        self.room()?;
+        let first = Lpn(page * table.entries_per_page);
+        let mut rest = table.changes.split_off(&first);
+        let mut behind = rest.split_off(&Lpn(first.0 + table.entries_per_page));
+        table.changes.append(&mut behind);
+        let (mut ctx, mapping) = self.parts();
+        mapping.rewrite_page(&mut ctx, page, rest.into_iter())?;
+        table.renew.remove(&page);
+        self.report_erased()
+    }
+
+    /// Copies a page that may have been cut short.
+    fn copy_doubtful(&mut self, table: &mut Table, at: usize) -> Result<(), FtlError> {
+        let Copy { lpn, ppn, seq, torn } = table.doubtful[at];
+        let spare = Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count: 0, erased_at: 0, aux: 0 };
+        // A translation page may lead to it already: what can be read now and then is had.
+        let mut tries = TRIES;
+        let to = loop {
+            match self.core.move_host_page(Purpose::Recovery, Stream(0), Origin { ppn, spare }) {
+                Ok(to) => break to,
+                Err(error) if unreadable(&error) != Some(ppn) => return Err(error),
+                Err(_) if tries > 1 => tries -= 1,
+                // Worn: nothing says that power was cut while it was programmed.
+                Err(_) if torn => break LOST,
+                Err(error) => return Err(error),
+            }
+        };
+        self.report_erased()?;
+        table.changes.insert(lpn, to);
+        self.parts().0.page_died(ppn)
+    }
+
+    /// Sees to it that nothing which was in doubt, or could not be read, counts for a later mount.
+    fn bury_doubts(&mut self, table: &Table, survey: &Survey) -> Result<(), FtlError> {
+        let geometry = table.geometry;
+        if LAZY && (survey.unreadable > 0 || !table.excluded.is_empty()) {
+            self.core.seq = CachedMap::<LAZY>::next_bound(self.core.seq);
+            self.mapping.all_synchronised(self.core.seq);
+            self.room()?;
+            let (mut ctx, mapping) = self.parts();
+            mapping.rewrite_page(&mut ctx, 0, core::iter::empty())?;
+        }
+        let of_host = survey.mute().iter().chain(survey.torn().iter().chain(&table.excluded).map(|(ppn, _)| ppn));
+        let of_host = of_host.map(|ppn| geometry.block_of(*ppn)).filter(|_| table.whole && !LAZY);
+        let blocks: BTreeSet<BlockId> = survey.broken().chain(of_host).collect();
+        for block in blocks {
+            if self.core.space.state(block) == BlockState::Closed {
+                self.room()?;
+                self.collect(block)?;
+            }
+        }
+        for block in survey.illegible() {
+            if self.core.space.state(*block) == BlockState::Virgin {
+                match self.core.flash.erase(Purpose::Recovery, *block) {
+                    // It is erased again before it is used, and retired if that fails.
+                    Ok(()) | Err(NandError::EraseFailed { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Table {
+    /// What has to be written again although nothing about it changed.
+    pub(super) fn find_doubtful(&mut self) {
+        self.doubtful.sort_unstable_by_key(|copy| u64::MAX - copy.seq);
+        let excluded = self.excluded.iter().filter(|(_, spare)| spare.tag < self.logical_pages);
+        let pages = excluded.filter_map(|(_, spare)| match spare.kind {
+            PageKind::User => Some(spare.tag / self.entries_per_page),
+            PageKind::Translation => Some(spare.tag),
+            PageKind::Validity | PageKind::Checkpoint => None,
+        });
+        self.renew.extend(pages.filter(|page| (*page as usize) < self.gmd.len()));
+        let young = self.versions.iter().filter(|(ppn, spare)| {
+            self.gmd[spare.tag as usize] == *ppn
+                && spare.seq >= self.bound
+                && self.last[self.geometry.block_of(*ppn).index()] == *ppn
+        });
+        self.renew.extend(young.map(|(_, spare)| spare.tag));
+    }
+
+    /// Translation pages to be written before anything is copied: that programmed last, or those that outrank pages of host data
+    /// which were excluded, unless a copy of the page programmed last does.
+    fn pages_first(&self) -> Vec<u32> {
+        let newest = self.newest.map(|(_, spare)| (spare.kind, spare.tag));
+        let excluded = self.excluded.iter().map(|(_, spare)| (spare.kind, spare.tag));
+        let outranked = excluded.filter(|page| page.0 == PageKind::User && Some(*page) != newest);
+        let mut pages: Vec<u32> = outranked.map(|(_, lpn)| lpn / self.entries_per_page).collect();
+        pages.extend(newest.filter(|(kind, _)| *kind == PageKind::Translation).map(|(_, page)| page));
+        pages.retain(|page| *page < self.logical_pages.div_ceil(self.entries_per_page));
+        pages.dedup();
+        pages
+    }
+
+    /// Whether a page that turned out to be unreadable was in doubt.
+    pub(super) fn is_doubtful(&self, ppn: Ppn) -> bool {
+        self.newest.is_some_and(|(newest, _)| newest == ppn)
+            || self.doubtful.iter().any(|copy| copy.ppn == ppn)
+            || self.versions.iter().any(|(at, _)| *at == ppn) && self.last[self.geometry.block_of(ppn).index()] == ppn
+    }
+
+    /// Blocks of what lives if pages in doubt do not count.
+    fn keep<N: Nand>(&self, flash: &mut Flash<N>) -> Result<BTreeSet<BlockId>, FtlError> {
+        let geometry = self.geometry;
+        let mut keep: BTreeSet<BlockId> = self.kept.iter().map(|ppn| geometry.block_of(*ppn)).collect();
+        let Some((newest, spare)) = self.newest.filter(|(_, spare)| spare.kind == PageKind::Translation) else {
+            return Ok(keep);
+        };
+        let page_bytes = geometry.page_bytes() as usize;
+        let (mut now, mut before) = (vec![0; page_bytes], vec![0; page_bytes]);
+        flash.read_meta(Purpose::Recovery, newest, &mut now)?;
+        let older = self.versions.iter().filter(|(_, other)| other.tag == spare.tag && other.seq < spare.seq);
+        for (ppn, _) in older.take(KEPT) {
+            keep.insert(geometry.block_of(*ppn));
+            if flash.read_meta(Purpose::Recovery, *ppn, &mut before).is_ok() {
+                let differ = entries(&before).zip(entries(&now)).filter(|(before, now)| before != now);
+                let pages = differ.map(|(before, _)| before).filter(|before| before.0 < geometry.pages());
+                keep.extend(pages.map(|before| geometry.block_of(before)));
+            }
+        }
+        Ok(keep)
+    }
+}
