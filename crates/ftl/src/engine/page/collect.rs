@@ -206,6 +206,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
 
     /// Empties and erases a block for a purpose.
     pub(super) fn collect_for(&mut self, victim: BlockId, purpose: Purpose) -> Result<(), FtlError> {
+        // Of a block that was erased when it was opened, the store knows only what was there before.
+        self.report_erased()?;
         self.core.space.begin_collecting(victim);
         self.live.clear();
         self.moved = 0;
