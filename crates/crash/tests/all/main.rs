@@ -2,5 +2,6 @@
 
 mod broken;
 mod canary;
+mod fading_trims;
 mod regressions;
 mod table;

@@ -5,6 +5,8 @@
 mod aftl;
 mod btree;
 mod checkpoints;
+mod damaged_checkpoints;
+mod flat;
 mod gecko_thin;
 mod gecko_torn;
 mod groups;
@@ -17,6 +19,7 @@ mod nftl;
 mod no_alloc;
 mod refresh;
 mod settings;
+mod trims;
 mod validity_stores;
 mod wear;
 mod worn_out;

@@ -8,7 +8,6 @@ use nand::faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty};
 use nand::geometry::Dimensions;
 use nand::{Capabilities, Geometry, Lpn, Nand, PageKind, Ppn, SimNand, Stamp};
 use openftl_crash::Shared;
-use openftl_ftl as ftl;
 
 type Device = Shared<Faulty<SimNand>>;
 
