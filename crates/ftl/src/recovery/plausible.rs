@@ -31,7 +31,7 @@ const SEQ: Misfit =
     Misfit { structure: "spare area", reason: "its sequence number is beyond what a device can wear out with" };
 
 /// Numbers that programs which were cut short or failed may have burned, one after another, since the newest page that can be read.
-const NEAR: u64 = 1 << 20;
+pub(super) const NEAR: u64 = 1 << 20;
 
 /// The larger of the sequence number of the newest page that can be read, and of those of pages that cannot be which are near it.
 #[must_use]

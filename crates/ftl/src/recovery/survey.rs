@@ -108,6 +108,15 @@ impl Survey {
             }
         }
         survey.find_newest(flash, &mut pages)?;
+        // Now that the wear of the others is known, a page alone in its block can be compared with it.
+        for (ppn, spare) in survey.alone.clone() {
+            let block = geometry.block_of(ppn);
+            if survey.fits_alone(&geometry, &spare) && survey.alone.iter().any(|page| page.0 == ppn) {
+                survey.alone.retain(|page| page.0 != ppn);
+                survey.illegible.retain(|illegible| *illegible != block);
+                survey.blocks[block.index()] = survey.look_closely(flash, block, &mut pages)?;
+            }
+        }
         Ok(survey)
     }
 
@@ -288,7 +297,7 @@ impl Survey {
     }
 
     /// Moves the pages of a block that were excluded to the torn ones, and the last of the others if its data cannot be read.
-    /// Of a page alone in its block that cannot be read nothing says whether somebody wrote its spare area.
+    /// Of a page alone in its block that cannot be read only its wear says whether somebody wrote its spare area.
     fn set_torn_apart<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -306,13 +315,21 @@ impl Survey {
         }
         self.unreadable += 1;
         found.pop();
-        if alone {
+        if alone && !self.fits_alone(flash.nand().geometry(), &spare) {
             self.alone.push((last, spare));
             illegible.push(last);
         } else {
             self.torn.push((last, spare));
         }
         Ok(())
+    }
+
+    /// Whether the spare area of a page alone in its block has the wear that the block can have, judged by the others.
+    fn fits_alone(&self, geometry: &Geometry, spare: &Spare) -> bool {
+        let erases = self.erased_at.saturating_add(geometry.blocks());
+        spare.seq < self.burned_seq.saturating_add(plausible::NEAR)
+            && spare.erased_at <= erases
+            && spare.erase_count <= spare.erased_at
     }
 
     /// Takes note of a block whose last page with a readable spare area is `last`; `inside` if a page of it cannot be read.

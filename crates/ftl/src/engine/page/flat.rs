@@ -79,6 +79,8 @@ pub(super) struct Table {
     pub(super) excluded: Vec<FoundPage>,
     /// Translation pages to be written again.
     pub(super) renew: BTreeSet<u32>,
+    /// What a battery saved about pages that lived, if what it saved of the table is not all there: a page that lived was complete.
+    pub(super) lived: Option<RamBitmap>,
 }
 
 /// What steps 2 to 5 find out.
@@ -212,17 +214,19 @@ impl Known {
         if saving.0 {
             let bytes = saved::find(flash, survey)?;
             steps.end("3 pages that a battery saved: dirty entries, BVC, PVB", flash);
-            if let Some(bytes) = bytes.filter(|_| excluded.is_empty()) {
+            if let Some(bytes) = bytes {
                 let geometry = table.geometry;
                 let mut validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
                 let (translation_pages, entries) = table.load(&bytes, mapping, &mut validity)?;
                 table.choose(mapping, |ppn| !validity.is_dead(ppn));
-                if table.gmd.iter().filter(|at| is_page(**at)).count() == translation_pages as usize {
+                let are_there = table.gmd.iter().filter(|at| is_page(**at)).count() == translation_pages as usize;
+                if are_there && excluded.is_empty() {
                     mapping.restore_saved(&entries);
                     return Ok(Self { table, validity, resumed: Some(entries.len() as u64) });
                 }
                 // The device took a translation page: what it said has to be found out again.
                 spoilt = true;
+                table.lived = Some(validity);
             }
         }
         // What a translation page that cannot be read had taken in was in the ring when it was written, and as many updates may
@@ -300,6 +304,7 @@ impl Table {
             kept: Vec::new(),
             excluded: Vec::new(),
             renew: BTreeSet::new(),
+            lived: None,
         })
     }
 
@@ -380,9 +385,10 @@ impl Table {
             (copy.ppn, Spare { kind, tag, seq, erase_count: 0, erased_at: 0, aux: 0 })
         });
         self.newest = of_table.or(of_host);
-        let excluded = |(ppn, spare): &&FoundPage| excluded.contains(ppn) || spare.seq > seq;
+        let lived = |ppn: Ppn| self.lived.as_ref().is_some_and(|lived| !lived.is_dead(ppn));
+        let excluded = |(ppn, spare): &&FoundPage| excluded.contains(ppn) || spare.seq > seq && !lived(*ppn);
         self.excluded = survey.torn().iter().filter(excluded).copied().collect();
-        self.copies.retain(|copy| !copy.torn || copy.seq < seq);
+        self.copies.retain(|copy| !copy.torn || copy.seq < seq || lived(copy.ppn));
     }
 
     /// Step 5: the bitmap, and the live pages of each block. `None` if an entry cannot be right and they are not checked.
