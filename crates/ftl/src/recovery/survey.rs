@@ -365,6 +365,32 @@ impl Survey {
         self.broken.iter().any(missed) || !self.illegible.is_empty()
     }
 
+    /// Whether a translation page that cannot be read was not the page programmed last, so that its entries may be older than any
+    /// window of updates. `versions` are the translation pages that can be read.
+    ///
+    /// Of a page whose spare area cannot be read, the numbers say so: one is missing among those younger than the page before it.
+    ///
+    /// # Errors
+    /// As [`Survey::read_block`].
+    pub fn misses_younger<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        versions: &[FoundPage],
+    ) -> Result<bool, FtlError> {
+        let broken = self.broken.iter().filter(|broken| broken.kind == PageKind::Translation);
+        let Some(before) = broken.map(|broken| broken.last_seq).min() else { return Ok(false) };
+        let (mut found, _) = self.programmed_last(flash, None, before)?;
+        found.extend(versions);
+        let newest = found.iter().map(|(_, spare)| spare.seq).max().unwrap_or(0);
+        found.extend(&self.torn);
+        let mut seqs: Vec<u64> = found.iter().map(|(_, spare)| spare.seq).collect();
+        seqs.retain(|seq| (before + 1..=newest).contains(seq));
+        seqs.sort_unstable();
+        seqs.dedup();
+        let outlived = |spare: &Spare| spare.kind == PageKind::Translation && spare.seq < newest;
+        Ok(self.torn.iter().any(|(_, spare)| outlived(spare)) || seqs.len() as u64 != newest.saturating_sub(before))
+    }
+
     /// Pages alone in their blocks whose data cannot be read: nothing says whether somebody wrote their spare areas.
     #[must_use]
     pub fn alone(&self) -> &[FoundPage] {

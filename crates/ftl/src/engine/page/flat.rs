@@ -229,11 +229,11 @@ impl Known {
                 table.lived = Some(validity);
             }
         }
-        // What a translation page that cannot be read had taken in was in the ring when it was written, and as many updates may
-        // have been made since.
-        let rings = if survey.broken().next().is_some() { 2 } else { 1 };
-        let updates = mapping.recent_updates().map(|updates| rings * updates);
-        let whole = if updates.is_some() { survey.misses_translation_pages() } else { saving.1 || spoilt };
+        let updates = mapping.recent_updates();
+        let whole = match updates {
+            Some(_) => survey.misses_translation_pages() || survey.misses_younger(flash, &table.versions)?,
+            None => saving.1 || spoilt,
+        };
         let mut passed_over: Vec<Ppn> = Vec::new();
         let validity = loop {
             table.choose(mapping, |ppn| !passed_over.contains(&ppn));
