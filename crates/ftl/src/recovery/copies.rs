@@ -110,6 +110,20 @@ fn root_of<N: Nand>(flash: &mut Flash<N>, copy: &Copy) -> Result<Option<u32>, Ft
     }
 }
 
+/// A page that may not count.
+#[derive(Clone, Copy, Debug)]
+pub struct Doubt {
+    /// The page.
+    pub ppn: Ppn,
+    /// The logical page that it holds.
+    pub lpn: Lpn,
+    /// The copy that counts if this one does not, or [`Ppn::NONE`].
+    pub before: Ppn,
+    /// It is the last of its block, so its program may have been cut short. Others were complete when the next one began: a torn
+    /// page of the same word line can have taken one, but then one look tells.
+    pub may_fade: bool,
+}
+
 /// What is on a device.
 #[derive(Debug)]
 pub struct Copies {
@@ -309,25 +323,33 @@ impl Copies {
         torn.chain(self.mute.iter().copied())
     }
 
-    /// Pages whose programs may have been cut short, however well they read: the one programmed last, the one that the host wrote
+    /// Pages that may not count however well they read, the newest first: the one programmed last, the one that the host wrote
     /// last, and every copy of what is still there: a mount that was cut short may have come after it.
     ///
     /// # Errors
     /// Those of the device, except unreadable pages.
-    pub fn in_doubt<N: Nand>(&self, flash: &mut Flash<N>) -> Result<Vec<(Ppn, Lpn)>, FtlError> {
+    pub fn in_doubt<N: Nand>(&self, flash: &mut Flash<N>) -> Result<Vec<Doubt>, FtlError> {
         let last = [self.last_programmed(), self.last_written].into_iter().flatten();
         let host = last.filter(|(_, spare)| spare.kind == PageKind::User);
-        let mut pages: Vec<(Ppn, Lpn)> = host.map(|(ppn, spare)| (ppn, Lpn(spare.tag))).collect();
+        let mut pages: Vec<(u64, Ppn, Lpn)> = host.map(|(ppn, spare)| (spare.seq, ppn, Lpn(spare.tag))).collect();
         for (lpn, [newest, before]) in (0..).map(Lpn).zip(&self.pages) {
             let root = Mark::decode(newest.aux).root;
             let is_copy = newest.seq > 0 && root != root_of_write(newest.seq);
             let of_two = is_copy
                 && (self.taken_back.contains(&lpn) || before.ppn.is_some() && root_of(flash, before)? == Some(root));
-            if of_two && !pages.contains(&(newest.ppn, lpn)) {
-                pages.push((newest.ppn, lpn));
+            if of_two {
+                pages.push((newest.seq, newest.ppn, lpn));
             }
         }
-        Ok(pages)
+        pages.sort_unstable_by_key(|(seq, ..)| u64::MAX - seq);
+        pages.dedup();
+        let newest_of_block =
+            |ppn| self.block(self.geometry.block_of(ppn)).newest.is_some_and(|(newest, _)| newest == ppn);
+        let doubt = |(_, ppn, lpn): (u64, Ppn, Lpn)| {
+            let before = self.pages.get(lpn.index()).map_or(Ppn::NONE, |copies| copies[1].ppn);
+            Doubt { ppn, lpn, before, may_fade: newest_of_block(ppn) }
+        };
+        Ok(pages.into_iter().map(doubt).collect())
     }
 
     fn can_be_read<N: Nand>(&mut self, flash: &mut Flash<N>, ppn: Ppn) -> Result<bool, FtlError> {

@@ -35,6 +35,7 @@ use super::read_only::{Evidence, Mounted, Unmounted, or_read_only, unless_short,
 use crate::config::{Config, JanusOptions};
 use crate::contract::{Ftl, FtlError, Gauge, MountReport, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
+use crate::recovery::copies::Doubt;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -105,13 +106,14 @@ impl<N: Nand> JanusFtl<N> {
     /// Opens a disk again, also after power loss.
     ///
     /// 1. Maps are made from what is on flash ([`super::log_block::recover`]).
-    /// 2. The page programmed last and the one that the host wrote last are written again, so that they do not depend on programs
-    ///    that may have been cut short: in the PMA they are moved, else their logical block is merged, which leaves no fewer
-    ///    blocks free. If one cannot be read then, all is done again without it. Blocks with a torn page that a later mount
-    ///    could read are emptied and erased.
-    /// 3. The emptiest blocks of the PMA are collected until [`RESERVE`] blocks are free, to the same block. The next attempt finds
-    ///    that block the emptiest if this one is cut short, so that attempts do not add up.
-    /// 4. Logical blocks beyond the most that may be fused, which trimmed pages that came back can make, are defused.
+    /// 2. Pages in doubt are written again. Those of the BMA come first: their logical blocks are merged, which leaves no fewer
+    ///    blocks free. Those of the PMA are moved, all to one block. If one cannot be read then, all is done again without it.
+    /// 3. The emptiest blocks of the PMA are collected until [`RESERVE`] blocks are free, to the same block. It is taken back if
+    ///    this attempt is cut short before a block was emptied, so that attempts do not add up.
+    /// 4. The blocks that pages in doubt left are emptied and erased, and so are blocks with a torn page that a later mount could
+    ///    read. Nothing is taken back then.
+    /// 5. Blocks for checkpoints are taken, and step 3 is done again.
+    /// 6. Logical blocks beyond the most that may be fused, which trimmed pages that came back can make, are defused.
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
@@ -148,32 +150,39 @@ impl<N: Nand> JanusFtl<N> {
         Ok((ftl, recovered.report()))
     }
 
-    /// Steps 2 to 4.
+    /// Steps 2 to 6.
     fn settle(&mut self, recovered: &Recovered) -> Result<(), FtlError> {
         recovered.fused.iter().for_each(|&lbn| self.fused.touch(lbn));
         for &block in &recovered.logs {
             self.sequential.opened(block, self.area.blocks.owner(block));
         }
-        for &(ppn, lpn) in &recovered.last {
+        for &Doubt { ppn, lpn, .. } in &recovered.last {
             let lbn = self.area.target(lpn).lbn;
-            if self.area.locate(lpn) != ppn {
-                continue;
-            }
-            if self.area.fused.is_fused(lbn) {
-                self.paged.move_page(&mut self.area, &self.fused, ppn)?;
-            } else {
+            if self.area.locate(lpn) == ppn && !self.area.fused.is_fused(lbn) {
                 self.gather(lbn)?;
             }
         }
+        let mut left = Vec::new();
+        for &Doubt { ppn, lpn, .. } in &recovered.last {
+            if self.area.locate(lpn) == ppn {
+                self.paged.move_page(&mut self.area, &self.fused, ppn)?;
+                left.push(self.area.blocks.geometry().block_of(ppn));
+            }
+        }
         self.area.settled();
-        for &block in &recovered.revenants {
+        self.paged.collect_emptiest(&mut self.area, &self.fused)?;
+        for &block in left.iter().chain(&recovered.revenants) {
+            if !self.area.blocks.is_restored(block) {
+                self.area.clean(block)?;
+                continue;
+            }
             match self.area.blocks.role(block) {
                 Role::Paged => self.paged.empty(&mut self.area, &self.fused, block)?,
                 Role::Data | Role::Log => self.gather(self.area.blocks.owner(block))?,
-                Role::Free => self.area.clean(block)?,
-                Role::Bad | Role::Checkpoint => {}
+                Role::Free | Role::Bad | Role::Checkpoint => {}
             }
         }
+        self.area.complete_sets()?;
         self.paged.collect_emptiest(&mut self.area, &self.fused)?;
         while self.area.fused.excess() > 0 {
             self.defuse_one()?;
@@ -416,10 +425,16 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
         self.area.trim(lpn, count)
     }
 
-    /// A completed write is on flash with a spare area that says what it is; trims are in
-    /// checkpoints.
+    /// A completed write is on flash with a spare area that says what it is; trims are in checkpoints. Blocks that failed may
+    /// have left none for a checkpoint, until others are collected.
     fn flush(&mut self) -> Result<(), FtlError> {
-        self.area.flush()
+        match self.area.flush() {
+            Err(FtlError::NoSpace(_)) if self.area.read_only().is_none() => {
+                self.make_space()?;
+                self.area.flush()
+            }
+            outcome => outcome,
+        }
     }
 
     /// Moves what can barely be read any more; else defuses a logical block if the PMA holds more than it should.

@@ -66,6 +66,8 @@ pub struct Area<N> {
     /// Pages that a mount has yet to copy, because their programs may have been cut short: if one cannot be read, it never
     /// counted, and the mount has to be done again without it.
     pub(super) in_doubt: Vec<Ppn>,
+    /// Free blocks that hold what counts if a page in doubt does not: taken after all others.
+    pub(super) superseded: Vec<BlockId>,
 }
 
 /// What became of a page that was to be copied.
@@ -388,9 +390,7 @@ impl<N: Nand> Area<N> {
     #[inline]
     pub fn move_page(&mut self, from: Ppn, block: BlockId, lpn: Lpn) -> Result<bool, FtlError> {
         let offset = self.blocks.next(block);
-        // What was in doubt is not to be taken back.
-        let settles = self.in_doubt.contains(&from);
-        let last = settles || self.blocks.valid(self.blocks.geometry().block_of(from)) == 1;
+        let last = self.blocks.valid(self.blocks.geometry().block_of(from)) == 1;
         match self.copy(from, block, offset, lpn, (self.writer(block), last))? {
             Copied::Yes => {
                 self.forget(lpn);
@@ -490,99 +490,6 @@ impl<N: Nand> Area<N> {
     /// As [`Area::open_log`].
     pub fn open_paged(&mut self) -> Result<BlockId, FtlError> {
         self.take(Role::Paged, SHARED)
-    }
-
-    /// Takes a free block for a role, and erases it first if nobody saw it being erased.
-    ///
-    /// # Errors
-    /// [`FtlError::NoSpace`] if no block is free; those of the device.
-    #[inline]
-    pub(super) fn take(&mut self, role: Role, owner: u32) -> Result<BlockId, FtlError> {
-        loop {
-            let Some(block) = self.blocks.take(role, owner) else { return Err(self.no_space()) };
-            if role == Role::Checkpoint {
-                // Erased when it is written.
-                return Ok(block);
-            }
-            self.checkpoints.opened += 1;
-            if !self.blocks.is_untrusted(block) || self.erase_first(block)? {
-                return Ok(block);
-            }
-        }
-    }
-
-    /// `false` if the block is unusable.
-    #[cold]
-    fn erase_first(&mut self, block: BlockId) -> Result<bool, FtlError> {
-        match self.flash.erase(Purpose::Recovery, block) {
-            Ok(()) => {
-                self.blocks.cleaned(block);
-                Ok(true)
-            }
-            Err(NandError::EraseFailed { .. }) => {
-                self.flash.nand_mut().mark_bad(block)?;
-                self.blocks.retired(block);
-                Ok(false)
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Erases a block in which no page lives, or retires it.
-    ///
-    /// # Errors
-    /// Those of the device, a failed erase excepted.
-    pub fn release(&mut self, block: BlockId) -> Result<(), FtlError> {
-        debug_assert!(self.blocks.valid(block) == 0, "{block} is erased while pages in it live");
-        if self.blocks.next(block) == 0 {
-            self.close_slot(block);
-            self.blocks.put_back(block);
-            return Ok(());
-        }
-        let erased = if self.blocks.has_failed(block) {
-            Err(NandError::EraseFailed { block })
-        } else {
-            self.flash.erase(self.moving_for, block)
-        };
-        match erased {
-            Ok(()) => {
-                self.close_slot(block);
-                self.blocks.erased(block);
-            }
-            Err(NandError::EraseFailed { .. }) => {
-                self.flash.nand_mut().mark_bad(block)?;
-                self.close_slot(block);
-                self.blocks.retired(block);
-            }
-            Err(error) => return Err(error.into()),
-        }
-        Ok(())
-    }
-
-    /// Takes back the slot of what is no log block any more.
-    pub(super) fn close_slot(&mut self, block: BlockId) {
-        if self.blocks.role(block) == Role::Log {
-            self.log.close(self.blocks.slot(block));
-        }
-    }
-
-    /// Every page in doubt was copied.
-    pub fn settled(&mut self) {
-        self.in_doubt = Vec::new();
-    }
-
-    /// Erases a free block now that a later mount could find something in.
-    ///
-    /// # Errors
-    /// Those of the device.
-    pub fn clean(&mut self, block: BlockId) -> Result<(), FtlError> {
-        if self.blocks.role(block) == Role::Free && self.blocks.is_untrusted(block) {
-            self.blocks.withdraw(block);
-            if self.erase_first(block)? {
-                self.blocks.put_back(block);
-            }
-        }
-        Ok(())
     }
 
     /// The RAM that its structures hold.

@@ -171,7 +171,7 @@ impl Blocks {
     }
 
     /// Whether a block was in use before the last mount.
-    pub(super) fn is_restored(&self, block: BlockId) -> bool {
+    pub fn is_restored(&self, block: BlockId) -> bool {
         self.records[block.index()].restored
     }
 
@@ -350,6 +350,11 @@ impl Blocks {
     /// A free block may turn out to be bad: it is not to be taken.
     pub(super) fn withdraw(&mut self, block: BlockId) {
         self.free.retain(|free| *free != block);
+    }
+
+    /// A free block that was withdrawn is to be taken after all others.
+    pub(super) fn readmit(&mut self, block: BlockId) {
+        self.free.push_back(block);
     }
 
     /// Orders free blocks: those that rank first are taken first.

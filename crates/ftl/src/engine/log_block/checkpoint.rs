@@ -167,8 +167,11 @@ impl<N: Nand> Area<N> {
     }
 
     /// Takes blocks until both sets have as many as they may need; `false` if the next has not, because they are wanted
-    /// elsewhere.
-    pub(super) fn complete_sets(&mut self) -> Result<bool, FtlError> {
+    /// elsewhere. A mount does so last: until then its merges and collections may need every free block.
+    ///
+    /// # Errors
+    /// Those of [`Area::take`].
+    pub fn complete_sets(&mut self) -> Result<bool, FtlError> {
         let each = self.checkpoints.each as usize;
         while self.checkpoints.next.len().min(self.checkpoints.current.len()) < each {
             if self.blocks.free_blocks() < 2 {

@@ -149,6 +149,7 @@ impl<N: Nand> Area<N> {
             needed: size.needed,
             starved: false,
             in_doubt: Vec::new(),
+            superseded: Vec::new(),
             blocks,
             flash,
         }

@@ -24,11 +24,13 @@ mod merge;
 pub mod often;
 pub mod recover;
 pub mod scheme;
+mod space;
 
 use super::read_only::{Evidence, Mounted, Unmounted, or_read_only, unless_short, without_doubt};
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, MountReport, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
+use crate::recovery::copies::Doubt;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -98,7 +100,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
 
     /// Steps 2 and 3.
     fn settle(&mut self, recovered: &Recovered) -> Result<(), FtlError> {
-        for &(ppn, lpn) in &recovered.last {
+        for &Doubt { ppn, lpn, .. } in &recovered.last {
             if self.area.locate(lpn) == ppn {
                 self.area.merge(self.area.target(lpn).lbn, None)?;
             }
@@ -112,7 +114,8 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
                 Role::Paged | Role::Bad | Role::Checkpoint => {}
             }
         }
-        self.adopt(&recovered.logs)
+        self.adopt(&recovered.logs)?;
+        self.area.complete_sets().map(drop)
     }
 
     fn adopt(&mut self, logs: &[BlockId]) -> Result<(), FtlError> {

@@ -20,7 +20,7 @@ use crate::engine::read_only::{Unmounted, is_unreadable};
 use crate::flash::{Counts, Flash, Purpose};
 use crate::recovery::check_seq;
 use crate::recovery::checkpoint::Checkpoint;
-use crate::recovery::copies::{Copies, Copy};
+use crate::recovery::copies::{Copies, Copy, Doubt};
 use crate::recovery::mark::{Mark, Writer};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -41,8 +41,8 @@ pub struct Recovered {
     pub logs: Vec<BlockId>,
     /// Fused logical blocks, the one written least recently first; perhaps more than there was to be room for.
     pub fused: Vec<u32>,
-    /// Newest copies that are in doubt until they are copied ([`Copies::in_doubt`]).
-    pub last: Vec<(Ppn, Lpn)>,
+    /// Newest copies that are in doubt until they are copied, the newest first ([`Copies::in_doubt`]).
+    pub last: Vec<Doubt>,
     /// Blocks with a torn page that might count at a later mount: to be emptied and erased.
     pub revenants: Vec<BlockId>,
     /// The steps so far.
@@ -148,12 +148,18 @@ impl<N: Nand> Area<N> {
         area.adopt(&copies, &plan);
         area.checkpoints.resume(kept, older, changed);
         let logs = area.restore_maps(&copies, &plan)?;
-        if let Err(error) = area.complete_sets() {
-            return Err(Unmounted::with(area.flash, error));
-        }
         let mut last = copies.in_doubt(&mut area.flash)?;
-        last.retain(|&(ppn, lpn)| area.locate(lpn) == ppn);
-        area.in_doubt = last.iter().map(|(ppn, _)| *ppn).collect();
+        last.retain(|doubt| area.locate(doubt.lpn) == doubt.ppn);
+        area.in_doubt = last.iter().map(|doubt| doubt.ppn).collect();
+        for doubt in last.iter().filter(|doubt| !doubt.may_fade) {
+            if let Err(error) = area.flash.probe(Purpose::Recovery, doubt.ppn) {
+                return Err(area.unmounted(error.into()));
+            }
+        }
+        last.retain(|doubt| doubt.may_fade);
+        for before in last.iter().map(|doubt| doubt.before).filter(|before| before.is_some()) {
+            area.spare_superseded(before);
+        }
         // What is in doubt may turn out not to count: what it superseded is erased last. The youngest blocks are left of mounts that
         // were cut short.
         area.blocks.rank_free(|block| {

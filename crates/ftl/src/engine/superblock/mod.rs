@@ -22,6 +22,7 @@ use super::read_only::{Evidence, Mounted, Unmounted, or_read_only, unless_short,
 use crate::config::{Config, GroupOptions};
 use crate::contract::{Ftl, FtlError, Gauge, MountReport, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
+use crate::recovery::copies::Doubt;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -118,7 +119,7 @@ impl<N: Nand> SuperblockFtl<N> {
         for &lbn in &recovered.fused {
             self.groups.touch(self.groups.group(lbn));
         }
-        for &(ppn, lpn) in &recovered.last {
+        for &Doubt { ppn, lpn, .. } in &recovered.last {
             if self.area.locate(lpn) == ppn {
                 self.empty(self.area.blocks.geometry().block_of(ppn))?;
             }
@@ -128,6 +129,7 @@ impl<N: Nand> SuperblockFtl<N> {
             self.empty(block)?;
             self.area.clean(block)?;
         }
+        self.area.complete_sets()?;
         while self.area.blocks.free_blocks() < RESERVE {
             self.take_extra()?;
         }

@@ -1,0 +1,126 @@
+//! Free blocks: taking and releasing them, and what a mount holds back.
+
+use super::area::Area;
+use super::blocks::Role;
+use crate::contract::FtlError;
+use crate::flash::Purpose;
+use alloc::vec::Vec;
+use nand::{BlockId, Nand, NandError, Ppn};
+
+impl<N: Nand> Area<N> {
+    /// Takes a free block for a role, and erases it first if nobody saw it being erased.
+    ///
+    /// # Errors
+    /// [`FtlError::NoSpace`] if no block is free; those of the device.
+    #[inline]
+    pub(super) fn take(&mut self, role: Role, owner: u32) -> Result<BlockId, FtlError> {
+        loop {
+            let Some(block) = self.blocks.take(role, owner) else {
+                if self.superseded.is_empty() {
+                    return Err(self.no_space());
+                }
+                self.free_superseded();
+                continue;
+            };
+            if role == Role::Checkpoint {
+                // Erased when it is written.
+                return Ok(block);
+            }
+            self.checkpoints.opened += 1;
+            if !self.blocks.is_untrusted(block) || self.erase_first(block)? {
+                return Ok(block);
+            }
+        }
+    }
+
+    /// `false` if the block is unusable.
+    #[cold]
+    fn erase_first(&mut self, block: BlockId) -> Result<bool, FtlError> {
+        match self.flash.erase(Purpose::Recovery, block) {
+            Ok(()) => {
+                self.blocks.cleaned(block);
+                Ok(true)
+            }
+            Err(NandError::EraseFailed { .. }) => {
+                self.flash.nand_mut().mark_bad(block)?;
+                self.blocks.retired(block);
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Erases a block in which no page lives, or retires it.
+    ///
+    /// # Errors
+    /// Those of the device, a failed erase excepted.
+    pub fn release(&mut self, block: BlockId) -> Result<(), FtlError> {
+        debug_assert!(self.blocks.valid(block) == 0, "{block} is erased while pages in it live");
+        if self.blocks.next(block) == 0 {
+            self.close_slot(block);
+            self.blocks.put_back(block);
+            return Ok(());
+        }
+        let erased = if self.blocks.has_failed(block) {
+            Err(NandError::EraseFailed { block })
+        } else {
+            self.flash.erase(self.moving_for, block)
+        };
+        match erased {
+            Ok(()) => {
+                self.close_slot(block);
+                self.blocks.erased(block);
+            }
+            Err(NandError::EraseFailed { .. }) => {
+                self.flash.nand_mut().mark_bad(block)?;
+                self.close_slot(block);
+                self.blocks.retired(block);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Takes back the slot of what is no log block any more.
+    pub(super) fn close_slot(&mut self, block: BlockId) {
+        if self.blocks.role(block) == Role::Log {
+            self.log.close(self.blocks.slot(block));
+        }
+    }
+
+    /// Every page in doubt was copied.
+    pub fn settled(&mut self) {
+        self.in_doubt = Vec::new();
+        self.free_superseded();
+    }
+
+    /// A mount may need this page, which is not live, until nothing is in doubt.
+    pub(super) fn spare_superseded(&mut self, page: Ppn) {
+        let block = self.blocks.geometry().block_of(page);
+        if self.blocks.role(block) == Role::Free && !self.superseded.contains(&block) {
+            self.blocks.withdraw(block);
+            self.superseded.push(block);
+        }
+    }
+
+    #[cold]
+    fn free_superseded(&mut self) {
+        for block in core::mem::take(&mut self.superseded) {
+            self.blocks.readmit(block);
+        }
+    }
+
+    /// Erases a free block now that a later mount could find something in.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn clean(&mut self, block: BlockId) -> Result<(), FtlError> {
+        if self.blocks.role(block) == Role::Free && self.blocks.is_untrusted(block) {
+            self.blocks.withdraw(block);
+            if self.erase_first(block)? {
+                self.blocks.put_back(block);
+            }
+        }
+        Ok(())
+    }
+}
