@@ -5,7 +5,11 @@
 //! 2. Of a logical page the newest copy counts. If each translation page speaks for every page of host data programmed before it,
 //!    a copy older than that counts only if an entry leads to it, so that trims stay done.
 //! 3. Under block mapping with log blocks the block that a merge or a collector was filling counts for nothing, as at every mount.
-//! 4. Nothing is programmed, nothing erased. It can be done any number of times.
+//! 4. A page counts if it can be read now. One whose program was cut short can read well at one
+//!    mount and not at the next. Nothing can be programmed to settle that. So a write or a flush
+//!    that was never acknowledged may come and go, and a logical page that reads as its newer
+//!    version may become an error when it is read again. Every other page reads as before.
+//! 5. Nothing is programmed, nothing erased. It can be done any number of times.
 //!
 //! Takes as long as a full scan, and four bytes of RAM for each logical page.
 
@@ -16,7 +20,7 @@ use crate::mapping::cached::{CachedMap, aged};
 use crate::mapping::{LOST, is_page};
 use crate::recovery::checkpoint::Checkpoint;
 use crate::recovery::copies::Copies;
-use crate::recovery::scan::Scan;
+use crate::recovery::scan::{Mounts, Scan};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -161,13 +165,14 @@ impl<N: Nand> ReadOnlyFtl<N> {
         let mut steps = Vec::new();
         let (table, unreadable_pages) = match evidence {
             Evidence::Sequence | Evidence::TrimMap | Evidence::Entries | Evidence::AgedEntries => {
-                let mut scan = Scan::run(&mut flash, config.logical_pages)?;
+                let mounts = if evidence == Evidence::TrimMap { Mounts::Mark } else { Mounts::DoNotMark };
+                let mut scan = Scan::run(&mut flash, config.logical_pages, mounts)?;
                 if evidence == Evidence::TrimMap {
                     scan.forget_trimmed(&mut flash)?;
                 }
                 let scanned = *flash.counts();
                 steps.push(MountStep { name: "scan every spare area", ops: scanned.since(&start).total() });
-                let unreadable = scan.unreadable;
+                let unreadable = scan.excluded().len() as u64;
                 if evidence != Evidence::Sequence {
                     let written_at = if evidence == Evidence::AgedEntries { aged } else { |spare: &Spare| spare.seq };
                     let table = with_translation_pages(&mut flash, scan, written_at)?;

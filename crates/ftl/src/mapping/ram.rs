@@ -3,7 +3,7 @@
 //!
 //! What every other table is measured against (PPM in GeckoFTL's terms): 1.4 GiB at 2 TiB and R = 0.7.
 
-use super::trims::{MARK, TrimMap};
+use super::trims::{TrimMap, mark};
 use super::{Mapping, is_page};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
@@ -45,7 +45,9 @@ impl RamMap {
         purpose: Purpose,
     ) -> Result<(), FtlError> {
         let contents = self.trims.contents(page, &self.table);
-        let ppn = ctx.core.program_metadata(purpose, PageKind::Translation, page, MARK, contents)?;
+        let in_use_seq = ctx.core.settling;
+        let aux = |seq| mark(seq, in_use_seq);
+        let ppn = ctx.core.program_metadata_as(purpose, PageKind::Translation, page, aux, contents)?;
         let old = self.trims.programmed(page, ppn);
         if old.is_some() { ctx.metadata_died(old) } else { Ok(()) }
     }

@@ -11,10 +11,39 @@
 use super::bits::Bits;
 use crate::contract::{RamItem, RamReport};
 use alloc::vec::Vec;
-use nand::{Geometry, Lpn, Ppn};
+use nand::{Geometry, Lpn, PageKind, Ppn, Spare};
 
-/// `aux` in the spare area of a page of the map.
-pub const MARK: u32 = 0x4D49_5254;
+/// `aux` in the spare area of a page of the map. A mount that has not settled which pages count
+/// adds by how much the page is younger than the newest that was programmed while the disk was in
+/// use.
+const MARK: u32 = 0x4D49_5254;
+
+/// This much younger, or more: nobody knows.
+const FAR: u32 = 1 << 24;
+
+/// `aux` of a page of the map with this sequence number. `in_use_seq` is that of the newest page
+/// programmed while the disk was in use, if a mount has not settled yet which pages count.
+#[must_use]
+pub fn mark(seq: u64, in_use_seq: Option<u64>) -> u32 {
+    let age = seq - in_use_seq.unwrap_or(seq).min(seq);
+    MARK + age.min(FAR.into()) as u32
+}
+
+/// Whether a page is one of the map.
+#[must_use]
+pub fn is_page_of_map(spare: &Spare) -> bool {
+    spare.kind == PageKind::Translation && spare.aux.wrapping_sub(MARK) <= FAR
+}
+
+/// Sequence number of the newest page programmed while the disk was in use when this page of the
+/// map was: its own, or an older one. 0 if nobody knows.
+#[must_use]
+pub const fn in_use_seq(spare: &Spare) -> u64 {
+    match spare.aux.wrapping_sub(MARK) {
+        FAR => 0,
+        age => spare.seq.saturating_sub(age as u64),
+    }
+}
 
 /// Logical pages that a page of the map covers.
 #[must_use]

@@ -39,6 +39,13 @@ pub fn burned(newest: u64, torn: impl IntoIterator<Item = u64>) -> u64 {
     torn.into_iter().filter(|seq| *seq < newest.saturating_add(NEAR)).fold(newest, u64::max)
 }
 
+/// Whether a spare area can carry its erase count and stamp, on a device of which another carries
+/// this stamp, the largest there is.
+#[must_use]
+pub const fn is_wear(spare: &Spare, erased_at: u32) -> bool {
+    spare.erase_count <= spare.erased_at && spare.erased_at <= erased_at.saturating_add(NEAR as u32)
+}
+
 /// What most pages carry as erase count and stamp, of those marked true; `None` if no value is carried by more than any other.
 fn wear_of_most(pages: &[FoundPage], counts: &[bool]) -> Option<(u32, u32)> {
     let mut wears: Vec<(u32, u32)> = pages

@@ -1,24 +1,31 @@
 //! The full scan: every spare area of the device is read, and the newest copy of each logical page counts.
 //!
-//! 1. Every page's spare area is read; for each logical page the copy with the largest sequence number is kept.
-//! 2. A page whose program was cut short is the last one programmed in its block for ever, because no block is continued
-//!    after a mount; its spare area may read well and its data not. So the last page of every block is read whole, and
-//!    does not count if it cannot be. This is done at every mount, as such a page stays until its block is erased.
-//! 3. The page with the largest sequence number of all may be one that reads now and not later: the caller copies it.
+//! 1. Every page's spare area is read. Those that do not fit are left out ([`plausible`]).
+//! 2. A page whose program was cut short is the last of its block, because no block is continued
+//!    after a mount. Its spare area may read well and its data not. So the last page of every block
+//!    is read whole. If it cannot be, it does not count, unless something was programmed after it
+//!    while the disk was in use: then it is worn, and its logical page an error.
+//! 3. For each logical page the copy with the largest sequence number is kept.
 //! 4. If the table is only in RAM, of pages older than one of the trim map those count that it does
 //!    not call trimmed ([`Scan::forget_trimmed`]). A page of the map that cannot be read leaves the
 //!    word to the version before it.
-//! 5. The next sequence number leaves one out, because a torn page that cannot be read may have
-//!    burned it.
+//! 5. A page that reads well now may fail later, if its program was cut short. It is among the last
+//!    pages of blocks, and none older than it was ever the last of a disk in use: the caller
+//!    programs those again ([`Scan::doubtful`]).
+//! 6. A block with a page that does not count, or that is not filled without gaps, may have been
+//!    half erased, or hold a page that shows again later what nobody acknowledged. The caller
+//!    erases those before the host reads anything ([`Scan::suspects`]).
 //!
 //! K·B spare reads, 26.8 minutes at 2 TiB (GeckoFTL, section 2), and K page reads.
 
+use super::plausible::{self, Misfit};
+use super::survey::FoundPage;
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
-use crate::mapping::trims::{MARK, coverage};
-use crate::recovery::check_seq;
+use crate::mapping::cached::aged;
+use crate::mapping::trims::{coverage, in_use_seq, is_page_of_map};
 use alloc::vec::Vec;
-use nand::{BlockId, Lpn, Nand, NandError, PageKind, Ppn, Spare};
+use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn, Spare};
 
 /// The newest copy of a logical page.
 #[derive(Clone, Copy, Debug)]
@@ -31,25 +38,58 @@ pub struct Copy {
 
 const NO_COPY: Copy = Copy { ppn: Ppn::NONE, seq: 0 };
 
+/// Sequence number of the page that was programmed while the disk was in use, if only in part, and
+/// of which a page is a copy that a mount made before it had settled which pages count. Any other
+/// page is its own root. 0 if nobody knows.
+///
+/// No page older than the newest root is in doubt.
+#[must_use]
+pub fn root_of(spare: &Spare) -> u64 {
+    match spare.kind {
+        PageKind::User => aged(spare),
+        PageKind::Translation if is_page_of_map(spare) => in_use_seq(spare),
+        _ => spare.seq,
+    }
+}
+
+/// How the mounts of an FTL go about pages in doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mounts {
+    /// They mark what they program before they have settled which pages count ([`root_of`]), and
+    /// keep a trim map.
+    Mark,
+    /// They do not: of a last page of a block that cannot be read nobody knows whether it was
+    /// complete.
+    DoNotMark,
+}
+
 /// What a full scan found.
 #[derive(Debug)]
 pub struct Scan {
     /// The newest copy of every logical page.
     pub copies: Vec<Copy>,
     /// Every version of every translation page.
-    pub translation_pages: Vec<(Ppn, Spare)>,
-    /// The page with the largest sequence number, and its spare area.
-    newest: Option<(Ppn, Spare)>,
+    pub translation_pages: Vec<FoundPage>,
+    /// Last pages of blocks that are as young as the newest root, or younger.
+    last: Vec<FoundPage>,
+    /// Last pages of blocks whose data cannot be read; whether a page is alone in its block.
+    unread: Vec<(FoundPage, bool)>,
+    /// Sequence number of the newest [root](root_of), be it there or not.
+    in_use_seq: u64,
     /// What the blocks hold that are not erased; [`PageKind::User`] if no page of one can be read.
     kinds: Vec<Option<PageKind>>,
+    /// Blocks that may show something else later.
+    suspects: Vec<BlockId>,
     /// Sum and number of the erase counts found, for the mean.
     erases: (u64, u32),
-    /// Largest sequence number of a page that ends a block, readable or not.
-    burned_seq: u64,
+    /// Largest sequence number of a page that counts.
+    newest_seq: u64,
+    /// Sequence numbers of pages whose data cannot be read.
+    torn_seqs: Vec<u64>,
+    /// Pages that cannot be read, whole or in part: what they show later does not count.
+    excluded: Vec<Ppn>,
     /// Largest device erase count found.
     pub erased_at: u32,
-    /// Pages that could not be read.
-    pub unreadable: u64,
 }
 
 /// The trim map as a scan found it.
@@ -57,150 +97,254 @@ pub struct Scan {
 pub struct FoundTrims {
     /// Where the newest readable version of each page is.
     pub pages: Vec<Ppn>,
-    /// Older versions of the page programmed last, if that is of the map.
-    pub older: Vec<Ppn>,
+    /// Sequence numbers of those versions.
+    seqs: Vec<u64>,
+    /// What those versions say, a bit for each logical page.
+    bits: Vec<u8>,
+    coverage: u32,
+}
+
+impl FoundTrims {
+    /// Whether a copy of a logical page with this sequence number is trimmed.
+    #[must_use]
+    pub fn forget(&self, lpn: Lpn, seq: u64) -> bool {
+        self.bits[lpn.index() / 8] >> (lpn.0 % 8) & 1 == 1 && seq < self.seqs[(lpn.0 / self.coverage) as usize]
+    }
+}
+
+/// What is wrong with a spare area on a disk of this size, beside its sequence number.
+fn misfit(spare: &Spare, logical_pages: u32, mounts: Mounts, geometry: &Geometry) -> Option<Misfit> {
+    let of_map = mounts == Mounts::Mark && is_page_of_map(spare);
+    if spare.kind == PageKind::User && spare.tag >= logical_pages {
+        let reason = "its logical page lies outside the disk: the device was formatted with another size";
+        Some(Misfit { structure: "page of host data", reason })
+    } else if of_map && spare.tag >= logical_pages.div_ceil(coverage(geometry)) {
+        let reason = "it lies outside the disk: the device was formatted with another size";
+        Some(Misfit { structure: "page of the trim map", reason })
+    } else {
+        None
+    }
 }
 
 impl Scan {
     /// Reads every spare area of the device.
     ///
     /// # Errors
-    /// [`FtlError::Damaged`] if a page of host data lies outside the logical device: the image was made with another size.
-    /// Those of the device, except unreadable pages, which are counted.
-    pub fn run<N: Nand>(flash: &mut Flash<N>, logical_pages: u32) -> Result<Self, FtlError> {
+    /// [`FtlError::Damaged`] if a page lies outside the logical device, or does not belong to its
+    /// block: the image is of another disk. Those of the device, except unreadable pages, which are
+    /// counted.
+    pub fn run<N: Nand>(flash: &mut Flash<N>, logical_pages: u32, mounts: Mounts) -> Result<Self, FtlError> {
         let geometry = *flash.nand().geometry();
         let mut scan = Self {
             copies: alloc::vec![NO_COPY; logical_pages as usize],
             translation_pages: Vec::new(),
-            newest: None,
+            last: Vec::new(),
+            unread: Vec::new(),
+            in_use_seq: 0,
             kinds: alloc::vec![None; geometry.blocks() as usize],
+            suspects: Vec::new(),
             erases: (0, 0),
-            burned_seq: 0,
+            newest_seq: 0,
+            torn_seqs: Vec::new(),
+            excluded: Vec::new(),
             erased_at: 0,
-            unreadable: 0,
         };
+        let mut pages = Vec::with_capacity(geometry.pages_per_block() as usize);
         for block in (0..geometry.blocks()).map(BlockId) {
-            if flash.nand().is_bad(block) {
-                continue;
+            if !flash.nand().is_bad(block) {
+                scan.block(flash, block, mounts, &mut pages)?;
             }
-            scan.block(flash, block)?;
         }
+        scan.tell_worn_from_torn(mounts, &geometry);
+        scan.prune();
         Ok(scan)
     }
 
-    fn block<N: Nand>(&mut self, flash: &mut Flash<N>, block: BlockId) -> Result<(), FtlError> {
-        let geometry = *flash.nand().geometry();
-        let mut last: Option<(Ppn, Spare)> = None;
-        let mut used = false;
-        for offset in 0..geometry.pages_per_block() {
-            let ppn = geometry.page_at(block, offset);
-            match flash.read_spare(Purpose::Recovery, ppn) {
-                Ok(None) => {}
-                Ok(Some(spare)) => {
-                    check_seq(ppn, spare.seq)?;
-                    let kind = self.kinds[block.index()].get_or_insert(spare.kind);
-                    if spare.kind == PageKind::User {
-                        // Wherever a page of host data lies, it must be moved as one.
-                        *kind = PageKind::User;
-                    }
-                    if let Some((ppn, spare)) = last.replace((ppn, spare)) {
-                        self.page(ppn, &spare)?;
-                    }
-                }
-                Err(NandError::Uncorrectable { .. }) => {
-                    self.unreadable += 1;
-                    used = true;
-                }
-                Err(error) => return Err(error.into()),
-            }
+    /// Adds what a block holds.
+    fn block<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        block: BlockId,
+        mounts: Mounts,
+        pages: &mut Vec<FoundPage>,
+    ) -> Result<(), FtlError> {
+        let logical_pages = self.copies.len() as u32;
+        let before = self.excluded.len();
+        let found = read_block(flash, block, (logical_pages, mounts), pages, &mut self.excluded)?;
+        if found == Found::Nothing {
+            return Ok(());
         }
-        if used {
-            self.kinds[block.index()].get_or_insert(PageKind::User);
+        if self.excluded.len() > before || found == Found::Gap {
+            self.suspects.push(block);
         }
-        let Some((ppn, spare)) = last else { return Ok(()) };
+        // Wherever a page of host data lies, it must be moved as one.
+        let of_host = pages.iter().any(|(_, spare)| spare.kind == PageKind::User);
+        if let Some(&last) = pages.last()
+            && !can_be_read(flash, last.0)?
+        {
+            self.unread.push((last, pages.len() == 1));
+            pages.pop();
+        }
+        let kind = if of_host { None } else { pages.first().map(|(_, spare)| spare.kind) };
+        self.kinds[block.index()] = Some(kind.unwrap_or(PageKind::User));
+        let Some((_, spare)) = pages.first() else { return Ok(()) };
         self.erases.0 += u64::from(spare.erase_count);
         self.erases.1 += 1;
         self.erased_at = self.erased_at.max(spare.erased_at);
-        self.burned_seq = self.burned_seq.max(spare.seq);
-        match flash.probe(Purpose::Recovery, ppn) {
-            Ok(_) => self.page(ppn, &spare),
-            Err(NandError::Uncorrectable { .. }) => {
-                self.unreadable += 1;
-                Ok(())
+        pages.iter().for_each(|(ppn, spare)| self.page(*ppn, spare));
+        self.last.extend(pages.last());
+        if self.last.len() == self.last.capacity() {
+            self.prune();
+        }
+        Ok(())
+    }
+
+    fn page(&mut self, ppn: Ppn, spare: &Spare) {
+        self.newest_seq = self.newest_seq.max(spare.seq);
+        self.in_use_seq = self.in_use_seq.max(root_of(spare));
+        match spare.kind {
+            PageKind::User => {
+                let copy = &mut self.copies[spare.tag as usize];
+                if spare.seq > copy.seq {
+                    *copy = Copy { ppn, seq: spare.seq };
+                }
             }
-            Err(error) => Err(error.into()),
+            PageKind::Translation => self.translation_pages.push((ppn, *spare)),
+            PageKind::Validity | PageKind::Checkpoint => {}
         }
     }
 
-    fn page(&mut self, ppn: Ppn, spare: &Spare) -> Result<(), FtlError> {
-        if spare.kind == PageKind::User {
-            let Some(copy) = self.copies.get_mut(spare.tag as usize) else {
-                let reason = "its logical page lies outside the disk: the device was formatted with another size";
-                return Err(FtlError::Damaged { structure: "page of host data", ppn, reason });
-            };
-            if spare.seq > copy.seq {
-                *copy = Copy { ppn, seq: spare.seq };
+    /// Decides which of the last pages of blocks that cannot be read count: those before the newest
+    /// root are worn.
+    fn tell_worn_from_torn(&mut self, mounts: Mounts, geometry: &Geometry) {
+        let unread = core::mem::take(&mut self.unread);
+        let (newest, erased_at) = (self.newest_seq, self.erased_at);
+        // A page that is alone in its block has nothing to fit to.
+        let fits = |spare: &Spare, alone: bool| {
+            plausible::burned(newest, [spare.seq]) >= spare.seq && (!alone || plausible::is_wear(spare, erased_at))
+        };
+        for ((_, spare), alone) in &unread {
+            if fits(spare, *alone) {
+                self.erased_at = self.erased_at.max(spare.erased_at);
+                self.in_use_seq = self.in_use_seq.max(root_of(spare));
             }
         }
-        if spare.kind == PageKind::Translation {
-            self.translation_pages.push((ppn, *spare));
+        for ((ppn, spare), alone) in unread {
+            if mounts == Mounts::Mark && fits(&spare, alone) && spare.seq < self.in_use_seq {
+                self.page(ppn, &spare);
+            } else {
+                self.torn_seqs.push(spare.seq);
+                self.exclude(ppn, geometry.block_of(ppn));
+            }
         }
-        if self.newest.as_ref().is_none_or(|(_, newest)| spare.seq > newest.seq) {
-            self.newest = Some((ppn, *spare));
+    }
+
+    fn exclude(&mut self, ppn: Ppn, block: BlockId) {
+        self.excluded.push(ppn);
+        if !self.suspects.contains(&block) {
+            self.suspects.push(block);
         }
-        Ok(())
     }
 
     /// Copies no longer count that a younger page of the trim map calls trimmed.
     ///
     /// # Errors
-    /// [`FtlError::Damaged`] if the map is of a larger disk; those of the device, except unreadable pages.
+    /// Those of the device, except unreadable pages, which are counted.
     pub fn forget_trimmed<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<FoundTrims, FtlError> {
         let geometry = *flash.nand().geometry();
         let mut versions = core::mem::take(&mut self.translation_pages);
-        versions.retain(|(_, spare)| spare.aux == MARK);
+        versions.retain(|(_, spare)| is_page_of_map(spare));
         versions.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
-        let mut parts: Vec<&mut [Copy]> = self.copies.chunks_mut(coverage(&geometry) as usize).collect();
-        let mut pages = alloc::vec![Ppn::NONE; parts.len()];
-        let mut buffer = alloc::vec![0; geometry.page_bytes() as usize];
-        for (ppn, spare) in &versions {
+        let coverage = coverage(&geometry);
+        let count = self.copies.len().div_ceil(coverage as usize);
+        let bytes = geometry.page_bytes() as usize;
+        let mut trims = FoundTrims {
+            pages: alloc::vec![Ppn::NONE; count],
+            seqs: alloc::vec![0; count],
+            bits: alloc::vec![0; count * bytes],
+            coverage,
+        };
+        let mut buffer = alloc::vec![0; bytes];
+        for (ppn, spare) in versions {
             let at = spare.tag as usize;
-            let (Some(page), Some(copies)) = (pages.get_mut(at), parts.get_mut(at)) else {
-                let reason = "it lies outside the disk: the device was formatted with another size";
-                return Err(FtlError::Damaged { structure: "page of the trim map", ppn: *ppn, reason });
-            };
-            if page.is_some() {
+            if trims.pages[at].is_some() {
                 continue;
             }
-            match flash.read_meta(Purpose::Recovery, *ppn, &mut buffer) {
-                Ok(_) => *page = *ppn,
-                Err(NandError::Uncorrectable { .. }) => {
-                    self.unreadable += 1;
-                    continue;
+            match flash.read_meta(Purpose::Recovery, ppn, &mut buffer) {
+                Ok(_) => {
+                    (trims.pages[at], trims.seqs[at]) = (ppn, spare.seq);
+                    trims.bits[at * bytes..][..bytes].copy_from_slice(&buffer);
+                }
+                Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => {
+                    self.exclude(ppn, geometry.block_of(ppn));
                 }
                 Err(error) => return Err(error.into()),
             }
-            for (index, copy) in copies.iter_mut().enumerate() {
-                if buffer[index / 8] >> (index % 8) & 1 == 1 && copy.seq < spare.seq {
-                    *copy = NO_COPY;
-                }
+        }
+        for (lpn, copy) in (0..).map(Lpn).zip(&mut self.copies) {
+            if trims.forget(lpn, copy.seq) {
+                *copy = NO_COPY;
             }
         }
-        let last = self.newest.filter(|(_, spare)| spare.kind == PageKind::Translation);
-        let older = versions.iter().filter(|(ppn, spare)| last.is_some_and(|l| l.1.tag == spare.tag && l.0 != *ppn));
-        Ok(FoundTrims { pages, older: older.map(|(ppn, _)| *ppn).collect() })
+        Ok(trims)
     }
 
-    /// The page programmed last, with its spare area.
+    /// Forgets last pages that are too old to be in doubt.
+    fn prune(&mut self) {
+        let oldest = self.in_use_seq;
+        let matters = |spare: &Spare| spare.kind == PageKind::User || is_page_of_map(spare);
+        self.last.retain(|(_, spare)| spare.seq >= oldest && matters(spare));
+    }
+
+    /// The pages that may fail later although they read well now, of those that are the newest
+    /// version of what they hold: first those of host data, then those of the trim map. Of each,
+    /// the one programmed last comes first.
     #[must_use]
-    pub const fn last_programmed(&self) -> Option<(Ppn, Spare)> {
-        self.newest
+    pub fn doubtful(&self, trims: &FoundTrims) -> Vec<FoundPage> {
+        self.last_pages(trims, true)
     }
 
-    /// A sequence number larger than any that a page of the device may carry.
+    /// Those of which there is a newer version.
+    #[must_use]
+    pub fn superseded(&self, trims: &FoundTrims) -> Vec<FoundPage> {
+        self.last_pages(trims, false)
+    }
+
+    fn last_pages(&self, trims: &FoundTrims, newest: bool) -> Vec<FoundPage> {
+        let present = |(_, spare): &FoundPage| match spare.kind {
+            PageKind::User => self.copy_of(Lpn(spare.tag)),
+            _ => trims.pages[spare.tag as usize],
+        };
+        let counts = |(ppn, _): &FoundPage| !self.excluded.contains(ppn);
+        let mut pages: Vec<FoundPage> =
+            self.last.iter().filter(|page| counts(page) && (present(page) == page.0) == newest).copied().collect();
+        pages.sort_unstable_by_key(|(_, spare)| (spare.kind != PageKind::User, u64::MAX - spare.seq));
+        pages
+    }
+
+    /// Sequence number of the newest [root](root_of), be it there or not.
+    #[must_use]
+    pub const fn in_use_seq(&self) -> u64 {
+        self.in_use_seq
+    }
+
+    /// Pages that cannot be read, whole or in part, and do not count.
+    #[must_use]
+    pub fn excluded(&self) -> &[Ppn] {
+        &self.excluded
+    }
+
+    /// Blocks with a page that may show something else later.
+    #[must_use]
+    pub fn suspects(&self) -> &[BlockId] {
+        &self.suspects
+    }
+
+    /// A sequence number larger than any that a page of the device may carry, but for pages of
+    /// which nothing could be read: one of them may have burned the number that is left out.
     #[must_use]
     pub fn next_seq(&self) -> u64 {
-        self.newest.map_or(0, |(_, spare)| spare.seq).max(self.burned_seq) + 2
+        plausible::burned(self.newest_seq, self.torn_seqs.iter().copied()) + 2
     }
 
     /// What a block holds; `None` if every page of it reads as erased, [`PageKind::User`] if none can be read.
@@ -227,3 +371,87 @@ impl Scan {
         self.copies.into_iter().map(|copy| copy.ppn).collect()
     }
 }
+
+/// What the pages of a block look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// All are erased.
+    Nothing,
+    /// None that is not erased comes behind one that is, which comes behind one that is not.
+    Pages,
+    /// One does.
+    Gap,
+}
+
+/// Reads the spare areas of a block of a disk of so many logical pages, in order; pages of which it
+/// cannot be read, or that do not fit, are `excluded`.
+///
+/// # Errors
+/// As [`Scan::run`].
+pub fn read_block<N: Nand>(
+    flash: &mut Flash<N>,
+    block: BlockId,
+    (logical_pages, mounts): (u32, Mounts),
+    pages: &mut Vec<FoundPage>,
+    excluded: &mut Vec<Ppn>,
+) -> Result<Found, FtlError> {
+    let geometry = *flash.nand().geometry();
+    let (mut found, mut behind) = (Found::Nothing, false);
+    pages.clear();
+    for ppn in (0..geometry.pages_per_block()).map(|offset| geometry.page_at(block, offset)) {
+        match flash.read_spare(Purpose::Recovery, ppn) {
+            Ok(None) => {
+                behind = found != Found::Nothing;
+                continue;
+            }
+            Ok(Some(spare)) => pages.push((ppn, spare)),
+            Err(NandError::Uncorrectable { .. }) => excluded.push(ppn),
+            Err(error) => return Err(error.into()),
+        }
+        found = if behind { Found::Gap } else { Found::Pages };
+    }
+    plausible::keep(flash, pages, excluded, |spare| misfit(spare, logical_pages, mounts, &geometry))?;
+    Ok(found)
+}
+
+fn can_be_read<N: Nand>(flash: &mut Flash<N>, ppn: Ppn) -> Result<bool, FtlError> {
+    match flash.probe(Purpose::Recovery, ppn) {
+        Ok(_) => Ok(true),
+        Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The newest page that holds a logical page, but for those that are `excluded`; whether it was
+/// programmed last of its block. What cannot be read is excluded from now on.
+///
+/// # Errors
+/// As [`Scan::run`].
+pub fn newest_but<N: Nand>(
+    flash: &mut Flash<N>,
+    logical_pages: u32,
+    lpn: Lpn,
+    excluded: &mut Vec<Ppn>,
+) -> Result<Option<(FoundPage, bool)>, FtlError> {
+    let geometry = *flash.nand().geometry();
+    let mut newest: Option<(FoundPage, bool)> = None;
+    let mut pages = Vec::new();
+    for block in (0..geometry.blocks()).map(BlockId) {
+        if flash.nand().is_bad(block) {
+            continue;
+        }
+        read_block(flash, block, (logical_pages, Mounts::Mark), &mut pages, excluded)?;
+        let of_block = excluded.iter().filter(|ppn| geometry.block_of(**ppn) == block);
+        let end = of_block.chain(pages.last().map(|(ppn, _)| ppn)).max().copied();
+        for page in pages.iter().filter(|(_, spare)| spare.kind == PageKind::User && spare.tag == lpn.0) {
+            let counts = newest.is_none_or(|((_, newest), _)| page.1.seq > newest.seq) && !excluded.contains(&page.0);
+            if counts {
+                newest = Some((*page, Some(page.0) == end));
+            }
+        }
+    }
+    Ok(newest)
+}
+
+#[cfg(test)]
+mod tests;

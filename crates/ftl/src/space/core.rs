@@ -3,6 +3,7 @@
 use super::blocks::{Slot, Space};
 use crate::contract::{FtlError, Shortage};
 use crate::flash::{Flash, Purpose};
+use crate::mapping::cached::{age, aged};
 use crate::placement::Stream;
 use crate::validity::{MetaStore, Validity};
 use alloc::vec::Vec;
@@ -27,6 +28,10 @@ pub struct Core<N> {
     pub given_up: Option<(Lpn, Ppn)>,
     /// A page of host data that died when power went, before the validity store could be told.
     pub unreported: Option<Ppn>,
+    /// A mount by scan has not settled yet which pages count: what it programs says so, and by how
+    /// much it is younger than the page of which it is a copy, or than the page with this sequence
+    /// number, the newest of a disk in use.
+    pub settling: Option<u64>,
     /// Blocks that were erased only when they were opened, of which the validity store has to be told, with the sequence
     /// number that the next program was to carry then.
     pub newly_erased: Vec<(BlockId, u64)>,
@@ -115,6 +120,7 @@ impl<N: Nand> Core<N> {
             interrupted: None,
             given_up: None,
             unreported: None,
+            settling: None,
             newly_erased,
             spoilt: Vec::with_capacity(SPOILT),
             needed,
@@ -262,7 +268,8 @@ impl<N: Nand> Core<N> {
     pub fn move_host_page(&mut self, purpose: Purpose, stream: Stream, origin: Origin) -> Result<Ppn, FtlError> {
         loop {
             let slot = self.host_slot(stream)?;
-            let spare = self.spare(slot, PageKind::User, origin.spare.tag, origin.spare.aux);
+            let aux = if self.settling.is_some() { age(self.seq, aged(&origin.spare)) } else { 0 };
+            let spare = self.spare(slot, PageKind::User, origin.spare.tag, aux);
             let outcome = self.flash.copy(purpose, origin.ppn, slot.ppn, &spare);
             if let Some(ppn) = self.settle(slot, &spare, outcome)? {
                 return Ok(ppn);
@@ -310,9 +317,24 @@ impl<N: Nand> Core<N> {
         aux: u32,
         data: &[u8],
     ) -> Result<Ppn, FtlError> {
+        self.program_metadata_as(purpose, kind, tag, |_| aux, data)
+    }
+
+    /// As [`Core::program_metadata`], with an auxiliary field that depends on the sequence number.
+    ///
+    /// # Errors
+    /// As [`Core::program`].
+    pub fn program_metadata_as(
+        &mut self,
+        purpose: Purpose,
+        kind: PageKind,
+        tag: u32,
+        aux: impl Fn(u64) -> u32,
+        data: &[u8],
+    ) -> Result<Ppn, FtlError> {
         loop {
             let slot = self.metadata_slot(kind)?;
-            let spare = self.spare(slot, kind, tag, aux);
+            let spare = self.spare(slot, kind, tag, aux(self.seq));
             let outcome = self.flash.program_meta(purpose, slot.ppn, data, &spare);
             if let Some(ppn) = self.settle(slot, &spare, outcome)? {
                 return Ok(ppn);

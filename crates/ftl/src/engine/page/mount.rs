@@ -1,23 +1,21 @@
 //! Mounting by a full scan: for FTLs whose table and validity bitmap are in RAM.
 
-use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, site};
+use super::settle_scan::Doubt;
+use super::{Flash, Nand, PageFtl, PageOptions, Plan, Space, site};
 use crate::config::Config;
 use crate::contract::{FtlError, MountReport, MountStep};
 use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only};
-use crate::flash::Purpose;
 use crate::mapping::ram::RamMap;
-use crate::mapping::{LOST, Mapping, is_page};
-use crate::placement::{Single, Stream};
-use crate::recovery::scan::Scan;
-use crate::recovery::survey::FoundPage;
+use crate::mapping::{Mapping, is_page};
+use crate::placement::Single;
+use crate::recovery::scan::{FoundTrims, Mounts, Scan};
 use crate::space::blocks::{BlockState, Found};
-use crate::space::core::Origin;
 use crate::validity::ram_bitmap::RamBitmap;
 use crate::validity::{self, Receiver, Store, Validity};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use nand::{BlockId, NandError, PageKind, Ppn};
+use nand::{BlockId, PageKind, Ppn};
 
 /// What mounts an FTL whose table is in RAM over the store whose type it is handed.
 struct MountByScan<'a, N: Nand> {
@@ -137,14 +135,14 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
     /// 1. Scan; the newest copy of each logical page counts, unless a younger page of the trim map
     ///    says that there is none.
     /// 2. Every block with a page in it counts as full, every other is erased before it is used.
-    /// 3. The page programmed last is programmed again, so that nothing depends on a program that
-    ///    may have been cut short. If it is of the trim map, no older version of it is erased
-    ///    before.
+    /// 3. What is in doubt is settled ([`settle_scan`](super::settle_scan)).
     /// 4. Blocks are collected until as many are free as a write needs.
+    /// 5. Blocks with a page that does not count are collected: it could be read again later, after
+    ///    the host has read what was before it.
     ///
-    /// Cut short at any point, any number of times, it can be done again. Each attempt opens a block, so while blocks are
-    /// short those in which nothing lives are erased before that, steps 3 and 4 fill the same block, and step 4 collects the block in
-    /// which least lives: that is one that an earlier attempt opened, so attempts do not add up.
+    /// Cut short at any point, any number of times, it can be done again. Each attempt opens a
+    /// block, so steps 3 to 5 fill the same block, and step 4 collects the block in which least
+    /// lives: that is one that an earlier attempt opened, so attempts do not add up.
     ///
     /// # Errors
     /// [`FtlError::Damaged`] if the device was formatted for something else.
@@ -156,15 +154,12 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         let geometry = *flash.nand().geometry();
         let validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
         let start = *flash.counts();
-        let mut scan = Scan::run(&mut flash, config.logical_pages)?;
+        let mut scan = Scan::run(&mut flash, config.logical_pages, Mounts::Mark)?;
         let trims = scan.forget_trimmed(&mut flash)?;
         let scanned = *flash.counts();
-        let last = scan.last_programmed().filter(|(ppn, spare)| match spare.kind {
-            PageKind::User => scan.copy_of(Lpn(spare.tag)) == *ppn,
-            _ => trims.pages.contains(ppn),
-        });
+        let doubt = Doubt::of(&scan, &trims, &geometry);
         let next_seq = scan.next_seq();
-        let (unreadable_pages, erased_at, mean) = (scan.unreadable, scan.erased_at, scan.mean_erases());
+        let (unreadable_pages, erased_at, mean) = (scan.excluded().len() as u64, scan.erased_at, scan.mean_erases());
         let kinds: Vec<Option<PageKind>> = (0..geometry.blocks()).map(|b| scan.kind(BlockId(b))).collect();
         let table = scan.into_table();
         let mut valid = vec![0_u16; geometry.blocks() as usize];
@@ -191,7 +186,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         if trims.pages.iter().any(|ppn| ppn.is_some()) {
             ftl.hold_trim_blocks();
         }
-        if let Err(error) = ftl.settle_scan(last, &trims.older) {
+        if let Err(error) = ftl.settle_scan(doubt, &trims) {
             return Err(Unmounted::with(ftl.core.flash, error));
         }
         ftl.placement = ready;
@@ -204,19 +199,22 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         Ok((ftl, MountReport { steps, unreadable_pages, rebuilt_entries, read_only: None }))
     }
 
-    /// Steps 3 and 4.
-    fn settle_scan(&mut self, last: Option<FoundPage>, keep: &[Ppn]) -> Result<(), FtlError> {
-        let geometry = *self.core.space.geometry();
-        self.free_dead(|block, _| !keep.iter().any(|ppn| geometry.block_of(*ppn) == block))?;
-        match last {
-            Some((ppn, spare)) if spare.kind == PageKind::User => self.settle_last(Origin { ppn, spare })?,
-            Some((_, spare)) => {
-                let (mut ctx, mapping) = self.parts();
-                mapping.program_trims(&mut ctx, spare.tag, Purpose::Recovery)?;
+    /// Steps 3 to 5.
+    fn settle_scan(&mut self, mut doubt: Doubt, trims: &FoundTrims) -> Result<(), FtlError> {
+        self.core.settling = Some(doubt.in_use_seq());
+        self.settle(&mut doubt, trims)?;
+        self.free_copied(&doubt)?;
+        self.free_dead_blocks()?;
+        self.collect_emptiest()?;
+        for block in doubt.into_suspects() {
+            let space = &self.core.space;
+            if space.state(block) == BlockState::Closed && space.valid(block) < space.geometry().pages_per_block() {
+                self.collect(block)?;
+                self.collect_emptiest()?;
             }
-            None => {}
         }
-        self.collect_emptiest()
+        self.core.settling = None;
+        Ok(())
     }
 
     /// Collects the blocks in which least lives until enough are free.
@@ -228,16 +226,5 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
             }
         }
         Ok(())
-    }
-
-    fn settle_last(&mut self, origin: Origin) -> Result<(), FtlError> {
-        let lpn = Lpn(origin.spare.tag);
-        let to = match self.core.move_host_page(Purpose::Recovery, Stream(0), origin) {
-            Ok(to) => to,
-            Err(FtlError::Nand(NandError::Uncorrectable { ppn })) if ppn == origin.ppn => LOST,
-            Err(error) => return Err(error),
-        };
-        let (mut ctx, mapping) = self.parts();
-        mapping.record(&mut ctx, lpn, to)
     }
 }

@@ -41,13 +41,16 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(true)
     }
 
-    /// How often a block with data had been erased when it was opened, and when that was, from the spare area of its first page; of
-    /// its last, if the first was left out or cannot be read.
+    /// How often a block with data had been erased when it was opened, and when that was, from the
+    /// spare area of its first page; of its last, if the first was left out or cannot be read.
+    /// Values that no page of this device can carry are of a torn page.
     pub(super) fn wear_of(&mut self, block: BlockId) -> Option<(u32, u32)> {
         let geometry = *self.core.space.geometry();
+        let erases = self.core.space.erases();
         let mut read = |offset| {
             let spare = self.core.flash.read_spare(Purpose::Wear, geometry.page_at(block, offset));
-            spare.ok().flatten().map(|spare| (spare.erase_count, spare.erased_at))
+            let wear = spare.ok().flatten().map(|spare| (spare.erase_count, spare.erased_at));
+            wear.filter(|(erase_count, erased_at)| erase_count <= erased_at && *erased_at <= erases)
         };
         read(0).or_else(|| read(geometry.pages_per_block() - 1))
     }

@@ -40,7 +40,7 @@ use cmt::{Cmt, Slot};
 use nand::{Lpn, Nand, PageKind, Ppn, Spare};
 pub use options::CachedOptions;
 use recent::Recent;
-pub use restore::aged;
+pub use restore::{age, aged};
 
 /// Bytes of a mapping entry in flash.
 const ENTRY_BYTES: usize = 4;
@@ -389,8 +389,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             return Err(FtlError::Damaged { structure: "translation page", ppn: origin.ppn, reason });
         }
         let written = Self::written_at(&origin.spare);
-        let age = |seq: u64| u32::try_from(seq - written).unwrap_or(u32::MAX);
-        let (to, spare) = ctx.core.move_metadata_page_as(purpose, origin, age)?;
+        let (to, spare) = ctx.core.move_metadata_page_as(purpose, origin, |seq| age(seq, written))?;
         self.gmd[spare.tag as usize] = to;
         ctx.core.space.page_died(origin.ppn);
         Ok(())
