@@ -127,3 +127,50 @@ fn a_flushed_trim_stays_trimmed_when_the_last_page_of_the_map_fades_during_a_mou
     }
     assert!(cuts > PAGES, "{cuts} cuts");
 }
+
+fn read(ftl: &mut dyn Ftl<Device>, lpn: u32) -> Option<Stamp> {
+    let mut got = Stamp { lpn: Lpn(lpn), version: 9 };
+    ftl.read(Lpn(lpn), &mut got).ok().map(|()| got)
+}
+
+#[test]
+fn a_trim_that_was_read_and_flushed_after_a_mount_stays_when_the_page_that_said_so_first_fades() {
+    let logical = most();
+    let mut tried = 0;
+    for flushes in 0..3 * PAGES {
+        let Some(device) = cut_flush(logical, flushes) else { continue };
+        tried += 1;
+        let last = newest_of_map(&device);
+        let mut ftl = mount(&device, logical).unwrap();
+        assert_eq!(read(&mut *ftl, logical - 1), Some(Stamp::UNWRITTEN), "mounted");
+        ftl.flush().unwrap();
+        device.get_mut().damage(last, Blemish::DataUnreadable);
+        let mut ftl = mount(&device, logical).unwrap();
+        assert_eq!(read(&mut *ftl, logical - 1), Some(Stamp::UNWRITTEN), "after {flushes} flushes");
+    }
+    assert!(tried > PAGES, "{tried} cuts");
+}
+
+#[test]
+fn what_a_page_in_doubt_superseded_is_an_error_if_it_is_worn() {
+    let device = device();
+    let mut ftl = (ftls::find("page").unwrap().format)(Flash::new(device.clone()), &Config::new(100)).unwrap();
+    for lpn in (0..3 * PAGES).map(Lpn) {
+        ftl.write(lpn, &Stamp { lpn, version: 1 }).unwrap();
+    }
+    let lpn = Lpn(PAGES - 1);
+    let worn = (0..BLOCKS * PAGES).map(Ppn).find(|ppn| {
+        let spare = device.get_mut().read_spare(*ppn).ok().flatten();
+        spare.is_some_and(|spare| spare.kind == PageKind::User && spare.tag == lpn.0)
+    });
+    // Read once by the scan, and then no more.
+    cut_at(&device, 0, CutOutcome::Fading(1));
+    ftl.write(lpn, &Stamp { lpn, version: 2 }).unwrap_err();
+    power_up(&device);
+    device.get_mut().damage(worn.unwrap(), Blemish::DataUnreadable);
+    for _ in 0..2 {
+        let mut ftl = mount(&device, 100).unwrap();
+        assert_eq!(read(&mut *ftl, lpn.0), None, "it is the last page of its block, and nobody may take it for torn");
+        assert_eq!(read(&mut *ftl, 0), Some(Stamp { lpn: Lpn(0), version: 1 }));
+    }
+}
