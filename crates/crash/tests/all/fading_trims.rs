@@ -1,4 +1,4 @@
-//! The page of the trim map that was programmed last reads well at a mount, but not for long: it is
+//! What was programmed last reads well at a mount, but not for long. A page of the trim map is
 //! programmed again, and until that is done its older versions stay.
 
 #![allow(clippy::unwrap_used)]
@@ -172,5 +172,29 @@ fn what_a_page_in_doubt_superseded_is_an_error_if_it_is_worn() {
         let mut ftl = mount(&device, 100).unwrap();
         assert_eq!(read(&mut *ftl, lpn.0), None, "it is the last page of its block, and nobody may take it for torn");
         assert_eq!(read(&mut *ftl, 0), Some(Stamp { lpn: Lpn(0), version: 1 }));
+    }
+}
+
+#[test]
+fn mounts_cut_short_in_a_row_use_up_no_blocks_and_leave_what_the_page_in_doubt_superseded() {
+    let logical = most();
+    for outcome in [CutOutcome::Torn, CutOutcome::TornData, CutOutcome::Done] {
+        let device = device();
+        let mut ftl = (ftls::find("page").unwrap().format)(Flash::new(device.clone()), &Config::new(logical)).unwrap();
+        for lpn in (0..logical).chain(0..logical).map(Lpn) {
+            ftl.write(lpn, &Stamp { lpn, version: 1 }).unwrap();
+        }
+        cut_at(&device, 0, CutOutcome::Fading(100));
+        ftl.write(Lpn(3), &Stamp { lpn: Lpn(3), version: 2 }).unwrap_err();
+        power_up(&device);
+        for attempt in 0..2 * u64::from(BLOCKS) {
+            // An erase of the block, and the copy.
+            cut_at(&device, 1 + attempt % 2, outcome);
+            assert!(mount(&device, logical).is_none(), "{outcome:?}, attempt {attempt}");
+            power_up(&device);
+        }
+        let mut ftl = mount(&device, logical).unwrap();
+        assert!(ftl.read_only().is_none(), "{outcome:?}");
+        assert!(read(&mut *ftl, 3).is_some_and(|stamp| stamp.lpn == Lpn(3)), "{outcome:?}");
     }
 }
