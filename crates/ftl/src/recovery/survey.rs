@@ -372,11 +372,7 @@ impl Survey {
     ///
     /// # Errors
     /// As [`Survey::read_block`].
-    pub fn misses_younger<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        versions: &[FoundPage],
-    ) -> Result<bool, FtlError> {
+    pub fn misses_younger<N: Nand>(&mut self, flash: &mut Flash<N>, versions: &[FoundPage]) -> Result<bool, FtlError> {
         let broken = self.broken.iter().filter(|broken| broken.kind == PageKind::Translation);
         let Some(before) = broken.map(|broken| broken.last_seq).min() else { return Ok(false) };
         let (mut found, _) = self.programmed_last(flash, None, before)?;
