@@ -16,11 +16,12 @@
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, MountReport, MountStep, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
-use crate::mapping::cached::{CachedMap, aged};
+use crate::mapping::cached::CachedMap;
 use crate::mapping::{LOST, is_page};
 use crate::recovery::checkpoint::Checkpoint;
 use crate::recovery::copies::Copies;
 use crate::recovery::scan::{Mounts, Scan};
+use crate::space::age::aged;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;

@@ -22,8 +22,8 @@ use super::plausible::{self, Misfit};
 use super::survey::FoundPage;
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
-use crate::mapping::cached::aged;
 use crate::mapping::trims::{coverage, in_use_seq, is_page_of_map};
+use crate::space::age::aged;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn, Spare};
 

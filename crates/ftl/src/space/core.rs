@@ -1,9 +1,9 @@
 //! Flash and space together: programming the next page of a stream, whatever fails.
 
+use super::age::{age, aged};
 use super::blocks::{Slot, Space};
 use crate::contract::{FtlError, Shortage};
 use crate::flash::{Flash, Purpose};
-use crate::mapping::cached::{age, aged};
 use crate::placement::Stream;
 use crate::validity::{MetaStore, Validity};
 use alloc::vec::Vec;

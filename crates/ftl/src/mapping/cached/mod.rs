@@ -33,6 +33,7 @@ use super::{Mapping, is_page};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
 use crate::saved::Sink;
+use crate::space::age::age;
 use crate::space::core::{Context, Origin};
 use crate::validity::{PageSet, Validity};
 use alloc::vec::Vec;
@@ -40,7 +41,6 @@ use cmt::{Cmt, Slot};
 use nand::{Lpn, Nand, PageKind, Ppn, Spare};
 pub use options::CachedOptions;
 use recent::Recent;
-pub use restore::{age, aged};
 
 /// Bytes of a mapping entry in flash.
 const ENTRY_BYTES: usize = 4;

@@ -4,21 +4,11 @@ use super::{BOUND_SHIFT, CachedMap, entry_at};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::saved::{Sink, Source};
+use crate::space::age::aged;
 use crate::space::core::Context;
 use crate::validity::Validity;
 use alloc::vec::Vec;
 use nand::{Lpn, Nand, Ppn, Spare};
-
-/// Where the auxiliary field says how old its contents are: when they were written. The largest age there is says nothing.
-#[must_use]
-pub const fn aged(spare: &Spare) -> u64 {
-    if spare.aux == u32::MAX { 0 } else { spare.seq.saturating_sub(spare.aux as u64) }
-}
-
-/// The auxiliary field of a page with this sequence number that says so.
-pub fn age(seq: u64, written_at: u64) -> u32 {
-    u32::try_from(seq.saturating_sub(written_at)).unwrap_or(u32::MAX)
-}
 
 impl<const LAZY: bool> CachedMap<LAZY> {
     /// Takes over the directory that recovery found, and how far back entries may be that are only in RAM.

@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::mapping::cached::age;
 use crate::mapping::trims::mark;
+use crate::space::age::age;
 use nand::{Blemish, Capabilities, Dimensions, FaultPlan, Faulty, Geometry, SimNand, Stamp};
 
 type Device = Flash<Faulty<SimNand>>;
