@@ -8,11 +8,13 @@
 //!    caller has to see to it that it never counts then ([`Copies::revenants`]).
 //! 3. A block that is taken back is erased at the next mount. If that is cut short, it may read as erased
 //!    then and as written after another erase of it that is cut short. So every page of such a block is read whole.
-//! 4. The next sequence number leaves one out, because a torn page that cannot be read may have burned it.
-//!
+//! 4. A mount leaves out one sequence number, and two more for every page that cannot be read. A
+//!    program that failed leaves out one. So a page with the next number tells that a page was
+//!    complete.
 //! 5. A page that cannot be read and is younger than every copy of its logical page was torn, or is worn ([`Copies::judge`]).
 //!    A copy was torn if what it is a copy of is there. The last write of the host was torn too, and copies of it: while a
-//!    mount is not over, nothing is written but copies. All others are worn. They count, so that reading them is an error.
+//!    mount is not over, nothing is written but copies. All others are worn.
+//!    So is one if another page carries the next number. They count, so that reading them is an error.
 //! 6. A page of which not even the spare area can be read may be torn, and read well at a later mount. Its block is emptied.
 //!
 //! Of trims only checkpoints know ([`super::checkpoint`]). What was trimmed after the checkpoint
@@ -146,6 +148,8 @@ pub struct Copies {
     mute: Vec<BlockId>,
     /// The page that the host wrote last, of those that count and are no copies.
     last_written: Option<(Ppn, Spare)>,
+    /// Sequence numbers of pages programmed since.
+    later: Vec<u64>,
     /// Largest device erase count found.
     pub erased_at: u32,
     /// Pages that could not be read.
@@ -168,6 +172,7 @@ impl Copies {
             taken_back: Vec::new(),
             mute: Vec::new(),
             last_written: None,
+            later: Vec::new(),
             erased_at: 0,
             unreadable: 0,
         }
@@ -288,13 +293,20 @@ impl Copies {
             for copy in copies.iter().filter(|_| Mark::is_copy(&spare)) {
                 source_is_there |= root_of(flash, copy)? == Some(root);
             }
-            if !in_doubt && !source_is_there {
+            if (!in_doubt || self.was_complete(ppn, &spare)) && !source_is_there {
                 self.count_worn(ppn, &spare);
             } else {
                 self.torn.push((ppn, spare));
             }
         }
         Ok(())
+    }
+
+    /// Whether a page was complete once: another carries the next number, and it was no part of a
+    /// merge that never ended.
+    fn was_complete(&self, ppn: Ppn, spare: &Spare) -> bool {
+        let ended = Mark::decode(spare.aux).last || !self.block(self.geometry.block_of(ppn)).unfinished;
+        ended && self.later.contains(&(spare.seq + 1))
     }
 
     /// A page that cannot be read is the newest copy of its logical page all the same.
@@ -378,6 +390,9 @@ impl Copies {
         }
         let written = host().filter(|(_, spare)| !Mark::is_copy(spare)).chain(&self.last_written);
         self.last_written = written.max_by_key(|(_, spare)| spare.seq).copied();
+        self.later.extend(pages.iter().map(|(_, spare)| spare.seq));
+        let last = self.last_written.map_or(0, |(_, spare)| spare.seq);
+        self.later.retain(|seq| *seq > last);
         found.newest = pages.iter().max_by_key(|(_, spare)| spare.seq).copied();
         let oldest = pages.iter().map(|(_, spare)| spare.seq).min();
         found.first_seq = found.first_seq.min(oldest.unwrap_or(u64::MAX));
@@ -501,7 +516,7 @@ impl Copies {
     /// A sequence number larger than any that a page of the device may carry.
     #[must_use]
     pub const fn next_seq(&self) -> u64 {
-        self.burned_seq + 2
+        self.burned_seq + 2 + 2 * self.unreadable
     }
 
     /// What a block holds.

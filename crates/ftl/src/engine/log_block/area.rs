@@ -265,7 +265,7 @@ impl<N: Nand> Area<N> {
                 Ok(Copied::Lost)
             }
             Err(NandError::ProgramFailed { .. }) => {
-                self.blocks.failed(block);
+                self.program_failed(block);
                 Ok(Copied::Failed)
             }
             Err(error) => Err(error.into()),
@@ -287,11 +287,19 @@ impl<N: Nand> Area<N> {
         match self.flash.program(Purpose::Host, ppn, data, &spare) {
             Ok(()) => Ok(true),
             Err(NandError::ProgramFailed { .. }) => {
-                self.blocks.failed(block);
+                self.program_failed(block);
                 Ok(false)
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// A program failed. No page gets the next number: it would tell a mount that this page was
+    /// complete.
+    #[cold]
+    fn program_failed(&mut self, block: BlockId) {
+        self.blocks.failed(block);
+        self.seq += 1;
     }
 
     /// Writes a page to its place in its data block; `false` if that place was passed or is taken, or the block failed.
