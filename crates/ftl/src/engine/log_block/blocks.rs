@@ -494,6 +494,13 @@ impl Blocks {
         self.free.push_back(block);
     }
 
+    /// A block of a checkpoint is free, and has to be erased before it is used.
+    pub(super) fn given_up(&mut self, block: BlockId) {
+        self.leave(block, Role::Free);
+        self.records[block.index()].untrusted = true;
+        self.free.push_back(block);
+    }
+
     /// An emptied block is retired.
     pub(super) fn retired(&mut self, block: BlockId) {
         self.leave(block, Role::Bad);

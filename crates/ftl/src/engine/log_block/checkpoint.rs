@@ -184,6 +184,14 @@ impl<N: Nand> Area<N> {
         Ok(true)
     }
 
+    /// Gives up a block of the set that the next checkpoint would overwrite; `false` if there is none.
+    #[cold]
+    pub(super) fn give_up_checkpoint_block(&mut self) -> bool {
+        let given_up = self.checkpoints.next.pop();
+        given_up.into_iter().for_each(|block| self.blocks.given_up(block));
+        given_up.is_some()
+    }
+
     fn list_contents(&mut self) {
         let (slots, fused) = (&mut self.checkpoints.slots, &mut self.checkpoints.fused);
         slots.clear();

@@ -8,7 +8,8 @@ use alloc::vec::Vec;
 use nand::{BlockId, Nand, NandError, Ppn};
 
 impl<N: Nand> Area<N> {
-    /// Takes a free block for a role, and erases it first if nobody saw it being erased.
+    /// Takes a free block for a role, and erases it first if nobody saw it being erased. If none is
+    /// free, one of the checkpoint that would be overwritten next is as good.
     ///
     /// # Errors
     /// [`FtlError::NoSpace`] if no block is free; those of the device.
@@ -16,6 +17,9 @@ impl<N: Nand> Area<N> {
     pub(super) fn take(&mut self, role: Role, owner: u32) -> Result<BlockId, FtlError> {
         loop {
             let Some(block) = self.blocks.take(role, owner) else {
+                if role != Role::Checkpoint && self.give_up_checkpoint_block() {
+                    continue;
+                }
                 if self.superseded.is_empty() {
                     return Err(self.no_space());
                 }
