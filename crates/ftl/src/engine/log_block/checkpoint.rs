@@ -134,10 +134,14 @@ impl<N: Nand> Area<N> {
     /// the last flush or mount.
     ///
     /// # Errors
-    /// [`FtlError::NoSpace`] if no blocks are left for a checkpoint; those of the device.
+    /// [`FtlError::NoSpace`] if no blocks are left for a checkpoint, or the disk can only be read;
+    /// those of the device.
     pub fn flush(&mut self) -> Result<(), FtlError> {
         if !self.checkpoints.unsaved_trims {
             return Ok(());
+        }
+        if let Some(shortage) = self.read_only() {
+            return Err(shortage.into());
         }
         if !self.checkpoint()? {
             return Err(self.shortage().into());
@@ -184,7 +188,8 @@ impl<N: Nand> Area<N> {
         Ok(true)
     }
 
-    /// Gives up a block of the set that the next checkpoint would overwrite; `false` if there is none.
+    /// Gives up a block of the set that the next checkpoint would overwrite; `false` if there is
+    /// none.
     #[cold]
     pub(super) fn give_up_checkpoint_block(&mut self) -> bool {
         let given_up = self.checkpoints.next.pop();
