@@ -77,6 +77,17 @@ impl Steps {
     }
 }
 
+/// What is on flash.
+struct Found {
+    copies: Copies,
+    /// Blocks that changed since the checkpoint.
+    changed: u32,
+    /// The blocks of the youngest checkpoint.
+    kept: Vec<BlockId>,
+    /// Those of the one before it.
+    older: Vec<BlockId>,
+}
+
 /// Of what use each block is.
 struct Plan {
     geometry: Geometry,
@@ -113,23 +124,8 @@ impl<N: Nand> Area<N> {
             return Err(Unmounted::with(flash, Shortage { bad_blocks, blocks, needed }.into()));
         }
         let mut steps = Steps { done: Vec::new(), before: *flash.counts() };
-        let checkpoint = Checkpoint::find(&mut flash, config.logical_pages)?;
-        steps.end("find the checkpoint", &flash);
-        let mut rolled = None;
-        if let Some(checkpoint) = checkpoint {
-            rolled = checkpoint
-                .roll_forward(&mut flash, excluded)?
-                .map(|found| (found, checkpoint.blocks, checkpoint.older));
-            steps.end("roll forward", &flash);
-        }
-        let ((mut copies, changed), kept, older) = match rolled {
-            Some(found) => found,
-            None => {
-                let copies = Copies::scan(&mut flash, config.logical_pages, excluded)?;
-                steps.end("scan every spare area", &flash);
-                ((copies, u32::MAX), Vec::new(), Vec::new())
-            }
-        };
+        let found = Self::read_copies(&mut flash, config.logical_pages, excluded, &mut steps)?;
+        let Found { mut copies, changed, kept, older } = found;
         if let Some(block) = copies.take_back(&mut flash)? {
             match flash.erase(Purpose::Recovery, block) {
                 Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
@@ -148,18 +144,10 @@ impl<N: Nand> Area<N> {
         area.adopt(&copies, &plan);
         area.checkpoints.resume(kept, older, changed);
         let logs = area.restore_maps(&copies, &plan)?;
-        let mut last = copies.in_doubt(&mut area.flash)?;
-        last.retain(|doubt| area.locate(doubt.lpn) == doubt.ppn);
-        area.in_doubt = last.iter().map(|doubt| doubt.ppn).collect();
-        for doubt in last.iter().filter(|doubt| !doubt.may_fade) {
-            if let Err(error) = area.flash.probe(Purpose::Recovery, doubt.ppn) {
-                return Err(area.unmounted(error.into()));
-            }
-        }
-        last.retain(|doubt| doubt.may_fade);
-        for before in last.iter().map(|doubt| doubt.before).filter(|before| before.is_some()) {
-            area.spare_superseded(before);
-        }
+        let last = match area.doubts(&copies) {
+            Ok(last) => last,
+            Err(error) => return Err(area.unmounted(error)),
+        };
         // What is in doubt may turn out not to count: what it superseded is erased last. The youngest blocks are left of mounts that
         // were cut short.
         area.blocks.rank_free(|block| {
@@ -176,6 +164,42 @@ impl<N: Nand> Area<N> {
             rebuilt_entries: copies.newest().count() as u64,
         };
         Ok((area, recovered))
+    }
+
+    /// The copies on flash, from a checkpoint on or without one.
+    fn read_copies(
+        flash: &mut Flash<N>,
+        logical_pages: u32,
+        excluded: &[Ppn],
+        steps: &mut Steps,
+    ) -> Result<Found, FtlError> {
+        let checkpoint = Checkpoint::find(flash, logical_pages)?;
+        steps.end("find the checkpoint", flash);
+        if let Some(checkpoint) = checkpoint {
+            let rolled = checkpoint.roll_forward(flash, excluded)?;
+            steps.end("roll forward", flash);
+            if let Some((copies, changed)) = rolled {
+                return Ok(Found { copies, changed, kept: checkpoint.blocks, older: checkpoint.older });
+            }
+        }
+        let copies = Copies::scan(flash, logical_pages, excluded)?;
+        steps.end("scan every spare area", flash);
+        Ok(Found { copies, changed: u32::MAX, kept: Vec::new(), older: Vec::new() })
+    }
+
+    /// What is in doubt and lives. What it superseded is spared.
+    fn doubts(&mut self, copies: &Copies) -> Result<Vec<Doubt>, FtlError> {
+        let mut last = copies.in_doubt(&mut self.flash)?;
+        last.retain(|doubt| self.locate(doubt.lpn) == doubt.ppn);
+        self.in_doubt = last.iter().map(|doubt| doubt.ppn).collect();
+        for doubt in last.iter().filter(|doubt| !doubt.may_fade) {
+            self.flash.probe(Purpose::Recovery, doubt.ppn)?;
+        }
+        last.retain(|doubt| doubt.may_fade);
+        for before in last.iter().map(|doubt| doubt.before).filter(|before| before.is_some()) {
+            self.spare_superseded(before);
+        }
+        Ok(last)
     }
 
     /// Why a mount failed, with the device; it may be for a page in doubt.
