@@ -51,12 +51,13 @@ const STRANDED: u64 = 4096;
 /// What was found on a device.
 #[derive(Debug)]
 pub struct Survey {
+    pages_per_block: u32,
     blocks: Vec<Option<BlockInfo>>,
     newest: Option<FoundPage>,
     erases: (u64, u32),
     erased_at: u32,
     burned_seq: u64,
-    /// Pages that count as torn, whatever they answer.
+    /// Pages that count as torn, whatever they answer: some could be read once, and not another time.
     excluded: Vec<Ppn>,
     /// Pages alone in their blocks whose data cannot be read.
     alone: Vec<FoundPage>,
@@ -84,6 +85,7 @@ impl Survey {
     pub fn run<N: Nand>(flash: &mut Flash<N>, lanes: u32, excluded: &[Ppn]) -> Result<Self, FtlError> {
         let geometry = *flash.nand().geometry();
         let mut survey = Self {
+            pages_per_block: geometry.pages_per_block(),
             blocks: alloc::vec![None; geometry.blocks() as usize],
             newest: None,
             erases: (0, 0),
@@ -177,7 +179,7 @@ impl Survey {
             return Ok(None);
         };
         if let (Some(mute), Some((before, spare))) = (self.mute.last(), pages.last())
-            && mute.0 == before.0 + 1
+            && (mute.0, block) == (before.0 + 1, flash.nand().geometry().block_of(*mute))
         {
             self.last.propose(*mute, spare.seq);
         }
@@ -261,13 +263,15 @@ impl Survey {
             self.unreadable += (illegible.len() - before) as u64;
         }
         let before = self.torn.len();
-        self.set_torn_apart(flash, &mut found, &mut illegible)?;
+        self.set_torn_apart(flash, block, &mut found, &mut illegible)?;
         illegible.sort_unstable();
         let torn = self.torn.split_off(before);
         self.spoiled.retain(|spoiled| *spoiled != block);
         if !illegible.is_empty() || !torn.is_empty() {
             self.spoiled.push(block);
         }
+        let failed = torn.iter().map(|(ppn, _)| *ppn).chain(illegible.iter().copied());
+        self.excluded.extend(failed.filter(|ppn| !self.excluded.contains(ppn)).collect::<Vec<_>>());
         if let Some(&(last, spare)) = found.iter().chain(&torn).max_by_key(|(ppn, _)| *ppn) {
             let broken = !illegible.is_empty() || !torn.is_empty();
             let behind = found.last().map_or(0, |(ppn, _)| ppn.0 + 1);
@@ -275,9 +279,12 @@ impl Survey {
             // One page at the end may be what a cut tore. Of two, the first was complete.
             let inside = illegible.first().is_some_and(|ppn| *ppn < last) || trailing.count() > 1;
             self.note_broken(block, broken.then_some(inside), spare);
-            if found.first().map_or(spare.kind, |(_, first)| first.kind) == PageKind::User {
-                self.mute.append(&mut illegible);
-            }
+        }
+        // Also if all of the block could be read before, and not now.
+        let before = self.block(block).map(|info| info.kind);
+        let kind = found.first().or(torn.last()).map(|(_, spare)| spare.kind).or(before);
+        if kind == Some(PageKind::User) {
+            self.mute.append(&mut illegible);
         }
         for (ppn, spare) in found.iter().chain(&torn) {
             self.believe(*ppn, spare)?;
@@ -301,10 +308,11 @@ impl Survey {
     fn set_torn_apart<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
+        block: BlockId,
         found: &mut Vec<FoundPage>,
         illegible: &mut Vec<Ppn>,
     ) -> Result<(), FtlError> {
-        let alone = found.len() == 1;
+        let alone = found.len() == 1 && self.block(block).is_none();
         self.torn.extend(found.iter().filter(|(ppn, _)| self.excluded.contains(ppn)));
         found.retain(|(ppn, _)| !self.excluded.contains(ppn));
         let Some(&(last, spare)) = found.last() else { return Ok(()) };
@@ -411,6 +419,17 @@ impl Survey {
         &self.mute
     }
 
+    /// Blocks of host data that end with a page of which nothing can be read: a cut may have torn it, and it may read well another
+    /// time.
+    pub fn ending_mute(&self) -> impl Iterator<Item = BlockId> {
+        let pages_per_block = self.pages_per_block;
+        let ends = move |(block, info): &(BlockId, &BlockInfo)| {
+            !info.whole
+                && self.mute.iter().any(|ppn| ppn.0 + 1 == block.0 * pages_per_block + u32::from(info.programmed))
+        };
+        self.blocks().filter(ends).map(|(block, _)| block)
+    }
+
     /// Whether a page that cannot be read was programmed last, as far as the blocks read whole can say: what a cut tore. Nothing on
     /// flash can name it or depend on it then.
     #[must_use]
@@ -482,12 +501,14 @@ impl Survey {
         let mut seqs: Vec<u64> = pages.iter().map(|(_, spare)| spare.seq).collect();
         seqs.sort_unstable();
         let youngest = self.largest_seq();
-        let read = |kind| matches!(kind, PageKind::User | PageKind::Translation);
+        let mut read: Vec<BlockId> = pages.iter().map(|(ppn, _)| geometry.block_of(*ppn)).collect();
+        read.sort_unstable();
+        read.dedup();
         let spans =
             |info: &BlockInfo, seq: u64| (info.first_seq..=info.last_seq).contains(&seq) && info.last_seq < u64::MAX;
         let is_there = |seq: u64| {
             seqs.binary_search(&seq).is_ok()
-                || self.blocks().any(|(_, info)| (info.whole || !read(info.kind)) && spans(info, seq))
+                || self.blocks().any(|(block, info)| read.binary_search(&block).is_err() && spans(info, seq))
         };
         let mut tails = [pages, &self.torn].concat();
         tails.sort_unstable_by_key(|(ppn, _)| *ppn);
