@@ -152,6 +152,16 @@ pub trait Mapping {
         Ok(())
     }
 
+    /// A logical page was found lost in a block of host data that is about to be erased. If recovery could not tell that its entry
+    /// leads to a page that is no more, programs a page of the table that says so.
+    ///
+    /// # Errors
+    /// As [`Mapping::record`].
+    fn keep_lost<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<(), FtlError> {
+        let _ = (ctx, lpn);
+        Ok(())
+    }
+
     /// Finds superseded pages that the validity store does not know of yet; `false` if there is none.
     ///
     /// # Errors

@@ -322,8 +322,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             };
             erase_count = spare.erase_count;
             let lives = match spare.kind {
-                // A tag beyond the disk is of an image that contradicts itself.
-                PageKind::User if spare.tag >= self.logical_pages => false,
+                // A tag beyond the disk is of an image that contradicts itself, and in a block of metadata nobody wrote it.
+                PageKind::User if spare.tag >= self.logical_pages || kind != PageKind::User => false,
                 PageKind::User => {
                     let superseded = self.mapping.superseded(Lpn(spare.tag), ppn);
                     if superseded && V::BUFFERED {
@@ -410,6 +410,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         };
         if to == LOST {
             self.record_move(lpn, origin.ppn, to)?;
+            let (mut ctx, mapping) = self.parts();
+            mapping.keep_lost(&mut ctx, lpn)?;
         } else {
             self.record_new(lpn, to, |ftl| ftl.record_move(lpn, origin.ppn, to))?;
         }

@@ -458,6 +458,16 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         }
     }
 
+    /// Where only the pages written last may be dirty, a mount looks whether each entry leads to a live page.
+    fn keep_lost<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<(), FtlError> {
+        match if LAZY && self.recent.is_empty() { self.cmt.find(lpn) } else { None } {
+            Some(slot) if self.cmt.is_dirty(slot) => {
+                self.synchronise(ctx, self.cmt.translation_page(lpn), Purpose::Translation)
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn reveal<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<bool, FtlError> {
         let mut at = self.cmt.oldest();
         while let Some(slot) = at {
