@@ -29,7 +29,7 @@ use crate::validity::PageSet;
 use crate::validity::gecko::Gecko;
 use alloc::vec;
 use alloc::vec::Vec;
-use nand::{BlockId, Geometry, PageKind, Ppn};
+use nand::{BlockId, Geometry, PageKind, Ppn, Spare};
 
 impl Findings {
     /// Finds the entries that lead to pages which are no more or cannot be read. Takes a bit for each page of the device, if it has to.
@@ -47,6 +47,8 @@ impl Findings {
             self.dead.push(torn);
             suspects.clear();
         }
+        self.lost.sort_unstable();
+        self.lost.dedup();
         if survey.illegible().is_empty() && suspects.is_empty() {
             return Ok(());
         }
@@ -119,9 +121,12 @@ impl Findings {
         lost
     }
 
-    /// Blocks that are not to be used again before flash says what is lost: that they cannot be read is how the next mount would know.
-    pub(super) fn held<'a>(&self, survey: &'a Survey) -> &'a [BlockId] {
-        if self.lost.is_empty() { &[] } else { survey.illegible() }
+    /// Whether a page of which the data cannot be read was complete once, and is the present copy of its logical page.
+    fn is_worn(&self, ppn: Ppn, spare: &Spare, page: usize) -> bool {
+        let younger = self.unsaved.binary_search_by_key(&Lpn(spare.tag), |copy| copy.lpn);
+        !self.cut_short.contains(&ppn)
+            && self.written.get(page).is_some_and(|written| spare.seq > *written)
+            && younger.ok().is_none_or(|at| self.unsaved[at].seq < spare.seq)
     }
 
     /// A page that cannot be read died before it was complete, unless flash names it: then it is worn, and lost.
@@ -135,18 +140,28 @@ impl Findings {
         let geometry = *flash.nand().geometry();
         for (ppn, spare) in survey.torn().iter().filter(|(_, spare)| spare.kind == PageKind::User) {
             let page = (spare.tag / mapping.entries_per_page()) as usize;
-            let at = self.gmd.get(page).copied().unwrap_or(Ppn::NONE);
-            if !is_page(at) {
+            let Some(&at) = self.gmd.get(page) else {
                 self.dead.push(*ppn);
                 continue;
+            };
+            let mut entry = Ppn::NONE;
+            if is_page(at) {
+                flash.read_meta(Purpose::Recovery, at, buffer)?;
+                let index = (spare.tag % mapping.entries_per_page()) as usize;
+                entry = Mapped::entries(buffer).nth(index).unwrap_or(Ppn::NONE);
             }
-            flash.read_meta(Purpose::Recovery, at, buffer)?;
-            let index = (spare.tag % mapping.entries_per_page()) as usize;
-            let entry = Mapped::entries(buffer).nth(index).unwrap_or(Ppn::NONE);
             if entry == *ppn {
                 continue;
             }
             let lpn = Lpn(spare.tag);
+            if self.is_worn(*ppn, spare, page) {
+                if let Ok(at) = self.unsaved.binary_search_by_key(&lpn, |copy| copy.lpn) {
+                    self.dead.push(self.unsaved.remove(at).ppn);
+                }
+                self.lost.push(lpn);
+                self.buried.push(*ppn);
+                continue;
+            }
             let present = !self.checked && spare.seq > self.written[page] && !self.is_unsaved(lpn);
             if present && entry.0 < geometry.pages() && self.doubt(survey, lpn, entry, page, &geometry) {
                 self.buried.push(*ppn);

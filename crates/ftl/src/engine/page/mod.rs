@@ -16,6 +16,7 @@ mod collect;
 mod doubt;
 mod flat;
 mod heal;
+mod in_doubt;
 mod lost;
 mod mount;
 mod rebuild;

@@ -6,6 +6,7 @@
 //!
 //! Takes sixteen bytes for each page of host data in flash while it lasts.
 
+use super::in_doubt::Doubt;
 use super::recover::{Copy, Findings, Mapped};
 use super::{Flash, Lpn, Nand};
 use crate::contract::FtlError;
@@ -22,13 +23,15 @@ impl Findings {
         flash: &mut Flash<N>,
         survey: &mut Survey,
         mapping: &Mapped,
+        doubt: &mut Doubt<'_>,
     ) -> Result<(), FtlError> {
         let found = survey.read_kind(flash, PageKind::User, |_| true)?;
         let copies = self.sorted(&found, mapping)?;
+        self.find_doubt(flash, mapping, survey, &copies, doubt);
         let mut rest = &copies[..];
         let mut buffer = vec![0; flash.nand().geometry().page_bytes() as usize];
         for page in 0..self.gmd.len() {
-            self.load(flash, page, &mut buffer)?;
+            self.load(flash, page, doubt, &mut buffer)?;
             let first = page as u32 * mapping.entries_per_page();
             for (lpn, entry) in (first..).map(Lpn).zip(Mapped::entries(&buffer)) {
                 let count = rest.iter().take_while(|copy| copy.lpn == lpn).count();
@@ -40,12 +43,18 @@ impl Findings {
         self.bury_torn(flash, survey, mapping, &mut buffer)
     }
 
-    /// Reads a translation page; one that cannot be read is given up.
-    fn load<N: Nand>(&mut self, flash: &mut Flash<N>, page: usize, out: &mut [u8]) -> Result<(), FtlError> {
+    /// Reads a translation page. One that cannot be read is given up, unless it is in doubt.
+    fn load<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        page: usize,
+        doubt: &Doubt<'_>,
+        out: &mut [u8],
+    ) -> Result<(), FtlError> {
         if self.gmd[page].is_some() {
             match flash.read_meta(Purpose::Recovery, self.gmd[page], out) {
                 Ok(_) => return Ok(()),
-                Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => {}
+                Err(NandError::Uncorrectable { ppn } | NandError::Erased { ppn }) if !doubt.holds(ppn) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -62,7 +71,9 @@ impl Findings {
         of_page: &[Copy],
         written: u64,
     ) -> Result<(), FtlError> {
-        self.dead.extend(of_page.iter().skip(1).map(|copy| copy.ppn));
+        // A younger copy than the one that flash names could not be read when that was written.
+        let named = of_page.first().is_some_and(|newest| newest.seq <= written);
+        self.dead.extend(of_page.iter().skip(1).map(|copy| copy.ppn).filter(|ppn| !named || *ppn != entry));
         match of_page.first() {
             Some(newest) if newest.seq > written => self.unsaved.push(*newest),
             Some(newest) if newest.ppn == entry => {}

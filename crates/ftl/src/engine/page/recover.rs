@@ -12,16 +12,18 @@
 //!    hold what they held (C.2.2). If a page of host data cannot be read and was not programmed last, all of them are searched for
 //!    what is lost with it (`lost`).
 //! 6. The store is read once: the live pages of every block (BVC).
-//! 7. What the store had only in RAM is reported again: blocks opened since F were erased, and the
+//! 7. The page programmed last is written again, as its program may have been cut short, and so are others that are in doubt
+//!    (`doubt`).
+//! 8. What the store had only in RAM is reported again: blocks opened since F were erased, and the
 //!    pages found in 4 and 5 died. Flushes claim no more than F until all of it is said.
-//! 8. Entries that were only in RAM are cached, with flags that say that nothing is known of their before-images (C.3).
-//! 9. The page programmed last is written again, as its program may have been cut short; the store is
-//!    flushed.
-//! 10. Blocks are collected until enough are free.
+//! 9. Entries that were only in RAM are cached, with flags that say that nothing is known of their before-images (C.3).
+//! 10. What does not count is outranked by a younger page; the store is flushed.
+//! 11. Blocks are collected until enough are free, and those of which a page may read otherwise another time.
 //!
-//! Nothing that a later attempt needs is erased before 9, nor what the page programmed last superseded, so it can be cut short and
+//! Nothing that a later attempt needs is erased before 10, nor what pages in doubt superseded, so it can be cut short and
 //! begun again any number of times.
 
+use super::in_doubt::Doubt;
 use super::heal::Heal;
 use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, most_free};
@@ -31,7 +33,6 @@ use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only, witho
 use crate::flash::Purpose;
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use crate::mapping::{LOST, Mapping, is_page};
-use crate::placement::Stream;
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::space::blocks::{BlockState, Found};
 use crate::space::core::{Core, Origin};
@@ -65,8 +66,14 @@ pub(super) struct Findings {
     pub(super) dead: Vec<Ppn>,
     /// Logical pages whose present copy cannot be read.
     pub(super) lost: Vec<Lpn>,
-    /// What the youngest page of host data superseded: what is left if that one cannot be read any more after another cut.
-    pub(super) stand_in: Option<Ppn>,
+    /// Pages of all kinds that were found, dead ones included.
+    pub(super) seen: Vec<FoundPage>,
+    /// Pages that can be read and may not have been complete when power went, that programmed last before the others.
+    pub(super) in_doubt: Vec<FoundPage>,
+    /// Pages that cannot be read, and were not complete when power went. Others are worn.
+    pub(super) cut_short: Vec<Ppn>,
+    /// What pages in doubt superseded: what is left if those cannot be read any more after another cut.
+    pub(super) stand_ins: Vec<Ppn>,
     /// Pages that nothing names once it is on flash what is lost.
     pub(super) buried: Vec<Ppn>,
     /// Pages that flash names, of logical pages whose younger copies may be among those that cannot be read.
@@ -126,10 +133,13 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let space = Space::new(flash.nand(), plan.space);
         let mut ftl = Self::assemble(flash, config, plan, space, mapping, gecko);
         ftl.heal = Some(Self::to_heal(config, options));
-        let mut newest = None;
-        match ftl.recover(config, options, Trust::Whole, excluded, &mut newest) {
+        let mut doubt = Doubt { excluded, pages: Vec::new(), mounting: true };
+        match ftl.recover(config, options, Trust::Whole, &mut doubt) {
             Ok(report) => Ok((ftl, report)),
-            Err(error) => Err(Unmounted::in_doubt(ftl.core.flash, error, newest)),
+            Err(error) => {
+                let page = doubt.is_about(&error);
+                Err(Unmounted::in_doubt(ftl.core.flash, error, page))
+            }
         }
     }
 
@@ -137,7 +147,8 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let rebuild = |ftl: &mut Self| match &ftl.heal {
             Some(Heal { config, options, .. }) => {
                 let (config, options) = (*config, *options);
-                ftl.recover(&config, options, Trust::Pages, &[], &mut None).map(drop)
+                let mut doubt = Doubt { excluded: &[], pages: Vec::new(), mounting: false };
+                ftl.recover(&config, options, Trust::Pages, &mut doubt).map(drop)
             }
             None => Ok(()),
         };
@@ -158,12 +169,12 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         config: &Config,
         options: PageOptions,
         mut trust: Trust,
-        excluded: &[Ppn],
-        newest: &mut Option<Ppn>,
+        doubt: &mut Doubt<'_>,
     ) -> Result<MountReport, FtlError> {
         loop {
-            let outcome = self.attempt(config, options, trust, excluded, newest);
+            let outcome = self.attempt(config, options, trust, doubt);
             trust = match (&outcome, trust) {
+                (Err(error), _) if doubt.is_about(error).is_some() => return outcome,
                 (Err(error), Trust::Whole) if is_loss(error) => Trust::Pages,
                 (Err(error), Trust::Pages) if is_loss(error) => Trust::Nothing,
                 _ => return outcome,
@@ -177,21 +188,27 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         config: &Config,
         options: PageOptions,
         trust: Trust,
-        excluded: &[Ppn],
-        newest: &mut Option<Ppn>,
+        doubt: &mut Doubt<'_>,
     ) -> Result<MountReport, FtlError> {
         let (mut mapping, empty) = Self::empty_parts(self.core.flash.nand(), config)?;
         let plan = Plan::new(self.core.flash.nand(), config, options, &mapping, &empty)?;
         let flash = &mut self.core.flash;
         let page_bytes = flash.nand().geometry().page_bytes();
         let mut steps = Steps::begin(flash);
-        let mut survey = Survey::run(flash, plan.space.lanes, excluded)?;
-        *newest = survey.newest().map(|(ppn, _)| ppn);
+        let mut survey = match Survey::run(flash, plan.space.lanes, doubt.excluded) {
+            Err(FtlError::Nand(error @ NandError::Uncorrectable { ppn })) => {
+                doubt.pages = [ppn].into_iter().filter(|_| doubt.mounting).collect();
+                return Err(error.into());
+            }
+            outcome => outcome?,
+        };
+        doubt.pages = survey.newest().map(|(ppn, _)| ppn).into_iter().filter(|_| doubt.mounting).collect();
         steps.end("1 first and last spare area of every block", flash);
         let whole = trust == Trust::Whole;
         let mut findings = Findings::translation(flash, &mut survey, &mapping, config.logical_pages, whole)?;
         steps.end("2 spare areas of translation blocks: GMD", flash);
         let found = survey.read_kind(flash, PageKind::Validity, |_| true)?;
+        findings.seen.extend_from_slice(&found);
         if let Some(block) = survey.missed().filter(|_| whole) {
             let ppn = flash.nand().geometry().page_at(block, 0);
             let reason = "a page of its block cannot be read";
@@ -201,12 +218,12 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         steps.end("3 spare areas of validity blocks: run directories", &self.core.flash);
         let flash = &mut self.core.flash;
         if whole {
-            findings.unsaved(flash, &mut survey, &mapping, gecko.last_flush_seq())?;
+            findings.unsaved(flash, &mut survey, &mapping, gecko.last_flush_seq(), doubt)?;
             steps.end("4 spare areas of young blocks: entries only in RAM", flash);
-            findings.compare(flash, &mapping, gecko.last_flush_seq(), page_bytes)?;
+            findings.compare(flash, &mapping, gecko.last_flush_seq(), page_bytes, doubt)?;
             steps.end("5 translation pages against the versions before", flash);
         } else {
-            findings.check_all(flash, &mut survey, &mapping)?;
+            findings.check_all(flash, &mut survey, &mapping, doubt)?;
             steps.end("4, 5 every spare area of host data against the translation pages", flash);
         }
         findings.find_lost(&mut self.core, &mut gecko, &survey, &mapping)?;
@@ -217,8 +234,10 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let mut space = Space::new(self.core.flash.nand(), plan.space);
         space.restore(survey.erased_at(), survey.mean_erases(), |block| match survey.block(block) {
             Some(info) => Found::Pages { kind: info.kind, valid: valid[block.index()] },
-            // Not to be used again before flash says that its pages are lost.
-            None if findings.held(&survey).contains(&block) => Found::Pages { kind: PageKind::User, valid: 1 },
+            // Not to be used again before flash says that its pages are lost, nor left to be read another time.
+            None if survey.illegible().contains(&block) => {
+                Found::Pages { kind: PageKind::User, valid: u16::from(!findings.lost.is_empty()) }
+            }
             None => Found::Empty,
         });
         space.reserve_free(most_free(self.idle_blocks, self.reserve_blocks, self.rest_blocks));
@@ -229,10 +248,12 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         self.core.spoilt.clear();
         (self.moved, self.unreported) = (0, false);
         self.live.clear();
-        self.core.seq = survey.next_seq();
-        self.restore(&survey, &findings, anew, &mut steps)?;
+        // Numbers are left out behind a page that does not count (`Survey::stranded`).
+        self.core.seq = survey.next_seq() + 2 * u64::from(!doubt.excluded.is_empty());
+        let unsaved = findings.unsaved.len() as u64;
+        self.restore(&survey, findings, anew, &mut steps)?;
         self.begin_levelling(config.wear);
-        Ok(steps.report(survey.unreadable, findings.unsaved.len() as u64))
+        Ok(steps.report(survey.unreadable, unsaved))
     }
 
     /// Step 3: the validity store, and whether it begins anew.
@@ -255,26 +276,56 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         Ok((gecko, anew))
     }
 
-    /// Steps 7 to 10: what was only in RAM, or lost.
-    fn restore(&mut self, survey: &Survey, findings: &Findings, anew: bool, steps: &mut Steps) -> Result<(), FtlError> {
+    /// Steps 7 to 11: what was only in RAM, or lost.
+    fn restore(
+        &mut self,
+        survey: &Survey,
+        mut findings: Findings,
+        anew: bool,
+        steps: &mut Steps,
+    ) -> Result<(), FtlError> {
         self.pin_versions(&findings.versions);
         self.validity.hold_flush_seq();
+        if let Some(newest) = survey.newest() {
+            self.room_to_settle(newest)?;
+        }
+        let in_doubt = core::mem::take(&mut findings.in_doubt);
+        if let Some((ppn, spare)) = in_doubt.first()
+            && (spare.kind, anew) == (PageKind::Validity, false)
+            && !self.validity.owns(*ppn, spare)
+            && self.validity.misses(spare)
+        {
+            // It could be read before, and not when its run was.
+            return Err(NandError::Uncorrectable { ppn: *ppn }.into());
+        }
+        for (at, page) in in_doubt.iter().enumerate() {
+            // A translation page speaks for every page of host data programmed before it, so that older ones have to wait.
+            if at == 0 || page.1.kind != PageKind::Translation {
+                self.settle(*page, &mut findings)?;
+            }
+        }
+        if !in_doubt.iter().any(|(ppn, spare)| self.mapping.owns(*ppn, spare)) {
+            self.drop_stand_ins(&mut findings);
+        }
+        steps.end("7 copy what may not be complete", &self.core.flash);
         if anew {
             // Durable before anything of the old store is erased: of what is left of that a mount could make an older state.
             self.validity.erased(&mut self.core, BlockId(0), 0)?;
             self.validity.flush(&mut self.core)?;
         }
         self.free_dead_blocks()?;
-        self.report_again(survey, findings)?;
-        steps.end("7 reports that were only in RAM, made again", &self.core.flash);
-        self.restore_entries(findings)?;
-        steps.end("8 entries that were only in RAM, cached again", &self.core.flash);
-        if let Some(newest) = survey.newest() {
-            self.rewrite(newest)?;
+        self.report_again(survey, &findings)?;
+        steps.end("8 reports that were only in RAM, made again", &self.core.flash);
+        self.restore_entries(&findings)?;
+        steps.end("9 entries that were only in RAM, cached again", &self.core.flash);
+        for (ppn, spare) in &in_doubt {
+            if self.mapping.owns(*ppn, spare) {
+                let (mut ctx, mapping) = self.parts();
+                mapping.move_page(&mut ctx, Origin { ppn: *ppn, spare: *spare }, Purpose::Recovery)?;
+            }
         }
-        if let Some(superseded) = findings.stand_in {
-            self.core.space.page_died(superseded);
-        }
+        self.outrank(&findings.outranked(survey, self.mapping.entries_per_page()))?;
+        self.drop_stand_ins(&mut findings);
         self.report_erased()?;
         if !findings.lost.is_empty() {
             self.synchronise_all()?;
@@ -282,15 +333,16 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         self.bury(&findings.buried)?;
         self.validity.release_flush_seq();
         self.validity.flush(&mut self.core)?;
-        steps.end("9 rewrite the page programmed last, flush", &self.core.flash);
+        steps.end("10 outrank what does not count, flush", &self.core.flash);
         self.make_space()?;
-        for block in survey.broken().chain(findings.held(survey).iter().copied()) {
+        let held = survey.broken().chain(survey.illegible().iter().copied());
+        for block in held.chain(survey.ending_mute()) {
             if self.core.space.state(block) == BlockState::Closed {
                 self.collect(block)?;
                 self.make_space()?;
             }
         }
-        steps.end("10 free blocks", &self.core.flash);
+        steps.end("11 free blocks", &self.core.flash);
         Ok(())
     }
 
@@ -305,7 +357,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         }
     }
 
-    /// Step 8. Entries that were only in RAM fit the cache, unless translation pages were lost. Then each page is written once with
+    /// Step 9. Entries that were only in RAM fit the cache, unless translation pages were lost. Then each page is written once with
     /// all of its entries: it speaks for every page of host data programmed before it, also after the next cut.
     fn restore_entries(&mut self, findings: &Findings) -> Result<(), FtlError> {
         let lost = findings.lost.iter().map(|lpn| (*lpn, LOST));
@@ -337,7 +389,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         }
     }
 
-    /// Step 7. Counts of live pages know all of it already.
+    /// Step 8. Counts of live pages know all of it already.
     fn report_again(&mut self, survey: &Survey, findings: &Findings) -> Result<(), FtlError> {
         let flushed = self.validity.last_flush_seq();
         for (block, info) in survey.blocks().filter(|(_, info)| info.first_seq >= flushed) {
@@ -363,41 +415,6 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
     }
 }
 
-impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
-    /// Writes the page programmed last again, whatever it is.
-    pub(super) fn rewrite(&mut self, (ppn, spare): FoundPage) -> Result<(), FtlError> {
-        let origin = Origin { ppn, spare };
-        match spare.kind {
-            PageKind::User if spare.tag < self.logical_pages => {
-                let lpn = Lpn(spare.tag);
-                let (mut ctx, mapping) = self.parts();
-                if mapping.lookup(&mut ctx, lpn)? != ppn {
-                    return Ok(());
-                }
-                let to = match self.core.move_host_page(Purpose::Recovery, Stream(0), origin) {
-                    Ok(to) => to,
-                    Err(FtlError::Nand(NandError::Uncorrectable { ppn: at })) if at == ppn => LOST,
-                    Err(error) => return Err(error),
-                };
-                self.report_erased()?;
-                let (mut ctx, mapping) = self.parts();
-                mapping.record(&mut ctx, lpn, to)
-            }
-            PageKind::Translation if self.mapping.owns(ppn, &spare) => {
-                let (mut ctx, mapping) = self.parts();
-                mapping.move_page(&mut ctx, origin, Purpose::Recovery)
-            }
-            PageKind::Validity if self.validity.owns(ppn, &spare) => {
-                let (to, spare) = self.core.move_metadata_page(Purpose::Recovery, origin)?;
-                self.validity.moved(ppn, to, &spare);
-                self.core.space.page_died(ppn);
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
 /// Whether an error in steps 1 to 6 is about what is on flash: host data is not read there.
 fn is_loss(error: &FtlError) -> bool {
     matches!(
@@ -418,6 +435,7 @@ impl Findings {
         let mut versions = survey.read_kind(flash, PageKind::Translation, |_| true)?;
         let count = logical_pages.div_ceil(mapping.entries_per_page()) as usize;
         versions.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
+        let seen = versions.clone();
         let (mut gmd, mut written, mut bound) = (vec![Ppn::NONE; count], vec![0; count], 0);
         for (ppn, spare) in versions.iter().rev() {
             let page = spare.tag as usize;
@@ -439,7 +457,10 @@ impl Findings {
             unsaved: Vec::new(),
             dead: Vec::new(),
             lost: Vec::new(),
-            stand_in: None,
+            seen,
+            in_doubt: Vec::new(),
+            cut_short: Vec::new(),
+            stand_ins: Vec::new(),
             buried: Vec::new(),
             named: None,
             revived: Vec::new(),
@@ -455,6 +476,7 @@ impl Findings {
         survey: &mut Survey,
         mapping: &Mapped,
         flushed: u64,
+        doubt: &mut Doubt<'_>,
     ) -> Result<(), FtlError> {
         // A copy that died since the flush and that no translation page ever named was only in RAM then: it can be older than what
         // is only in RAM now. The last translation page before the flush lives, or is pinned.
@@ -462,26 +484,30 @@ impl Findings {
         let bound_then = before.map(|(_, spare)| Mapped::bound_of(spare)).max().unwrap_or(0);
         let from = bound_then.min(flushed.saturating_sub(FLUSH_SLACK));
         let found = survey.read_kind(flash, PageKind::User, |info| info.last_seq >= from || !info.whole)?;
+        let geometry = *flash.nand().geometry();
+        let of_blocks = found.chunk_by(|a, b| geometry.block_of(a.0) == geometry.block_of(b.0));
+        let last_of_blocks: Vec<Ppn> = of_blocks.map(|pages| pages[pages.len() - 1].0).collect();
         let copies = self.sorted(&found, mapping)?;
+        self.find_doubt(flash, mapping, survey, &copies, doubt);
         let mut buffer = vec![0; flash.nand().geometry().page_bytes() as usize];
         let mut loaded = None;
         for of_page in copies.chunk_by(|a, b| a.lpn == b.lpn) {
             let page = (of_page[0].lpn.0 / mapping.entries_per_page()) as usize;
             let written = self.written[page];
-            let (newest, older) = (of_page[0], &of_page[1..]);
-            self.dead.extend(older.iter().map(|copy| copy.ppn));
-            if newest.seq > written {
+            let newest = of_page[0];
+            let named = if newest.seq > written {
                 self.unsaved.push(newest);
-            } else if written >= flushed {
-                // Trimmed, if flash does not name it.
+                Some(newest.ppn)
+            } else if written >= flushed || last_of_blocks.binary_search(&newest.ppn).is_ok() {
+                // Trimmed, if flash does not name it. Or it could not be read when that was written, and an older copy counts.
                 if loaded.replace(page) != Some(page) {
                     flash.read_meta(Purpose::Recovery, self.gmd[page], &mut buffer)?;
                 }
-                let index = (newest.lpn.0 % mapping.entries_per_page()) as usize;
-                if Mapped::entries(&buffer).nth(index) != Some(newest.ppn) {
-                    self.dead.push(newest.ppn);
-                }
-            }
+                Mapped::entries(&buffer).nth((newest.lpn.0 % mapping.entries_per_page()) as usize)
+            } else {
+                Some(newest.ppn)
+            };
+            self.dead.extend(of_page.iter().map(|copy| copy.ppn).filter(|ppn| Some(*ppn) != named));
         }
         self.bury_torn(flash, survey, mapping, &mut buffer)
     }
@@ -493,12 +519,10 @@ impl Findings {
             let reason = "its logical page lies outside the disk: the device was formatted with another size";
             return Err(FtlError::Damaged { structure: "page of host data", ppn: *ppn, reason });
         }
+        self.seen.extend_from_slice(found);
         let copy = |(ppn, spare): &FoundPage| Copy { lpn: Lpn(spare.tag), seq: spare.seq, ppn: *ppn };
         let mut copies: Vec<Copy> = found.iter().map(copy).collect();
         copies.sort_unstable_by_key(|copy| (copy.lpn, u64::MAX - copy.seq));
-        let youngest = (0..copies.len()).max_by_key(|at| copies[*at].seq);
-        let before = youngest.and_then(|at| copies.get(at + 1).filter(|copy| copy.lpn == copies[at].lpn));
-        self.stand_in = before.map(|copy| copy.ppn);
         Ok(copies)
     }
 
@@ -509,6 +533,7 @@ impl Findings {
         mapping: &Mapped,
         flushed: u64,
         page_bytes: u32,
+        doubt: &Doubt<'_>,
     ) -> Result<(), FtlError> {
         let page = || vec![0; page_bytes as usize];
         let (mut newest, mut young, mut old) = (page(), page(), page());
@@ -528,6 +553,9 @@ impl Findings {
                     let lpn = Lpn(first + index as u32);
                     if self.has_died(flash, lpn, before, now)? {
                         self.dead.push(before);
+                        if doubt.holds(pair[0].0) {
+                            self.stand_ins.push(before);
+                        }
                     }
                 }
             }
@@ -564,8 +592,13 @@ impl Findings {
         for (block, info) in survey.blocks().filter(|(_, info)| info.kind == PageKind::User) {
             valid[block.index()] = info.programmed;
         }
+        // A block that was being erased may show pages that nobody counts.
+        self.dead.retain(|ppn| survey.block(geometry.block_of(*ppn)).is_some());
         self.dead.sort_unstable();
         self.dead.dedup();
+        self.stand_ins.sort_unstable();
+        self.stand_ins.dedup();
+        self.stand_ins.retain(|ppn| self.dead.binary_search(ppn).is_ok());
         let (dead, mut known, mut again) = (&self.dead, Vec::new(), Vec::new());
         let mut unsaved: Vec<Ppn> = self.unsaved.iter().map(|copy| copy.ppn).collect();
         unsaved.sort_unstable();
@@ -600,7 +633,7 @@ impl Findings {
             *count = count.saturating_sub(1);
         }
         let metadata = self.gmd.iter().copied().filter(|ppn| is_page(*ppn)).chain(gecko.live_pages());
-        for ppn in metadata.chain(self.stand_in) {
+        for ppn in metadata.chain(self.stand_ins.iter().copied()) {
             valid[geometry.block_of(ppn).index()] += 1;
         }
         // The cache takes them in the order in which they were used.

@@ -127,6 +127,18 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         self.replace_page(ctx, page, Purpose::Recovery)
     }
 
+    /// Writes the translation page of a logical page again, with all of its dirty entries.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn restore_page_of<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        lpn: Lpn,
+    ) -> Result<(), FtlError> {
+        self.synchronise(ctx, self.cmt.translation_page(lpn), Purpose::Recovery)
+    }
+
     /// Caches an entry that was only in RAM when power went.
     ///
     /// # Errors

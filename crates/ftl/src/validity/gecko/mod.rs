@@ -138,6 +138,14 @@ impl Gecko {
         self.held_seq = None;
     }
 
+    /// Whether a page that is not part of it would be if it could have been read.
+    #[must_use]
+    pub fn misses(&self, spare: &Spare) -> bool {
+        let name = PageName::of(spare);
+        let youngest = self.directory.runs().last().map(|run| run.number);
+        self.directory.find(name).is_some() || name.last && youngest.is_none_or(|number| number < name.run)
+    }
+
     /// Where its live pages lie, in no particular order.
     pub fn live_pages(&self) -> impl Iterator<Item = Ppn> {
         self.directory.live()

@@ -1,0 +1,165 @@
+//! Pages that power loss leaves in doubt, when GeckoFTL mounts.
+//!
+//! The page programmed last can be torn, however well it reads. It is copied before anything else is programmed. If it cannot be
+//! read then, the mount is done as if it had never been programmed ([`without_doubt`]).
+//! 1. A mount that could not read such a page, and was cut short, leaves sequence numbers out behind it. So a page with a
+//!    gap behind it is in doubt too ([`Survey::stranded`]), unless flash names it. It is copied next.
+//! 2. A translation page speaks for every page of host data programmed before it. Its copy speaks for younger ones too, so that it
+//!    is written only when their entries are cached, with all of those.
+//! 3. What a page in doubt superseded counts as live until that page is settled.
+//! 4. A page of host data that cannot be read, although younger ones can and no gap is behind it, is worn: its logical page is lost
+//!    (`lost`).
+//! 5. Any other does not count. It may be read well by a later mount, so its translation page is written again, and blocks that end
+//!    with a page of which nothing can be read are erased.
+//!
+//! [`without_doubt`]: crate::engine::read_only::without_doubt
+
+use super::collect::ROOM;
+use super::recover::{Copy, Findings, Mapped};
+use super::{Flash, Lpn, Mapping, Nand, PageFtl, Validity};
+use crate::contract::FtlError;
+use crate::engine::read_only::is_unreadable;
+use crate::flash::Purpose;
+use crate::placement::Stream;
+use crate::recovery::survey::{FoundPage, Survey};
+use crate::space::core::Origin;
+use crate::validity::gecko::Gecko;
+use alloc::vec::Vec;
+use nand::{PageKind, Ppn};
+
+/// What an attempt knows of pages whose programs power loss may have cut short.
+pub(super) struct Doubt<'a> {
+    /// Pages that do not count, whatever they answer.
+    pub(super) excluded: &'a [Ppn],
+    /// Pages that count and may not be complete, as far as they are known.
+    pub(super) pages: Vec<Ppn>,
+    /// Power was lost, as far as is known.
+    pub(super) mounting: bool,
+}
+
+impl Doubt<'_> {
+    /// The page in doubt that cannot be read, if that is what an error says.
+    pub(super) fn is_about(&self, error: &FtlError) -> Option<Ppn> {
+        self.pages.iter().copied().find(|ppn| is_unreadable(error, *ppn))
+    }
+
+    /// Whether a page may not be complete.
+    pub(super) fn holds(&self, ppn: Ppn) -> bool {
+        self.pages.contains(&ppn)
+    }
+}
+
+impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
+    /// Step 7, when blocks are short: erases blocks in which nothing lives, whether the page programmed last counts or not.
+    pub(super) fn room_to_settle(&mut self, (_, newest): FoundPage) -> Result<(), FtlError> {
+        if self.core.space.free_blocks() >= ROOM {
+            return Ok(());
+        }
+        // Without the last page of a run of the store older runs count, and an older flush.
+        self.free_dead(|_, kind| newest.kind != PageKind::Validity || kind == PageKind::User)
+    }
+
+    /// Step 7: nothing is programmed before the copy of the page programmed last, and nothing erased that it superseded.
+    pub(super) fn settle(&mut self, (ppn, spare): FoundPage, findings: &mut Findings) -> Result<(), FtlError> {
+        let origin = Origin { ppn, spare };
+        match spare.kind {
+            PageKind::User => {
+                let Some(at) = findings.unsaved.iter().position(|copy| copy.ppn == ppn) else { return Ok(()) };
+                let to = self.core.move_host_page(Purpose::Recovery, Stream(0), origin)?;
+                findings.unsaved[at] = Copy { lpn: Lpn(spare.tag), seq: self.core.seq - 1, ppn: to };
+                findings.unsaved.sort_unstable_by_key(|copy| copy.seq);
+                self.core.space.page_died(ppn);
+                if let Err(at) = findings.dead.binary_search(&ppn) {
+                    findings.dead.insert(at, ppn);
+                }
+                self.report_erased()
+            }
+            PageKind::Translation if self.mapping.owns(ppn, &spare) => {
+                // No page of host data is younger: what it says of them stays true for its copy.
+                let (mut ctx, mapping) = self.parts();
+                mapping.move_page(&mut ctx, origin, Purpose::Recovery)
+            }
+            PageKind::Validity if self.validity.owns(ppn, &spare) => {
+                let (to, spare) = self.core.move_metadata_page(Purpose::Recovery, origin)?;
+                self.validity.moved(ppn, to, &spare);
+                self.core.space.page_died(ppn);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Pages in doubt are settled: what they superseded is dead.
+    pub(super) fn drop_stand_ins(&mut self, findings: &mut Findings) {
+        for superseded in findings.stand_ins.drain(..) {
+            self.core.space.page_died(superseded);
+        }
+    }
+
+    /// Step 10: a page of host data that does not count may be read well by another mount. A younger translation page says then
+    /// that it does not count.
+    pub(super) fn outrank(&mut self, pages: &[Lpn]) -> Result<(), FtlError> {
+        for lpn in pages {
+            let (mut ctx, mapping) = self.parts();
+            mapping.restore_page_of(&mut ctx, *lpn)?;
+            self.free_dead_blocks()?;
+        }
+        Ok(())
+    }
+}
+
+impl Findings {
+    /// Tells pages that may not have been complete when power went.
+    ///
+    /// The page programmed last is one. So is one that was the last before power went once, if a mount that was cut short
+    /// has programmed since: that mount may have found it unreadable. If power did not go, every page that cannot be read is worn.
+    pub(super) fn find_doubt<N: Nand>(
+        &mut self,
+        flash: &Flash<N>,
+        mapping: &Mapped,
+        survey: &Survey,
+        copies: &[Copy],
+        doubt: &mut Doubt<'_>,
+    ) {
+        let seen = core::mem::take(&mut self.seen);
+        if !doubt.mounting {
+            return;
+        }
+        let (geometry, entries_per_page) = (flash.nand().geometry(), mapping.entries_per_page());
+        let stranded = survey.stranded(geometry, &[&seen[..], survey.torn()].concat());
+        let newest = survey.newest();
+        let is_torn = |ppn: &Ppn| survey.torn().iter().any(|(at, _)| at == ppn);
+        let is_newest = |ppn: &Ppn| newest.is_some_and(|(at, _)| at == *ppn);
+        let others = stranded.iter().filter(|(ppn, _)| !is_torn(ppn) && !is_newest(ppn));
+        // One of host data that flash names was complete then.
+        let named = |(_, spare): &FoundPage| match spare.kind {
+            PageKind::User => spare.seq <= self.written[(spare.tag / entries_per_page) as usize],
+            _ => false,
+        };
+        self.in_doubt = newest.into_iter().chain(others.copied().filter(|page| !named(page))).collect();
+        doubt.pages = self.in_doubt.iter().map(|(ppn, _)| *ppn).collect();
+        let cut_short = |(ppn, spare): &&FoundPage| {
+            newest.is_none_or(|(_, newest)| newest.seq < spare.seq)
+                || doubt.excluded.contains(ppn)
+                || stranded.iter().any(|(at, _)| at == ppn)
+        };
+        self.cut_short = survey.torn().iter().filter(cut_short).map(|(ppn, _)| *ppn).collect();
+        for of_page in copies.chunk_by(|a, b| a.lpn == b.lpn) {
+            if of_page.iter().any(|copy| doubt.holds(copy.ppn)) {
+                self.stand_ins.extend(of_page[1..].iter().map(|copy| copy.ppn));
+            }
+        }
+    }
+
+    /// Pages that cannot be read, and that a mount which could read them would take for the present copy.
+    pub(super) fn outranked(&self, survey: &Survey, entries_per_page: u32) -> Vec<Lpn> {
+        let young = |(_, spare): &&FoundPage| {
+            let written = self.written.get((spare.tag / entries_per_page) as usize);
+            spare.kind == PageKind::User && written.is_some_and(|written| spare.seq > *written)
+        };
+        let mut pages: Vec<Lpn> = survey.torn().iter().filter(young).map(|(_, spare)| Lpn(spare.tag)).collect();
+        pages.sort_unstable();
+        pages.dedup_by_key(|lpn| lpn.0 / entries_per_page);
+        pages
+    }
+}
