@@ -11,7 +11,7 @@
 //! 4. A mount leaves out one sequence number, and two more for every page that cannot be read. A
 //!    program that failed leaves out one. So a page with the next number tells that a page was
 //!    complete.
-//! 5. A page that cannot be read and is younger than every copy of its logical page was torn, or is worn ([`Copies::judge`]).
+//! 5. A page that cannot be read and is younger than every copy of its logical page was torn, or is worn.
 //!    A copy was torn if what it is a copy of is there. The last write of the host was torn too, and copies of it: while a
 //!    mount is not over, nothing is written but copies. All others are worn.
 //!    So is one if another page carries the next number. They count, so that reading them is an error.

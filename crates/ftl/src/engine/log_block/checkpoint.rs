@@ -174,7 +174,7 @@ impl<N: Nand> Area<N> {
     /// elsewhere. A mount does so last: until then its merges and collections may need every free block.
     ///
     /// # Errors
-    /// Those of [`Area::take`].
+    /// Those of the device, and [`FtlError::NoSpace`].
     pub fn complete_sets(&mut self) -> Result<bool, FtlError> {
         let each = self.checkpoints.each as usize;
         while self.checkpoints.next.len().min(self.checkpoints.current.len()) < each {

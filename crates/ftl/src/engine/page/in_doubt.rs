@@ -15,7 +15,8 @@
 //! [`without_doubt`]: crate::engine::read_only::without_doubt
 
 use super::collect::ROOM;
-use super::recover::{Copy, Findings, Mapped};
+use super::findings::{Copy, Findings};
+use super::recover::Mapped;
 use super::{Flash, Lpn, Mapping, Nand, PageFtl, Validity};
 use crate::contract::FtlError;
 use crate::engine::read_only::is_unreadable;
@@ -25,7 +26,7 @@ use crate::recovery::survey::{FoundPage, Survey};
 use crate::space::core::Origin;
 use crate::validity::gecko::Gecko;
 use alloc::vec::Vec;
-use nand::{PageKind, Ppn};
+use nand::{NandError, PageKind, Ppn};
 
 /// What an attempt knows of pages whose programs power loss may have cut short.
 pub(super) struct Doubt<'a> {
@@ -41,6 +42,18 @@ impl Doubt<'_> {
     /// The page in doubt that cannot be read, if that is what an error says.
     pub(super) fn is_about(&self, error: &FtlError) -> Option<Ppn> {
         self.pages.iter().copied().find(|ppn| is_unreadable(error, *ppn))
+    }
+
+    /// Step 1; the page programmed last is in doubt, unless power stayed on.
+    pub(super) fn survey<N: Nand>(&mut self, flash: &mut Flash<N>, lanes: u32) -> Result<Survey, FtlError> {
+        let outcome = Survey::run(flash, lanes, self.excluded);
+        let newest = match &outcome {
+            Ok(survey) => survey.newest().map(|(ppn, _)| ppn),
+            Err(FtlError::Nand(NandError::Uncorrectable { ppn })) => Some(*ppn),
+            Err(_) => None,
+        };
+        self.pages = newest.into_iter().filter(|_| self.mounting).collect();
+        outcome
     }
 
     /// Whether a page may not be complete.

@@ -17,7 +17,8 @@
 //!
 //! Of a page whose spare area can be read and whose data cannot, that is done for its own entry alone.
 
-use super::recover::{Copy, Findings, Mapped};
+use super::findings::{Copy, Findings};
+use super::recover::Mapped;
 use super::{Flash, Lpn, Mapping, Nand, PageFtl, Validity};
 use crate::contract::FtlError;
 use crate::flash::Purpose;

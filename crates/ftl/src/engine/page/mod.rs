@@ -14,6 +14,7 @@ mod battery;
 mod check;
 mod collect;
 mod doubt;
+mod findings;
 mod flat;
 mod heal;
 mod in_doubt;

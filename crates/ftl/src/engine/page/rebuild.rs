@@ -6,8 +6,9 @@
 //!
 //! Takes sixteen bytes for each page of host data in flash while it lasts.
 
+use super::findings::{Copy, Findings};
 use super::in_doubt::Doubt;
-use super::recover::{Copy, Findings, Mapped};
+use super::recover::Mapped;
 use super::{Flash, Lpn, Nand};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
