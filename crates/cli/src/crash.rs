@@ -155,7 +155,6 @@ fn ftls(names: &[String]) -> Result<Vec<Info>> {
 fn faults(names: &[String]) -> Result<Vec<Fault>> {
     match names {
         [all] if all == "all" => Ok(Fault::ALL.to_vec()),
-        [usual] if usual == "usual" => Ok(Fault::usual()),
         [none] if none == "none" => Ok(Vec::new()),
         names => {
             let find = |name: &String| {

@@ -47,12 +47,6 @@ impl Fault {
         Self::Fading,
     ];
 
-    /// Those that every FTL stands up to: all but [`Fault::Fading`] and [`Fault::Mounts`].
-    #[must_use]
-    pub fn usual() -> Vec<Self> {
-        Self::ALL.into_iter().filter(|fault| !matches!(fault, Self::Fading | Self::Mounts)).collect()
-    }
-
     /// Bits of those that take blocks away.
     pub(crate) const OF_BLOCKS: u16 =
         Self::Programs.bit() | Self::Erases.bit() | Self::FactoryBad.bit() | Self::Mounts.bit();

@@ -80,7 +80,7 @@ impl Default for Options {
             depth: 1,
             battery: true,
             seed: 1,
-            faults: Fault::usual(),
+            faults: Fault::ALL.to_vec(),
             geometry: None,
             steps: 100,
             tail: 30,

@@ -37,7 +37,7 @@ const OUTCOMES: usize = 4;
 /// The name of cuts without other faults.
 const CUTS: &str = "cuts";
 
-/// Rows of [`SHAPES`] that every FTL stands up to.
+/// Rows of [`SHAPES`] that are explored without [`Fault::Fading`] too.
 const PLAIN_SHAPES: usize = 18;
 
 /// Cut points of one workload.

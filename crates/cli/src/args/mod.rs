@@ -353,10 +353,10 @@ pub struct CrashArgs {
     /// Cuts in a row; from the second on also inside the mount
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3))]
     pub depth: u32,
-    /// Faults beside cuts, separated by commas, or `none`, or `usual`: all but `fading` and `mounts`, or `all`
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "usual",
+    /// Faults beside cuts, separated by commas, or `all` or `none`
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "all",
           value_parser = PossibleValuesParser::new(
-              ["usual", "all", "none"].into_iter().chain(crash::Fault::ALL.map(crash::Fault::name))))]
+              ["all", "none"].into_iter().chain(crash::Fault::ALL.map(crash::Fault::name))))]
     pub faults: Vec<String>,
     /// Device to crash on [default: each in turn]
     #[arg(long, value_parser = PossibleValuesParser::new(crash::SHAPES.map(|shape| shape.name)))]
