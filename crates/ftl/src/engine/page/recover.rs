@@ -37,8 +37,8 @@ use crate::mapping::{LOST, Mapping};
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::space::blocks::{BlockState, Found};
 use crate::space::core::Origin;
-use crate::validity::gecko::Gecko;
 use crate::validity::Validity;
+use crate::validity::gecko::Gecko;
 use alloc::vec::Vec;
 use nand::{BlockId, NandError, PageKind, Ppn};
 
