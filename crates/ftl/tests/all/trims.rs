@@ -163,7 +163,7 @@ fn a_page_written_after_a_flushed_trim_stays_written_while_the_trim_map_is_moved
         let mut moved = 0;
         // The map is moved only from a block that it filled, after one of these numbers of flushes.
         for flushes in 1..=PAGES {
-            let mut disk = Disk::new(ftls::find::<Device>("page").unwrap(), config.clone(), 512);
+            let mut disk = Disk::new(ftls::find::<Device>("page").unwrap(), config, 512);
             disk.age(400);
             for part in 0..flushes {
                 disk.trim(100 + 20 * part, 20);
