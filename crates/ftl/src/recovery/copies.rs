@@ -284,8 +284,6 @@ impl Copies {
         self.burned_seq = plausible::burned(self.burned_seq, torn.iter().map(|(_, spare)| spare.seq));
         torn.retain(|page| self.is_young(page) && page.1.seq <= self.burned_seq);
         torn.sort_unstable_by_key(|(_, spare)| spare.seq);
-        // Of two pages that cannot be read, one programmed after the other, the first was complete.
-        self.later.extend(torn.iter().map(|(_, spare)| spare.seq));
         for (ppn, spare) in torn {
             let copies = self.pages[spare.tag as usize];
             let root = Mark::decode(spare.aux).root;
