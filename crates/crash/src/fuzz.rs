@@ -72,7 +72,7 @@ impl Operations {
         let flags = input.byte();
         // One kind at most, as no disk leaves room for the blocks that all of them take. Half of the values are none.
         let laid: Vec<u16> = Fault::ALL.iter().filter(|fault| fault.is_laid()).map(|fault| fault.bit()).collect();
-        let faults = laid.get(usize::from(flags % 16)).copied().unwrap_or(0);
+        let faults = SHAPES[usize::from(shape)].bears(laid.get(usize::from(flags % 16)).copied().unwrap_or(0));
         let cuts = usize::from(input.byte()) % (MAX_DEPTH + 1);
         let mut case = Case {
             ftl: row.entry.info.name.into(),
@@ -179,6 +179,20 @@ mod tests {
             case.steps()[..3],
             [Step::Write { lpn: 7, count: 1 }, Step::Write { lpn: 3, count: 16 }, Step::Flush,]
         );
+    }
+
+    #[test]
+    fn a_device_without_spare_blocks_keeps_all_that_it_has() {
+        let operations = Operations::new(ftls::table());
+        let spareless = SHAPES.iter().position(|shape| shape.spare_blocks == 0).unwrap();
+        let cases = (0..=u8::MAX).flat_map(|shape| (0..16).map(move |flags| [0, shape, 0, flags]));
+        let faults: Vec<u16> = cases
+            .filter_map(|bytes| operations.case(&bytes))
+            .filter(|(_, case)| usize::from(case.shape) == spareless)
+            .map(|(_, case)| case.faults)
+            .collect();
+        assert!(faults.iter().any(|&faults| faults != 0));
+        assert!(faults.iter().all(|faults| faults & Fault::OF_BLOCKS == 0));
     }
 
     #[test]

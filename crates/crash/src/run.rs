@@ -275,8 +275,7 @@ impl Runner<'_, '_> {
             let shapes = self.fits.len() as u64;
             let faults = laid[((round + round / shapes) % laid.len() as u64) as usize];
             let case = self.case(round, faults, Scenario::Cuts);
-            let faults = if case.shape().spare_blocks == 0 { faults & !Fault::OF_BLOCKS } else { faults };
-            let case = Case { faults, ..case };
+            let case = Case { faults: case.shape().bears(faults), ..case };
             self.explore(&case, share);
             barren = if self.report.cut_points == before { barren + 1 } else { 0 };
         }

@@ -1,5 +1,6 @@
 //! Small devices to crash on: full within a few hundred writes, each odd in its own way.
 
+use crate::faults::Fault;
 use crate::tap::{Tapped, blank};
 use crate::{Device, Shared};
 use ftl::ftls::Entry;
@@ -198,6 +199,11 @@ impl Shape {
             Err(error @ FtlError::Unsupported { .. }) => Err(error.to_string()),
             _ => Ok(()),
         }
+    }
+
+    /// Those of these faults that the device has blocks for.
+    pub(crate) const fn bears(&self, faults: u16) -> u16 {
+        if self.spare_blocks == 0 { faults & !Fault::OF_BLOCKS } else { faults }
     }
 
     /// How large a disk the FTL makes of the device when some blocks are left to go bad; why not, if it makes none.
