@@ -252,8 +252,11 @@ impl<N: Nand> Area<N> {
                     let at = self.target(lpn);
                     self.fused.set(at.lbn, at.offset, ppn);
                 }
-                Role::Log | Role::Free | Role::Bad | Role::Checkpoint => {
-                    self.log.insert(self.blocks.slot(block), offset, lpn)
+                Role::Log => self.log.insert(self.blocks.slot(block), offset, lpn),
+                Role::Free | Role::Bad | Role::Checkpoint => {
+                    let reason = "it shows host data in a block of checkpoints: the device is damaged, or another program \
+                                  wrote to it";
+                    return Err(FtlError::Damaged { structure: "spare area", ppn, reason });
                 }
             }
         }
