@@ -16,6 +16,7 @@ use ftl::ftls::Info;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use nand::sim::SimNand;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Explores, or replays.
@@ -26,7 +27,7 @@ pub fn run(args: &CrashArgs) -> Result<()> {
     let ftls = ftls(&args.ftl)?;
     let not_taken = settings::not_taken(&[("--no-battery", Setting::Battery, args.no_battery)], &ftls, None)?;
     let options = options(args, &ftls)?;
-    let report = crash::run(&options, &mut progress()).map_err(|error| usage(error.to_string()))?;
+    let report = crash::run(&options, &mut progress(ftls.len())).map_err(|error| usage(error.to_string()))?;
     if args.json {
         let whole = json!({"openftl": env!("CARGO_PKG_VERSION"), "not_taken": not_taken, "report": report});
         output::print(&document(&whole)?)?;
@@ -140,6 +141,7 @@ fn options(args: &CrashArgs, ftls: &[Info]) -> Result<Options> {
         seed: args.seed,
         faults: faults(&args.faults)?,
         geometry: args.shape.clone(),
+        jobs: args.jobs.unwrap_or(whole.jobs),
         ..if args.sample { sample } else { whole }
     })
 }
@@ -166,25 +168,23 @@ fn faults(names: &[String]) -> Result<Vec<Fault>> {
     }
 }
 
-/// A bar on standard error if that is a terminal; nothing otherwise.
-fn progress() -> impl FnMut(Progress) {
+/// A bar on standard error if that is a terminal, for so many FTLs; nothing otherwise.
+fn progress(ftls: usize) -> impl FnMut(Progress) {
     let bar =
         ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr()).with_finish(ProgressFinish::AndClear);
     // The template is a constant; were it malformed, the bar would keep its default.
     if let Ok(style) = ProgressStyle::with_template(
-        "{prefix:>12}  cut points [{bar:36}] {human_pos} of {human_len}  {elapsed}, {eta} left",
+        "{prefix:>14}  cut points [{bar:36}] {human_pos} of {human_len}  {elapsed}, {eta} left",
     ) {
         bar.set_style(style.progress_chars("=> "));
     }
-    let mut ftl = "";
-    move |progress| {
-        if ftl != progress.ftl {
-            ftl = progress.ftl;
-            bar.reset();
-            bar.set_prefix(ftl);
-        }
-        bar.set_length(progress.wanted.max(1));
-        bar.set_position(progress.cut_points);
+    let mut each = BTreeMap::new();
+    move |Progress { ftl, cut_points, wanted, ended }| {
+        // An FTL with failures ends early, and one that cannot be mounted at once.
+        each.insert(ftl, if ended { wanted } else { cut_points });
+        bar.set_prefix(ftl);
+        bar.set_length((wanted * ftls as u64).max(1));
+        bar.set_position(each.values().sum());
     }
 }
 

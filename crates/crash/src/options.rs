@@ -2,6 +2,7 @@
 
 use crate::faults::Fault;
 use crate::shape;
+use std::thread;
 
 /// At which operations of the workload power is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,8 @@ pub struct Options {
     pub endurance: u32,
     /// Every which page is worn, if [`Fault::Worn`] is wanted.
     pub worn_step: u32,
+    /// FTLs explored at a time; as many as the machine has cores, unless told otherwise.
+    pub jobs: u16,
 }
 
 impl Default for Options {
@@ -87,6 +90,7 @@ impl Default for Options {
             images: 2000,
             endurance: 1000,
             worn_step: 1,
+            jobs: thread::available_parallelism().map_or(1, |cores| u16::try_from(cores.get()).unwrap_or(u16::MAX)),
         }
     }
 }
@@ -138,10 +142,11 @@ impl Options {
             let known = shape::SHAPES.iter().map(|shape| shape.name).collect::<Vec<_>>().join(", ");
             return Err(OptionsError::Geometry { name: name.clone(), known });
         }
-        let ranges: [(_, _, _, u64, u64); 4] = [
+        let ranges: [(_, _, _, u64, u64); 5] = [
             ("depth", self.depth.into(), "1 to 3", 1, 3),
             ("steps", self.steps.into(), "1 to 2000", 1, 2000),
             ("tail", self.tail.into(), "at most 2000", 0, 2000),
+            ("jobs", self.jobs.into(), "1 or more", 1, u64::MAX),
             ("worn_step", self.worn_step.into(), "1 or more", 1, u64::MAX),
         ];
         match ranges.into_iter().find(|(_, value, _, from, to)| !(*from..=*to).contains(value)) {

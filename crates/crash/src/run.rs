@@ -18,6 +18,10 @@ use crate::shape::SHAPES;
 use crate::shrink;
 use crate::tap::{At, Outcomes, Tap};
 use ftl::ftls::{self, Durability, Entry, Info};
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Instant;
 
 /// Where a run stands.
@@ -29,6 +33,8 @@ pub struct Progress {
     pub cut_points: u64,
     /// Cut points wanted.
     pub wanted: u64,
+    /// Whether nothing more is done with the FTL.
+    pub ended: bool,
 }
 
 /// Outcomes that are tried of an operation that is cut.
@@ -47,7 +53,8 @@ const MOST_SHARE: u64 = 2000;
 /// Failures of one FTL after which nothing more is tried with it.
 const FAILURES: usize = 3;
 
-/// Explores the table of FTLs. `progress` is called at every cut point.
+/// Explores the table of FTLs, [`Options::jobs`] at a time. `progress` is called at every cut point, and when an FTL ends.
+/// The report is the same, but for times, whatever the number of jobs.
 ///
 /// # Errors
 /// [`OptionsError`] if the options name something that does not exist.
@@ -66,11 +73,36 @@ pub fn run_on(
 ) -> Result<Report, OptionsError> {
     options.check(entries.iter().map(|entry| entry.info.name))?;
     let wanted = |name: &str| options.ftls.is_empty() || options.ftls.iter().any(|ftl| ftl == name);
-    let ftls = entries
-        .iter()
-        .filter(|entry| wanted(entry.info.name))
-        .map(|entry| Runner { entry, options, report: FtlReport::default(), fits: Vec::new(), progress }.run())
-        .collect();
+    let entries: Vec<&Entry<Device>> = entries.iter().filter(|entry| wanted(entry.info.name)).collect();
+    let next = AtomicUsize::new(0);
+    let (told, news) = mpsc::channel();
+    let mut ftls: Vec<(usize, FtlReport)> = thread::scope(|scope| {
+        let work = |told: mpsc::Sender<Progress>| {
+            let mut done = Vec::new();
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(entry) = entries.get(at) else { return done };
+                // Nobody listens any more only after a panic, which ends the run anyway.
+                let mut tell = |progress| {
+                    let _ = told.send(progress);
+                };
+                done.push((at, Runner::new(entry, options, &mut tell).run()));
+            }
+        };
+        let jobs = usize::from(options.jobs).clamp(1, entries.len().max(1));
+        let workers: Vec<_> = (0..jobs)
+            .map(|_| {
+                let told = told.clone();
+                scope.spawn(move || work(told))
+            })
+            .collect();
+        drop(told);
+        news.iter().for_each(progress);
+        let finished = workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        finished.flatten().collect()
+    });
+    ftls.sort_unstable_by_key(|(at, _)| *at);
+    let ftls = ftls.into_iter().map(|(_, report)| report).collect();
     Ok(Report { seed: options.seed, mode: options.mode.name(), depth: options.depth, ftls })
 }
 
@@ -151,13 +183,23 @@ struct Runner<'a, 'b> {
     progress: &'b mut dyn FnMut(Progress),
 }
 
-impl Runner<'_, '_> {
+impl<'a, 'b> Runner<'a, 'b> {
+    fn new(entry: &'a Entry<Device>, options: &'a Options, progress: &'b mut dyn FnMut(Progress)) -> Self {
+        let report = FtlReport { name: entry.info.name, promise: entry.info.promise(), ..FtlReport::default() };
+        Self { entry, options, report, fits: Vec::new(), progress }
+    }
+
     fn run(mut self) -> FtlReport {
-        self.report.name = self.entry.info.name;
-        self.report.promise = self.entry.info.promise();
+        self.everything();
+        let (ftl, cut_points) = (self.report.name, self.report.cut_points);
+        (self.progress)(Progress { ftl, cut_points, wanted: self.options.cuts, ended: true });
+        self.report
+    }
+
+    fn everything(&mut self) {
         if self.entry.mount.is_none() {
             self.report.not_mountable = Some(why_not(&self.entry.info));
-            return self.report;
+            return;
         }
         let mut refused = String::new();
         let wide = self.harsh() != 0 || self.options.geometry.is_some();
@@ -172,7 +214,7 @@ impl Runner<'_, '_> {
         }
         if self.fits.is_empty() {
             self.report.not_mountable = Some(format!("it refuses every shape of device: {refused}"));
-            return self.report;
+            return;
         }
         self.report.shapes = self.fits.iter().map(|(at, _)| SHAPES[usize::from(*at)].name).collect();
         let start = Instant::now();
@@ -194,7 +236,6 @@ impl Runner<'_, '_> {
                 }
             }
         }
-        self.report
     }
 
     fn is_done(&self) -> bool {
@@ -290,7 +331,7 @@ impl Runner<'_, '_> {
         let progress = &mut *self.progress;
         let mut on_cut = || {
             cut_points += 1;
-            progress(Progress { ftl, cut_points, wanted });
+            progress(Progress { ftl, cut_points, wanted, ended: false });
         };
         let mut explorer = Explorer::new(&bench, levels, quota, &mut on_cut);
         let ending = explorer.run();

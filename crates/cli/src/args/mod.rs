@@ -370,12 +370,15 @@ pub struct CrashArgs {
     /// Seed: the same command with the same seed explores the same
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// FTLs at once [default: the processor's threads]; the outcome is the same
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
     /// Some seconds of everything for each FTL
     #[arg(long, conflicts_with_all = ["mode", "cuts", "depth", "steps"])]
     pub sample: bool,
     /// Do again what an id stands for, as a failure printed it
     #[arg(long, value_name = "ID",
-          conflicts_with_all = ["ftl", "mode", "cuts", "depth", "faults", "shape", "steps", "no_battery", "seed", "sample"])]
+          conflicts_with_all = ["ftl", "mode", "cuts", "depth", "faults", "shape", "steps", "no_battery", "seed", "jobs", "sample"])]
     pub replay: Option<String>,
     /// Write what each fault cost each FTL as a table, to this Markdown file
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use openftl_crash::{Fault, Mode, Options, OptionsError, Report, run};
-use std::collections::BTreeSet;
+use openftl_crash::{Fault, Mode, Options, OptionsError, Progress, Report, run};
+use std::collections::{BTreeMap, BTreeSet};
 
 fn clean(options: &Options) -> Report {
     let report = run(options, &mut |_| {}).unwrap();
@@ -42,14 +42,32 @@ fn every_operation_with_every_outcome_and_three_cuts_in_a_row() {
 
 #[test]
 fn the_same_options_give_the_same_report_but_for_the_times() {
-    let options = Options { ftls: vec!["page".into()], mode: Mode::Random, cuts: 500, depth: 2, ..Options::default() };
+    let ftls = ["page", "bast", "blockset"].map(String::from).to_vec();
+    let options = Options { ftls, mode: Mode::Random, cuts: 500, depth: 2, ..Options::default() };
     let options = Options { faults: vec![Fault::Programs], ..options };
-    let [first, second] = [0, 1].map(|_| {
-        let mut report = clean(&options);
-        (report.ftls[0].seconds, report.ftls[0].cuts_per_s) = (0.0, 0.0);
+    let [alone, together, again] = [1, 3, 3].map(|jobs| {
+        let mut report = clean(&Options { jobs, ..options.clone() });
+        for ftl in &mut report.ftls {
+            (ftl.seconds, ftl.cuts_per_s) = (0.0, 0.0);
+        }
         report
     });
-    assert_eq!(first, second);
+    assert_eq!(alone, together);
+    assert_eq!(together, again);
+}
+
+#[test]
+fn progress_of_each_ftl_grows_until_it_ends() {
+    let options = Options { ftls: vec!["page".into(), "dftl".into()], cuts: 200, faults: vec![], ..Options::default() };
+    let mut last = BTreeMap::new();
+    let report = run(&options, &mut |Progress { ftl, cut_points, wanted, ended }| {
+        let (before, over) = last.insert(ftl, (cut_points, ended)).unwrap_or_default();
+        assert!(!over && cut_points >= before && cut_points <= wanted, "{ftl}: {before}, {cut_points} of {wanted}");
+    });
+    for ftl in report.unwrap().ftls {
+        assert_eq!(last[ftl.name], (ftl.cut_points, true));
+    }
+    assert_eq!(last.len(), 2);
 }
 
 #[test]
