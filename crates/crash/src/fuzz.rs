@@ -73,19 +73,21 @@ impl Operations {
         // One kind at most, as no disk leaves room for the blocks that all of them take. Half of the values are none.
         let laid: Vec<u16> = Fault::ALL.iter().filter(|fault| fault.is_laid()).map(|fault| fault.bit()).collect();
         let faults = SHAPES[usize::from(shape)].bears(laid.get(usize::from(flags % 16)).copied().unwrap_or(0));
+        let fading = if flags & 0x40 == 0 { 0 } else { Fault::Fading.bit() };
+        let outcomes = if fading == 0 { CutOutcome::PLAIN } else { &CutOutcome::ALL };
         let cuts = usize::from(input.byte()) % (MAX_DEPTH + 1);
         let mut case = Case {
             ftl: row.entry.info.name.into(),
             shape,
             logical_pages,
             seed: input.byte().into(),
-            faults,
+            faults: faults | fading,
             battery: flags & 0x80 == 0,
             classic: false,
             scenario: Scenario::Cuts,
             work: Work::Given(Vec::new()),
             tail: u32::from(input.byte() % TAIL) + 1,
-            path: (0..cuts).map(|_| input.loss()).collect(),
+            path: (0..cuts).map(|_| input.loss(outcomes)).collect(),
         };
         case.work = Work::Given(input.steps());
         Some((row, case))
@@ -107,10 +109,9 @@ impl Input<'_> {
         among.get(at)
     }
 
-    fn loss(&mut self) -> Loss {
+    fn loss(&mut self, outcomes: &[CutOutcome]) -> Loss {
         let at = u64::from(self.byte()) | u64::from(self.byte() % 4) << 8;
-        // What fades or lies is left to the explorer.
-        let outcome = CutOutcome::PLAIN[usize::from(self.byte()) % CutOutcome::PLAIN.len()];
+        let outcome = self.choose(outcomes).copied().unwrap_or(CutOutcome::NotDone);
         Loss::from(Cut { at, outcome })
     }
 
@@ -179,6 +180,23 @@ mod tests {
             case.steps()[..3],
             [Step::Write { lpn: 7, count: 1 }, Step::Write { lpn: 3, count: 16 }, Step::Flush,]
         );
+    }
+
+    #[test]
+    fn cases_with_fading_pages_have_every_outcome() {
+        let operations = Operations::new(ftls::table());
+        let outcomes = |flags: u8| {
+            let cases = (0..=u8::MAX).map(|outcome| [0, 0, 0, flags, 1, 0, 0, 9, 0, outcome]);
+            cases
+                .filter(|bytes| {
+                    let (_, case) = operations.case(bytes).unwrap();
+                    assert_eq!(case.is_harsh(), flags != 0);
+                    !CutOutcome::PLAIN.contains(&case.path[0].cut.outcome)
+                })
+                .count()
+        };
+        assert_eq!(outcomes(0), 0);
+        assert!(outcomes(0x40) > 100);
     }
 
     #[test]

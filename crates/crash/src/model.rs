@@ -417,6 +417,22 @@ mod tests {
     }
 
     #[test]
+    fn a_flush_after_a_cut_settles_only_pages_that_were_read_since() {
+        let mut model = Model::new(Durability::OnCompletion, 4);
+        let old = write(&mut model, 1);
+        let new = model.begin_write(1).version;
+        model.cut();
+        let mut read = model.clone();
+        assert!(read.read(1, stamp(1, old)).is_ok());
+        for (mut model, either) in [(model, true), (read, false)] {
+            model.complete_flush();
+            model.cut();
+            assert!(model.clone().read(1, stamp(1, old)).is_ok());
+            assert_eq!(model.read(1, stamp(1, new)).is_ok(), either);
+        }
+    }
+
+    #[test]
     fn metadata_that_the_device_takes_may_undo_a_flushed_trim() {
         let mut model = Model::new(Durability::OnCompletion, 4);
         let old = write(&mut model, 1);

@@ -21,9 +21,6 @@ const INTERRUPTED_MOUNTS: u32 = 40;
 /// Operations within which power is cut; the larger ones only if reads are among them.
 const SOON: [u32; 5] = [12, 60, 300, 1200, 5000];
 
-/// The last of [`CutOutcome::ALL`] that leaves nothing which fades or lies.
-const PLAIN: usize = 7;
-
 /// Steps of a round; power is cut before they end, most of the time.
 const STEPS: u32 = 120;
 
@@ -101,8 +98,7 @@ fn plug(device: &Device, rng: &mut Rng) {
     // A pair of pages has a scenario of its own.
     let outcome = loop {
         let outcome = CutOutcome::ALL[rng.below(CutOutcome::ALL.len() as u32) as usize];
-        let plain = CutOutcome::ALL.iter().position(|known| *known == outcome) <= Some(PLAIN);
-        if outcome != CutOutcome::PartnerLost && (plain || harsh) {
+        if outcome != CutOutcome::PartnerLost && (harsh || CutOutcome::PLAIN.contains(&outcome)) {
             break outcome;
         }
     };
