@@ -498,6 +498,12 @@ impl<'a> Explorer<'a> {
         if !again.calls.iter().any(lost) && device.get_mut().flash().is_powered() {
             return Err("the same calls do not come to the same operation".into());
         }
+        if self.bench.case.is_harsh() {
+            // A host that has not heard of it yet.
+            for call in [Call::Idle, Call::Read(Lpn(0))] {
+                let _ = call.to(&mut *ftl);
+            }
+        }
         device.get_mut().flash().plan_mut().cuts.clear();
         device.get_mut().flash().power_up();
         device.get_mut().begin(self.level().saving, self.bench.case.seed, LIMIT);

@@ -24,6 +24,9 @@ const SOON: [u32; 5] = [12, 60, 300, 1200, 5000];
 /// Steps of a round; power is cut before they end, most of the time.
 const STEPS: u32 = 120;
 
+/// Steps that are asked for when power is gone already.
+const LATE: u32 = 4;
+
 pub(super) fn run(bench: &Bench<'_>, rounds: u32, record: &mut Record) -> Result<(), String> {
     record.fault = "a thousand cuts on one device";
     let mut rng = Rng::new(bench.case.seed, 0xE4D);
@@ -34,6 +37,13 @@ pub(super) fn run(bench: &Bench<'_>, rounds: u32, record: &mut Record) -> Result
         plug(&device, &mut rng);
         let steps = steps(bench, round, &mut rng);
         write_until_cut(&device, &mut *ftl, &mut model, &steps).map_err(told)?;
+        if bench.case.is_harsh() && !device.get_mut().flash().is_powered() {
+            model.cut();
+            // A host that has not heard of it yet.
+            for step in generate(mix(bench.case.seed, u64::from(round) << 32), LATE, bench.case.logical_pages) {
+                write_until_cut(&device, &mut *ftl, &mut model, &[step]).map_err(told)?;
+            }
+        }
         power_up(&device);
         model.cut();
         if bench.has_battery() {

@@ -18,13 +18,27 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Does something; if a page of metadata cannot be read, rebuilds what it belonged to and does it again.
     #[inline]
     pub(super) fn healing<T>(&mut self, mut act: impl FnMut(&mut Self) -> Result<T, FtlError>) -> Result<T, FtlError> {
-        match act(self) {
-            Err(error) if self.heal.is_some() => {
-                self.heal_from(error)?;
-                act(self)
+        self.powered(|ftl| match act(ftl) {
+            Err(error) if ftl.heal.is_some() => {
+                ftl.heal_from(error)?;
+                act(ftl)
             }
             outcome => outcome,
+        })
+    }
+
+    /// Does something, unless power is gone. What power cut short is the last thing that RAM remembers: a battery
+    /// saves it, and a request that comes later must not take its place.
+    #[inline]
+    pub(super) fn powered<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, FtlError>) -> Result<T, FtlError> {
+        if self.power_lost {
+            return Err(NandError::PowerLost.into());
         }
+        let outcome = act(self);
+        if matches!(outcome, Err(FtlError::Nand(NandError::PowerLost))) {
+            self.power_lost = true;
+        }
+        outcome
     }
 
     /// Rebuilds, if that can help; else the error is passed on.

@@ -92,6 +92,8 @@ pub struct PageFtl<N: Nand, M, V> {
     moved: usize,
     /// A collection was cut short: what it moved is not yet reported.
     unreported: bool,
+    /// Power went during a request, and nothing was saved since.
+    power_lost: bool,
     /// A page to save state with; empty if there is no battery.
     saving: Vec<u8>,
     /// How to go on when a page of metadata cannot be read; `None` if that is an error.
@@ -374,6 +376,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             live: Vec::with_capacity(geometry.pages_per_block() as usize),
             moved: 0,
             unreported: false,
+            power_lost: false,
             saving: alloc::vec![0; if plan.battery { geometry.page_bytes() as usize } else { 0 }],
             heal: None,
             half_rebuilt: false,
@@ -504,7 +507,7 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
 
     /// A completed write is on flash with a spare area that says what it is.
     fn flush(&mut self) -> Result<(), FtlError> {
-        if self.mapping.has_unkept_trims() { self.keep_trims() } else { Ok(()) }
+        self.powered(|ftl| if ftl.mapping.has_unkept_trims() { ftl.keep_trims() } else { Ok(()) })
     }
 
     fn idle(&mut self) -> Result<bool, FtlError> {
@@ -519,8 +522,10 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
             return Ok(false);
         }
         if self.mapping.urgent() {
-            let (mut ctx, mapping) = self.parts();
-            mapping.maintain(&mut ctx)?;
+            self.powered(|ftl| {
+                let (mut ctx, mapping) = ftl.parts();
+                mapping.maintain(&mut ctx)
+            })?;
         }
         self.healing(Self::collect_one)
     }
@@ -558,6 +563,7 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
     }
 
     fn power_failing(&mut self) -> Result<(), FtlError> {
+        self.power_lost = false;
         self.save()
     }
 

@@ -121,6 +121,7 @@ impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
             live: self.live,
             moved: self.moved,
             unreported: self.unreported,
+            power_lost: self.power_lost,
             saving: self.saving,
             wear: self.wear,
             heal: None,
