@@ -185,7 +185,7 @@ impl<N: Nand> ReadOnlyFtl<N> {
                 }
             }
             Evidence::Marks => {
-                let checkpoint = Checkpoint::find(&mut flash, config.logical_pages)?;
+                let (checkpoint, _) = Checkpoint::find(&mut flash, config.logical_pages)?;
                 let rolled = match &checkpoint {
                     Some(checkpoint) => checkpoint.roll_forward(&mut flash, &[])?,
                     None => None,

@@ -150,11 +150,12 @@ fn checked(bytes: &[u8]) -> Option<impl Iterator<Item = u32>> {
 }
 
 impl Checkpoint {
-    /// Looks for the youngest whole checkpoint, and for the one before it.
+    /// Looks for the youngest whole checkpoint, and for the one before it. Answers also the blocks with the first page of any other:
+    /// one that cannot be read now may be whole at a later mount.
     ///
     /// # Errors
     /// Those of the device, except unreadable pages.
-    pub fn find<N: Nand>(flash: &mut Flash<N>, logical_pages: u32) -> Result<Option<Self>, FtlError> {
+    pub fn find<N: Nand>(flash: &mut Flash<N>, logical_pages: u32) -> Result<(Option<Self>, Vec<BlockId>), FtlError> {
         let geometry = *flash.nand().geometry();
         let mut firsts = Vec::new();
         for block in (0..geometry.blocks()).map(BlockId) {
@@ -168,18 +169,17 @@ impl Checkpoint {
             }
         }
         firsts.sort_unstable_by_key(|first| u64::MAX - first.spare.seq);
-        let mut youngest: Option<Self> = None;
+        let (mut youngest, mut others): (Option<Self>, _) = (None, Vec::new());
         for first in firsts.iter().filter(|first| first.spare.tag == 0) {
-            let Some(found) = Self::read(flash, logical_pages, first, &firsts)? else { continue };
-            match &mut youngest {
-                None => youngest = Some(found),
-                Some(youngest) => {
-                    youngest.older = found.blocks;
-                    break;
-                }
+            let is_wanted = youngest.as_ref().is_none_or(|youngest| youngest.older.is_empty());
+            let found = if is_wanted { Self::read(flash, logical_pages, first, &firsts)? } else { None };
+            match (found, &mut youngest) {
+                (Some(found), None) => youngest = Some(found),
+                (Some(found), Some(youngest)) => youngest.older = found.blocks,
+                (None, _) => others.push(first.block),
             }
         }
-        Ok(youngest)
+        Ok((youngest, others))
     }
 
     fn read<N: Nand>(

@@ -11,8 +11,9 @@
 //! 4. A flush after a trim writes the maps to both sets, so that whichever is read says that the
 //!    page is gone: of pages older than a checkpoint those count that it names. A later checkpoint
 //!    says so too, and is written while the other set does.
-//! 5. The checkpoint that a mount finds youngest may be one that reads now and not later. So it is
-//!    the first to be written over.
+//! 5. The checkpoint that a mount finds youngest may be one that reads now and not later. The one before it may be half
+//!    erased. So the next is written to other blocks before either is erased. If too few are free, it is written
+//!    over the youngest. A mount erases all others.
 //!
 //! Only trims need a checkpoint: without one, every spare area is read, and pages trimmed since
 //! they were written come back.
@@ -32,6 +33,8 @@ pub(super) struct Checkpoints {
     pub(super) current: Vec<BlockId>,
     /// The blocks of the next.
     pub(super) next: Vec<BlockId>,
+    /// The blocks of the checkpoint that a mount found youngest, if it found two, until there is another.
+    youngest: Vec<BlockId>,
     /// Blocks of a set; 0 if no checkpoints are made.
     pub(super) each: u32,
     interval: u32,
@@ -72,6 +75,7 @@ impl Checkpoints {
             return Self {
                 current: Vec::new(),
                 next: Vec::new(),
+                youngest: Vec::new(),
                 each: 0,
                 interval: u32::MAX,
                 opened: 0,
@@ -84,6 +88,7 @@ impl Checkpoints {
         Self {
             current: Vec::with_capacity(extent.blocks() as usize),
             next: Vec::with_capacity(extent.blocks() as usize),
+            youngest: Vec::new(),
             each: extent.blocks(),
             interval: 4 * extent.pages(extent.logs, extent.fused),
             opened: 0,
@@ -107,14 +112,15 @@ impl Checkpoints {
         if older.is_empty() {
             self.current.extend(youngest);
         } else {
-            self.next.extend(youngest);
+            self.youngest = youngest;
             self.current.extend(older);
         }
         self.opened = changed.min(self.interval);
     }
 
     pub(super) fn ram(&self, report: &mut RamReport) {
-        let words = self.current.capacity() + self.next.capacity() + self.slots.capacity() + self.fused.capacity();
+        let sets = self.current.capacity() + self.next.capacity() + self.youngest.capacity();
+        let words = sets + self.slots.capacity() + self.fused.capacity();
         let bytes = words * size_of::<u32>() + self.page.capacity();
         report.push(RamItem { name: "checkpoint_buffer", bytes: bytes as u64 });
     }
@@ -159,15 +165,30 @@ impl<N: Nand> Area<N> {
         self.list_contents();
         // A try fails with a block; two blocks may go bad while one request is served.
         for _ in 0..3 {
-            if !self.complete_sets()? {
+            if !self.make_room()? {
                 return Ok(false);
             }
             if self.write_checkpoint()? {
                 core::mem::swap(&mut self.checkpoints.current, &mut self.checkpoints.next);
+                for block in core::mem::take(&mut self.checkpoints.youngest) {
+                    self.release(block)?;
+                }
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Finds blocks for the next checkpoint; `false` if there are too few.
+    fn make_room(&mut self) -> Result<bool, FtlError> {
+        if self.checkpoints.youngest.is_empty() || self.complete_next()? {
+            return self.complete_sets();
+        }
+        let youngest = core::mem::take(&mut self.checkpoints.youngest);
+        for block in core::mem::replace(&mut self.checkpoints.next, youngest) {
+            self.blocks.given_up(block);
+        }
+        self.complete_sets()
     }
 
     /// Takes blocks until both sets have as many as they may need; `false` if the next has not, because they are wanted
@@ -176,14 +197,26 @@ impl<N: Nand> Area<N> {
     /// # Errors
     /// Those of the device, and [`FtlError::NoSpace`].
     pub fn complete_sets(&mut self) -> Result<bool, FtlError> {
-        let each = self.checkpoints.each as usize;
-        while self.checkpoints.next.len().min(self.checkpoints.current.len()) < each {
+        // A third set is completed when it is written, and only then.
+        let is_next_complete = !self.checkpoints.youngest.is_empty() || self.complete_next()?;
+        while is_next_complete && self.checkpoints.current.len() < self.checkpoints.each as usize {
             if self.blocks.free_blocks() < 2 {
-                return Ok(self.checkpoints.next.len() == each);
+                break;
             }
             let block = self.take(Role::Checkpoint, SHARED)?;
-            let sets = &mut self.checkpoints;
-            if sets.next.len() < each { sets.next.push(block) } else { sets.current.push(block) }
+            self.checkpoints.current.push(block);
+        }
+        Ok(is_next_complete)
+    }
+
+    /// Takes blocks until the next set has as many as it may need; `false` if they are wanted elsewhere.
+    fn complete_next(&mut self) -> Result<bool, FtlError> {
+        while self.checkpoints.next.len() < self.checkpoints.each as usize {
+            if self.blocks.free_blocks() < 2 {
+                return Ok(false);
+            }
+            let block = self.take(Role::Checkpoint, SHARED)?;
+            self.checkpoints.next.push(block);
         }
         Ok(true)
     }
@@ -192,7 +225,7 @@ impl<N: Nand> Area<N> {
     /// none.
     #[cold]
     pub(super) fn give_up_checkpoint_block(&mut self) -> bool {
-        let given_up = self.checkpoints.next.pop();
+        let given_up = self.checkpoints.next.pop().or_else(|| self.checkpoints.youngest.pop());
         given_up.into_iter().for_each(|block| self.blocks.given_up(block));
         given_up.is_some()
     }

@@ -43,7 +43,7 @@ pub struct Recovered {
     pub fused: Vec<u32>,
     /// Newest copies that are in doubt until they are copied, the newest first ([`Copies::in_doubt`]).
     pub last: Vec<Doubt>,
-    /// Blocks with a torn page that might count at a later mount: to be emptied and erased.
+    /// Blocks with a torn page, or a checkpoint, that might count at a later mount: to be emptied and erased.
     pub revenants: Vec<BlockId>,
     /// The steps so far.
     pub steps: Steps,
@@ -86,6 +86,8 @@ struct Found {
     kept: Vec<BlockId>,
     /// Those of the one before it.
     older: Vec<BlockId>,
+    /// Blocks of others.
+    others: Vec<BlockId>,
 }
 
 /// Of what use each block is.
@@ -125,7 +127,7 @@ impl<N: Nand> Area<N> {
         }
         let mut steps = Steps { done: Vec::new(), before: *flash.counts() };
         let found = Self::read_copies(&mut flash, config.logical_pages, excluded, &mut steps)?;
-        let Found { mut copies, changed, kept, older } = found;
+        let Found { mut copies, changed, kept, older, others: checkpoints } = found;
         if let Some(block) = copies.take_back(&mut flash)? {
             match flash.erase(Purpose::Recovery, block) {
                 Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
@@ -158,7 +160,7 @@ impl<N: Nand> Area<N> {
             logs,
             fused: plan.fused_by_last_write(&copies),
             last,
-            revenants: copies.revenants().collect(),
+            revenants: copies.revenants().chain(checkpoints).collect(),
             steps,
             unreadable_pages: copies.unreadable,
             rebuilt_entries: copies.newest().count() as u64,
@@ -173,18 +175,19 @@ impl<N: Nand> Area<N> {
         excluded: &[Ppn],
         steps: &mut Steps,
     ) -> Result<Found, FtlError> {
-        let checkpoint = Checkpoint::find(flash, logical_pages)?;
+        let (checkpoint, mut others) = Checkpoint::find(flash, logical_pages)?;
         steps.end("find the checkpoint", flash);
         if let Some(checkpoint) = checkpoint {
             let rolled = checkpoint.roll_forward(flash, excluded)?;
             steps.end("roll forward", flash);
             if let Some((copies, changed)) = rolled {
-                return Ok(Found { copies, changed, kept: checkpoint.blocks, older: checkpoint.older });
+                return Ok(Found { copies, changed, kept: checkpoint.blocks, older: checkpoint.older, others });
             }
+            others.extend(checkpoint.blocks.into_iter().chain(checkpoint.older));
         }
         let copies = Copies::scan(flash, logical_pages, excluded)?;
         steps.end("scan every spare area", flash);
-        Ok(Found { copies, changed: u32::MAX, kept: Vec::new(), older: Vec::new() })
+        Ok(Found { copies, changed: u32::MAX, kept: Vec::new(), older: Vec::new(), others })
     }
 
     /// What is in doubt and lives. What it superseded is spared.
