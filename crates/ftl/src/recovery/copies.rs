@@ -476,7 +476,8 @@ impl Copies {
     ///
     /// That is the block with the page programmed last, if only they wrote to it, none of its pages was the last that lived
     /// in its source, and every page is still where it was. A page that a merge got from the host was never acknowledged. If a page
-    /// is found nowhere else, its source was erased and the page that said so is worn: the block counts.
+    /// is found nowhere else, its source was erased and the page that said so is worn: the block counts. So it is if the merge got
+    /// a page from the host and none is found that was to be copied behind it.
     ///
     /// # Errors
     /// Those of the device, except unreadable pages.
@@ -487,10 +488,17 @@ impl Copies {
         if !found.unfinished {
             return Ok(None);
         }
-        for [newest, before] in &self.pages {
+        for (lpn, [newest, before]) in (0..).map(Lpn).zip(&self.pages) {
+            if !newest.ppn.is_some() || self.geometry.block_of(newest.ppn) != block {
+                continue;
+            }
             let root = Mark::decode(newest.aux).root;
-            let of_block = newest.ppn.is_some() && self.geometry.block_of(newest.ppn) == block;
-            if of_block && root != root_of_write(newest.seq) && root_of(flash, before)? != Some(root) {
+            let was_to_go_on = if root == root_of_write(newest.seq) {
+                self.is_any_behind(lpn, block)
+            } else {
+                root_of(flash, before)? == Some(root)
+            };
+            if !was_to_go_on {
                 return Ok(None);
             }
         }
@@ -505,6 +513,15 @@ impl Copies {
         // Pages live again elsewhere.
         self.find_homes();
         Ok(Some(block))
+    }
+
+    /// Whether a page whose place is behind that of `lpn` in its logical block is outside a block.
+    fn is_any_behind(&self, lpn: Lpn, block: BlockId) -> bool {
+        let pages = self.geometry.pages_per_block();
+        // A logical page divides like a physical one.
+        let behind = lpn.index() + 1..((lpn.0 / pages + 1) * pages) as usize;
+        let copies = behind.filter_map(|lpn| self.pages.get(lpn)).flatten();
+        copies.filter(|copy| copy.ppn.is_some()).any(|copy| self.geometry.block_of(copy.ppn) != block)
     }
 
     /// The page programmed last of those that count, with its spare area.
