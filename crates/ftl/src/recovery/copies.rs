@@ -14,7 +14,8 @@
 //! 5. A page that cannot be read and is younger than every copy of its logical page was torn, or is worn.
 //!    A copy was torn if what it is a copy of is there. The last write of the host was torn too, and copies of it: while a
 //!    mount is not over, nothing is written but copies. All others are worn.
-//!    So is one if another page carries the next number. They count, so that reading them is an error.
+//!    So is one if another page carries the next number, read or not, unless it was part of a merge that never ended.
+//!    They count, so that reading them is an error.
 //! 6. A page of which not even the spare area can be read may be torn, and read well at a later mount. Its block is emptied.
 //!
 //! Of trims only checkpoints know ([`super::checkpoint`]). What was trimmed after the checkpoint
@@ -88,16 +89,18 @@ const EMPTY: FoundBlock = FoundBlock {
 /// Whether only merges and collectors wrote these pages of a block, none of them as the last that lived in its source.
 fn is_unfinished(pages: &[(Ppn, Spare)]) -> bool {
     let mut host = pages.iter().filter(|(_, spare)| spare.kind == PageKind::User).peekable();
-    host.peek().is_some()
-        && host.all(|(_, spare)| {
-            let mark = Mark::decode(spare.aux);
-            let moved = match mark.writer {
-                Writer::Merge => true,
-                Writer::Paged => Mark::is_copy(spare),
-                Writer::Home | Writer::Log => false,
-            };
-            moved && !mark.last
-        })
+    host.peek().is_some() && host.all(|(_, spare)| !is_end(spare))
+}
+
+/// Whether a page of host data says of its block that what wrote to it ended, or was no merge or collector.
+fn is_end(spare: &Spare) -> bool {
+    let mark = Mark::decode(spare.aux);
+    let moved = match mark.writer {
+        Writer::Merge => true,
+        Writer::Paged => Mark::is_copy(spare),
+        Writer::Home | Writer::Log => false,
+    };
+    mark.last || !moved
 }
 
 /// Of which write a copy is; `None` if there is none that can be read.
@@ -284,6 +287,9 @@ impl Copies {
         self.burned_seq = plausible::burned(self.burned_seq, torn.iter().map(|(_, spare)| spare.seq));
         torn.retain(|page| self.is_young(page) && page.1.seq <= self.burned_seq);
         torn.sort_unstable_by_key(|(_, spare)| spare.seq);
+        self.later.extend(torn.iter().map(|(_, spare)| spare.seq));
+        let ended: Vec<BlockId> =
+            torn.iter().filter(|(_, spare)| is_end(spare)).map(|(ppn, _)| self.geometry.block_of(*ppn)).collect();
         for (ppn, spare) in torn {
             let copies = self.pages[spare.tag as usize];
             let root = Mark::decode(spare.aux).root;
@@ -293,7 +299,9 @@ impl Copies {
             for copy in copies.iter().filter(|_| Mark::is_copy(&spare)) {
                 source_is_there |= root_of(flash, copy)? == Some(root);
             }
-            if (!in_doubt || self.was_complete(ppn, &spare)) && !source_is_there {
+            let ended = self.has_ended(self.geometry.block_of(ppn)) || ended.contains(&self.geometry.block_of(ppn));
+            let was_complete = ended && self.later.contains(&(spare.seq + 1));
+            if (!in_doubt || was_complete) && !source_is_there {
                 self.count_worn(ppn, &spare);
             } else {
                 self.torn.push((ppn, spare));
@@ -302,11 +310,10 @@ impl Copies {
         Ok(())
     }
 
-    /// Whether a page was complete once: another carries the next number, and it was no part of a
-    /// merge that never ended.
-    fn was_complete(&self, ppn: Ppn, spare: &Spare) -> bool {
-        let ended = Mark::decode(spare.aux).last || !self.block(self.geometry.block_of(ppn)).unfinished;
-        ended && self.later.contains(&(spare.seq + 1))
+    /// Whether the pages of a block that can be read are not those of a merge that never ended.
+    fn has_ended(&self, block: BlockId) -> bool {
+        let found = self.block(block);
+        found.kept || found.newest.is_some() && !found.unfinished
     }
 
     /// A page that cannot be read is the newest copy of its logical page all the same.
