@@ -141,6 +141,8 @@ pub struct Copies {
     /// What a checkpoint names for each logical page, and the sequence number from which on it knows nothing: of older pages only
     /// those count that it names.
     named: (Vec<Ppn>, u64),
+    /// The sequence number after those of the checkpoint's pages, and whether another page carries it.
+    after_checkpoint: (u64, bool),
     /// Pages that do not count whatever they read as.
     excluded: Vec<Ppn>,
     /// Pages of host data whose spare area can be read and that do not count, because they cannot be read or are excluded.
@@ -170,6 +172,7 @@ impl Copies {
             erases: (0, 0),
             burned_seq: 0,
             named: (Vec::new(), 0),
+            after_checkpoint: (0, false),
             excluded: excluded.to_vec(),
             torn: Vec::new(),
             taken_back: Vec::new(),
@@ -228,6 +231,7 @@ impl Copies {
             found.used = true;
         }
         self.believe(flash, pages)?;
+        self.after_checkpoint.1 |= pages.iter().any(|(_, spare)| spare.seq == self.after_checkpoint.0);
         let youngest = (0..pages.len()).max_by_key(|&at| pages[at].1.seq);
         if let Some(at) = youngest {
             let (ppn, spare) = pages[at];
@@ -425,6 +429,13 @@ impl Copies {
     /// Begins with a checkpoint that names these pages and was made at `seq`; its own pages come before `end`.
     pub(super) fn begin_after(&mut self, named: Vec<Ppn>, seq: u64, end: u64, erases: u32) {
         (self.named, self.burned_seq, self.erased_at) = ((named, seq), end, erases);
+        self.after_checkpoint = (end, false);
+    }
+
+    /// Whether the checkpoint was complete once, as another page was programmed after it before power went.
+    #[must_use]
+    pub const fn was_checkpoint_complete(&self) -> bool {
+        self.after_checkpoint.1
     }
 
     /// A block was not erased since a checkpoint; one of its pages has this spare area.

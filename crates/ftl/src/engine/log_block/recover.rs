@@ -144,7 +144,7 @@ impl<N: Nand> Area<N> {
         }
         kept.iter().chain(&older).for_each(|block| plan.role[block.index()] = Role::Checkpoint);
         area.adopt(&copies, &plan);
-        area.checkpoints.resume(kept, older, changed);
+        area.checkpoints.resume(kept, older, copies.was_checkpoint_complete(), changed);
         let logs = area.restore_maps(&copies, &plan)?;
         let last = match area.doubts(&copies) {
             Ok(last) => last,
