@@ -27,7 +27,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use nand::{Lpn, Nand, NandError, PageKind, Payload, Ppn, Spare};
+use nand::{Law, Lpn, Nand, NandError, PageKind, Payload, Ppn, Spare};
 
 /// What a mount answers, whichever FTL it makes.
 pub type Mounted<N> = Result<(Box<dyn Ftl<N>>, MountReport), FtlError>;
@@ -286,8 +286,10 @@ impl<N: Nand> Ftl<N> for ReadOnlyFtl<N> {
                 let reason = "it leads to a page of something else";
                 Err(FtlError::Damaged { structure: "mapping entry", ppn, reason })
             }
-            // Trimmed, and found again in a block that was being erased.
-            Err(NandError::Erased { .. }) => Err(FtlError::Lost { lpn }),
+            // Trimmed, and found again in a block that was being erased; or a copy that says that the page is lost.
+            Err(NandError::Erased { .. } | NandError::Illegal { law: Law::PageContent, .. }) => {
+                Err(FtlError::Lost { lpn })
+            }
             Err(error) => Err(error.into()),
         }
     }

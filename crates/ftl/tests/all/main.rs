@@ -14,6 +14,7 @@ mod janus_options;
 mod janus_thin;
 mod laws;
 mod log_blocks;
+mod lost_pages;
 mod mounting;
 mod nftl;
 mod no_alloc;

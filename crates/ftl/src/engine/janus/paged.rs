@@ -17,7 +17,7 @@ use crate::victim::Choice;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
-use nand::{BlockId, Nand, Ppn};
+use nand::{BlockId, Lpn, Nand, Ppn};
 
 /// The blocks of the page-mapped area that can still be written.
 pub(super) struct PagedArea {
@@ -157,25 +157,26 @@ impl PagedArea {
 
     /// Moves a live page to the active block.
     pub(super) fn move_page<N: Nand>(&mut self, area: &mut Area<N>, fused: &Lru, from: Ppn) -> Result<(), FtlError> {
-        let Some(lpn) = area.owner_of_paged(from)? else { return Self::lose_page(area, fused, from) };
+        let owner = area.owner_of_paged(from)?;
+        let Some(lpn) = owner.or_else(|| Self::mapped_to(area, fused, from)) else { return Ok(()) };
         loop {
             let block = self.destination(area)?;
-            if area.move_page(from, block, lpn)? {
+            let moved = match owner {
+                Some(_) => area.move_page(from, block, lpn)?,
+                None => area.give_up_page(from, block, lpn)?,
+            };
+            if moved {
                 return Ok(());
             }
         }
     }
 
-    /// A page whose spare area cannot be read is lost; whose it was only the map knows.
+    /// Whose page it is if its spare area cannot be read: only the map knows.
     #[cold]
-    fn lose_page<N: Nand>(area: &mut Area<N>, fused: &Lru, page: Ppn) -> Result<(), FtlError> {
+    fn mapped_to<N: Nand>(area: &Area<N>, fused: &Lru, page: Ppn) -> Option<Lpn> {
         let pages = area.blocks.geometry().pages_per_block();
-        let owner =
-            fused.iter().find_map(|lbn| (0..pages).find(|&at| area.fused.get(lbn, at) == page).map(|at| (lbn, at)));
-        if let Some((lbn, offset)) = owner {
-            area.lose(area.lpn(lbn, offset));
-        }
-        Ok(())
+        let mut lpns = fused.iter().flat_map(|lbn| (0..pages).map(move |offset| (lbn, offset)));
+        lpns.find(|&(lbn, offset)| area.fused.get(lbn, offset) == page).map(|(lbn, offset)| area.lpn(lbn, offset))
     }
 
     /// Every block of the area but the active one is a candidate, and those in `open` have room.

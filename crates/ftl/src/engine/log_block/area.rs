@@ -15,7 +15,7 @@ use crate::mapping::fused::FusedPages;
 use crate::mapping::log_pages::LogPages;
 use crate::recovery::mark::{self, Mark, Writer};
 use alloc::vec::Vec;
-use nand::{BlockId, Lpn, Nand, NandError, PageKind, Payload, Ppn, ProgramOrder, Spare};
+use nand::{BlockId, Law, Lpn, Nand, NandError, PageKind, Payload, Ppn, ProgramOrder, Spare};
 
 /// What an FTL needs of an area.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +74,7 @@ pub struct Area<N> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Copied {
     Yes,
-    /// It could not be read: it is lost.
+    /// It could not be read: it is lost, which only RAM knows.
     Lost,
     /// The block could not be programmed.
     Failed,
@@ -175,8 +175,10 @@ impl<N: Nand> Area<N> {
         if ppn.is_some() {
             return match self.flash.read(purpose, ppn, out) {
                 Ok(_) => Ok(()),
-                // Trimmed, and found again in a block that was being erased.
-                Err(NandError::Erased { .. }) => Err(FtlError::Lost { lpn }),
+                // Trimmed, and found again in a block that was being erased; or a copy that says that the page is lost.
+                Err(NandError::Erased { .. } | NandError::Illegal { law: Law::PageContent, .. }) => {
+                    Err(FtlError::Lost { lpn })
+                }
                 Err(error) => Err(error.into()),
             };
         }
@@ -205,16 +207,9 @@ impl<N: Nand> Area<N> {
         self.log.remove(lpn).unwrap_or(Ppn::NONE)
     }
 
-    /// The only copy of a page turned out to be unreadable while it was being moved.
-    #[cold]
-    pub fn lose(&mut self, lpn: Lpn) {
-        self.forget(lpn);
-        self.table.lose(lpn);
-    }
-
     /// The spare area of the next page programmed in a block; `root` is `None` for what the host writes.
     #[inline]
-    fn spare(&mut self, block: BlockId, lpn: Lpn, writer: Writer, last: bool, root: Option<u32>) -> Spare {
+    pub(super) fn spare(&mut self, block: BlockId, lpn: Lpn, writer: Writer, last: bool, root: Option<u32>) -> Spare {
         let (erase_count, erased_at) = self.blocks.wear(block);
         let seq = self.seq;
         self.seq += 1;
@@ -225,7 +220,7 @@ impl<N: Nand> Area<N> {
 
     /// On whose behalf pages are written to a block outside of merges.
     #[inline]
-    fn writer(&self, block: BlockId) -> Writer {
+    pub(super) fn writer(&self, block: BlockId) -> Writer {
         match self.blocks.role(block) {
             Role::Log => Writer::Log,
             Role::Paged => Writer::Paged,
@@ -261,8 +256,7 @@ impl<N: Nand> Area<N> {
                 if self.in_doubt.contains(&from) {
                     return Err(error.into());
                 }
-                self.lose(lpn);
-                Ok(Copied::Lost)
+                self.program_lost(lpn, to, &spare)
             }
             Err(NandError::ProgramFailed { .. }) => {
                 self.program_failed(block);
@@ -297,7 +291,7 @@ impl<N: Nand> Area<N> {
     /// A program failed. No page gets the next number: it would tell a mount that this page was
     /// complete.
     #[cold]
-    fn program_failed(&mut self, block: BlockId) {
+    pub(super) fn program_failed(&mut self, block: BlockId) {
         self.blocks.failed(block);
         self.seq += 1;
     }
@@ -398,8 +392,21 @@ impl<N: Nand> Area<N> {
     #[inline]
     pub fn move_page(&mut self, from: Ppn, block: BlockId, lpn: Lpn) -> Result<bool, FtlError> {
         let offset = self.blocks.next(block);
-        let last = self.blocks.valid(self.blocks.geometry().block_of(from)) == 1;
-        match self.copy(from, block, offset, lpn, (self.writer(block), last))? {
+        let last = self.is_last_in_its_block(from);
+        let copied = self.copy(from, block, offset, lpn, (self.writer(block), last))?;
+        Ok(self.settle_moved(copied, block, offset, lpn))
+    }
+
+    /// Whether nothing else lives in the block of a live page.
+    #[inline]
+    pub(super) fn is_last_in_its_block(&self, page: Ppn) -> bool {
+        self.blocks.valid(self.blocks.geometry().block_of(page)) == 1
+    }
+
+    /// A page was moved to a log block or page-mapped block; `false` if that block failed.
+    #[inline]
+    pub(super) fn settle_moved(&mut self, copied: Copied, block: BlockId, offset: u32, lpn: Lpn) -> bool {
+        match copied {
             Copied::Yes => {
                 self.forget(lpn);
                 if self.blocks.role(block) == Role::Log {
@@ -407,10 +414,10 @@ impl<N: Nand> Area<N> {
                 } else {
                     self.settle_paged(block, offset, lpn);
                 }
-                Ok(true)
+                true
             }
-            Copied::Lost => Ok(true),
-            Copied::Failed => Ok(false),
+            Copied::Lost => true,
+            Copied::Failed => false,
         }
     }
 

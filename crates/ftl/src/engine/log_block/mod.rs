@@ -18,6 +18,7 @@ pub mod blocks;
 mod check;
 mod checkpoint;
 pub mod groups;
+mod lost;
 pub mod lru;
 mod make;
 mod merge;

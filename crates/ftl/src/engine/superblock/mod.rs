@@ -280,10 +280,8 @@ impl<N: Nand> SuperblockFtl<N> {
     }
 
     fn move_page(&mut self, group: u32, from: Ppn) -> Result<(), FtlError> {
-        let Some(lpn) = self.area.owner_of_paged(from)? else {
-            self.lose_page(group, from);
-            return Ok(());
-        };
+        let owner = self.area.owner_of_paged(from)?;
+        let Some(lpn) = owner.or_else(|| self.mapped_to(group, from)) else { return Ok(()) };
         loop {
             let mut cold = self.open[group as usize].cold;
             if !self.has_room(cold) {
@@ -291,20 +289,22 @@ impl<N: Nand> SuperblockFtl<N> {
                 self.groups.push(group, cold);
                 self.open[group as usize].cold = cold;
             }
-            if self.area.move_page(from, cold, lpn)? {
+            let moved = match owner {
+                Some(_) => self.area.move_page(from, cold, lpn)?,
+                None => self.area.give_up_page(from, cold, lpn)?,
+            };
+            if moved {
                 return Ok(());
             }
         }
     }
 
-    /// A page whose spare area cannot be read is lost; whose it was only the map knows.
+    /// Whose page it is if its spare area cannot be read: only the map knows.
     #[cold]
-    fn lose_page(&mut self, group: u32, page: Ppn) {
+    fn mapped_to(&self, group: u32, page: Ppn) -> Option<Lpn> {
         let mut lpns = (0..self.area.logical_pages).map(Lpn);
         let owned = |lpn: &Lpn| self.groups.group(self.area.target(*lpn).lbn) == group;
-        if let Some(lpn) = lpns.find(|lpn| owned(lpn) && self.area.locate(*lpn) == page) {
-            self.area.lose(lpn);
-        }
+        lpns.find(|lpn| owned(lpn) && self.area.locate(*lpn) == page)
     }
 
     /// Every page-mapped block belongs to a superblock, and every page is in a block of its own superblock.

@@ -1,0 +1,149 @@
+//! A page of a log-block FTL that cannot be read is lost for good: also after its block was erased, and after mounts.
+
+#![allow(clippy::unwrap_used)]
+
+use ftl::ftls::Entry;
+use ftl::{Config, Flash, Ftl, FtlError, ftls};
+use nand::faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty};
+use nand::geometry::Dimensions;
+use nand::{Capabilities, Geometry, Lpn, Nand, Ppn, SimNand, Stamp};
+use openftl_ftl as ftl;
+
+type Device = Faulty<SimNand>;
+
+const LOGICAL: u32 = 12 * 4;
+const LOST: Lpn = Lpn(18);
+/// What was written there last.
+const NEWEST: Stamp = Stamp { lpn: LOST, version: 175 };
+
+const FTLS: [&str; 11] = [
+    "block",
+    "nftl",
+    "bast",
+    "blockset",
+    "fast",
+    "vftl",
+    "reconfigurable",
+    "superblock",
+    "aftl",
+    "janus-fixed",
+    "janus",
+];
+
+fn device(entry: &Entry<Device>) -> Device {
+    let capabilities = Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN };
+    let geometry = Geometry::new(Dimensions {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks: 36,
+        pages_per_block: 4,
+        page_bytes: 512,
+        spare_bytes: 32,
+    })
+    .unwrap();
+    Faulty::new(SimNand::new(geometry, capabilities), FaultPlan::default())
+}
+
+/// The page programmed last of those with the lost page.
+fn newest(nand: &mut Device) -> (u64, Ppn) {
+    let pages = nand.geometry().pages();
+    let copies = (0..pages).map(Ppn).filter_map(|ppn| {
+        let spare = nand.inner_mut().read_spare(ppn).unwrap()?;
+        (spare.kind == nand::PageKind::User && spare.tag == LOST.0).then_some((spare.seq, ppn))
+    });
+    copies.max().unwrap()
+}
+
+fn read(ftl: &mut dyn Ftl<Device>) -> Result<Stamp, FtlError> {
+    let mut got = Stamp::UNWRITTEN;
+    ftl.read(LOST, &mut got).map(|()| got)
+}
+
+fn is_lost(ftl: &mut dyn Ftl<Device>) -> bool {
+    matches!(read(ftl), Err(FtlError::Lost { .. } | FtlError::Nand(nand::NandError::Uncorrectable { .. })))
+}
+
+/// A disk of which every page was written more than once, and one cannot be read.
+fn harmed(entry: &Entry<Device>, config: &Config, blemish: Blemish) -> (Box<dyn Ftl<Device>>, Ppn) {
+    let mut ftl = (entry.format)(Flash::new(device(entry)), config).unwrap();
+    for at in 0..4 * LOGICAL {
+        let lpn = Lpn(if at < LOGICAL { at } else { at * 7 % LOGICAL });
+        ftl.write(lpn, &Stamp { lpn, version: at as u16 + 1 }).unwrap();
+    }
+    assert_eq!(read(&mut *ftl), Ok(NEWEST));
+    let (_, ppn) = newest(ftl.flash_mut().nand_mut());
+    ftl.flash_mut().nand_mut().damage(ppn, blemish);
+    (ftl, ppn)
+}
+
+/// Writes other pages until the block with the harmed page was erased.
+fn write_others(ftl: &mut dyn Ftl<Device>, harmed: Ppn) -> Result<(), FtlError> {
+    for at in 0..100 * LOGICAL {
+        if ftl.flash().nand().blemish(harmed).is_none() {
+            return Ok(());
+        }
+        // Those of its own logical block most of the time, or that would not be merged.
+        let lpn = Lpn(if at % 4 == 0 { at / 4 * 5 % LOGICAL } else { LOST.0 / 4 * 4 + at % 4 });
+        if lpn != LOST {
+            ftl.write(lpn, &Stamp { lpn, version: at as u16 + 1 })?;
+        }
+    }
+    panic!("{} never erased the block of {harmed}", ftl.flash().nand().ops());
+}
+
+#[test]
+fn a_lost_page_stays_lost_after_its_block_was_erased_and_a_mount() {
+    for name in FTLS {
+        let (entry, config) = (ftls::find::<Device>(name).unwrap(), Config::new(LOGICAL));
+        let mount = entry.mount.unwrap();
+        for (blemish, flushed) in [(Blemish::DataUnreadable, false), (Blemish::Unreadable, true)] {
+            let (mut ftl, ppn) = harmed(&entry, &config, blemish);
+            assert!(is_lost(&mut *ftl), "{name}: {blemish:?}, not moved");
+            write_others(&mut *ftl, ppn).unwrap();
+            if flushed {
+                ftl.flush().unwrap();
+            }
+            for round in 0..3 {
+                assert!(is_lost(&mut *ftl), "{name}: {blemish:?}, mounted {round} times: {:?}", read(&mut *ftl));
+                ftl.check().unwrap();
+                (ftl, _) = mount(Flash::new(ftl.into_flash().into_nand()), &config).unwrap();
+            }
+            let stamp = Stamp { lpn: LOST, version: 9999 };
+            ftl.write(LOST, &stamp).unwrap();
+            (ftl, _) = mount(Flash::new(ftl.into_flash().into_nand()), &config).unwrap();
+            assert_eq!(read(&mut *ftl), Ok(stamp), "{name}");
+            ftl.trim(LOST, 1).unwrap();
+            assert_eq!(read(&mut *ftl), Ok(Stamp::UNWRITTEN), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_lost_page_stays_lost_wherever_power_is_cut_while_its_block_is_merged() {
+    for name in FTLS {
+        let (entry, config) = (ftls::find::<Device>(name).unwrap(), Config::new(LOGICAL));
+        for outcome in [CutOutcome::Done, CutOutcome::TornData, CutOutcome::Fading(2), CutOutcome::HalfErased] {
+            for at in 0.. {
+                let (mut ftl, ppn) = harmed(&entry, &config, Blemish::DataUnreadable);
+                let first = ftl.flash().nand().ops();
+                ftl.flash_mut().nand_mut().plan_mut().cuts = vec![Cut { at: first + at, outcome }];
+                let done = write_others(&mut *ftl, ppn).is_ok();
+                let mut nand = ftl.into_flash().into_nand();
+                nand.power_up();
+                nand.plan_mut().cuts.clear();
+                for round in 0..2 {
+                    (ftl, _) = (entry.mount.unwrap())(Flash::new(nand), &config).unwrap();
+                    let got = read(&mut *ftl);
+                    // What a page in doubt was copied from may still be there.
+                    let is_right = is_lost(&mut *ftl) || got == Ok(NEWEST);
+                    assert!(is_right, "{name}: {outcome:?} at {at}, mounted {} times: {got:?}", round + 1);
+                    nand = ftl.into_flash().into_nand();
+                }
+                if done {
+                    break;
+                }
+            }
+        }
+    }
+}
