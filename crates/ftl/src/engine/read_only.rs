@@ -286,7 +286,8 @@ impl<N: Nand> Ftl<N> for ReadOnlyFtl<N> {
                 let reason = "it leads to a page of something else";
                 Err(FtlError::Damaged { structure: "mapping entry", ppn, reason })
             }
-            // Trimmed, and found again in a block that was being erased; or a copy that says that the page is lost.
+            // Trimmed, and found again in a block that was being erased; or a copy that says that
+            // the page is lost.
             Err(NandError::Erased { .. } | NandError::Illegal { law: Law::PageContent, .. }) => {
                 Err(FtlError::Lost { lpn })
             }

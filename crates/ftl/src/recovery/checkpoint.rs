@@ -150,8 +150,8 @@ fn checked(bytes: &[u8]) -> Option<impl Iterator<Item = u32>> {
 }
 
 impl Checkpoint {
-    /// Looks for the youngest whole checkpoint, and for the one before it. Answers also the blocks with the first page of any other:
-    /// one that cannot be read now may be whole at a later mount.
+    /// Looks for the youngest whole checkpoint, and for the one before it. Answers also the blocks
+    /// with the first page of any other: one that cannot be read now may be whole at a later mount.
     ///
     /// # Errors
     /// Those of the device, except unreadable pages.

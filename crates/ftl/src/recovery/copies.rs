@@ -14,8 +14,8 @@
 //! 5. A page that cannot be read and is younger than every copy of its logical page was torn, or is worn.
 //!    A copy was torn if what it is a copy of is there. The last write of the host was torn too, and copies of it: while a
 //!    mount is not over, nothing is written but copies. All others are worn.
-//!    So is one if another page carries the next number, read or not, unless it was part of a merge that never ended.
-//!    They count, so that reading them is an error.
+//!    So is one if another page carries the next number, read or not, unless it was part of a merge
+//!    that never ended. They count, so that reading them is an error.
 //! 6. A page of which not even the spare area can be read may be torn, and read well at a later mount. Its block is emptied.
 //!
 //! Of trims only checkpoints know ([`super::checkpoint`]). What was trimmed after the checkpoint
@@ -92,7 +92,8 @@ fn is_unfinished(pages: &[(Ppn, Spare)]) -> bool {
     host.peek().is_some() && host.all(|(_, spare)| !is_end(spare))
 }
 
-/// Whether a page of host data says of its block that what wrote to it ended, or was no merge or collector.
+/// Whether a page of host data says of its block that what wrote to it ended, or was no merge or
+/// collector.
 fn is_end(spare: &Spare) -> bool {
     let mark = Mark::decode(spare.aux);
     let moved = match mark.writer {
@@ -141,7 +142,8 @@ pub struct Copies {
     /// What a checkpoint names for each logical page, and the sequence number from which on it knows nothing: of older pages only
     /// those count that it names.
     named: (Vec<Ppn>, u64),
-    /// The sequence number after those of the checkpoint's pages, and whether another page carries it.
+    /// The sequence number after those of the checkpoint's pages, and whether another page carries
+    /// it.
     after_checkpoint: (u64, bool),
     /// Pages that do not count whatever they read as.
     excluded: Vec<Ppn>,
@@ -432,7 +434,8 @@ impl Copies {
         self.after_checkpoint = (end, false);
     }
 
-    /// Whether the checkpoint was complete once, as another page was programmed after it before power went.
+    /// Whether the checkpoint was complete once, as another page was programmed after it before power
+    /// went.
     #[must_use]
     pub const fn was_checkpoint_complete(&self) -> bool {
         self.after_checkpoint.1
@@ -494,8 +497,9 @@ impl Copies {
     ///
     /// That is the block with the page programmed last, if only they wrote to it, none of its pages was the last that lived
     /// in its source, and every page is still where it was. A page that a merge got from the host was never acknowledged. If a page
-    /// is found nowhere else, its source was erased and the page that said so is worn: the block counts. So it is if the merge got
-    /// a page from the host and none is found that was to be copied behind it.
+    /// is found nowhere else, its source was erased and the page that said so is worn: the block
+    /// counts. So it is if the merge got a page from the host and none is found that was to be copied
+    /// behind it.
     ///
     /// # Errors
     /// Those of the device, except unreadable pages.

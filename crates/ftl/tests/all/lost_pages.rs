@@ -1,4 +1,5 @@
-//! A page of a log-block FTL that cannot be read is lost for good: also after its block was erased, and after mounts.
+//! A page of a log-block FTL that cannot be read is lost for good: also after its block was erased,
+//! and after mounts.
 
 #![allow(clippy::unwrap_used)]
 

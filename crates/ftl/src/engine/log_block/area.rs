@@ -175,7 +175,8 @@ impl<N: Nand> Area<N> {
         if ppn.is_some() {
             return match self.flash.read(purpose, ppn, out) {
                 Ok(_) => Ok(()),
-                // Trimmed, and found again in a block that was being erased; or a copy that says that the page is lost.
+                // Trimmed, and found again in a block that was being erased; or a copy that says
+                // that the page is lost.
                 Err(NandError::Erased { .. } | NandError::Illegal { law: Law::PageContent, .. }) => {
                     Err(FtlError::Lost { lpn })
                 }

@@ -11,9 +11,10 @@
 //! 4. A flush after a trim writes the maps to both sets, so that whichever is read says that the
 //!    page is gone: of pages older than a checkpoint those count that it names. A later checkpoint
 //!    says so too, and is written while the other set does.
-//! 5. The checkpoint that a mount finds youngest may be one that reads now and not later, unless a page was programmed after it.
-//!    The one before it may be half erased. So the next is written to other blocks before either is erased. If too few are free,
-//!    it is written over the youngest. A mount erases all others.
+//! 5. The checkpoint that a mount finds youngest may be one that reads now and not later, unless a
+//!    page was programmed after it. The one before it may be half erased. So the next is written to
+//!    other blocks before either is erased. If too few are free, it is written over the youngest. A
+//!    mount erases all others.
 //!
 //! Only trims need a checkpoint: without one, every spare area is read, and pages trimmed since
 //! they were written come back.
@@ -33,8 +34,8 @@ pub(super) struct Checkpoints {
     pub(super) current: Vec<BlockId>,
     /// The blocks of the next.
     pub(super) next: Vec<BlockId>,
-    /// The blocks of the checkpoint that a mount found youngest, if it found two and this one may be torn, until there is
-    /// another.
+    /// The blocks of the checkpoint that a mount found youngest, if it found two and this one may
+    /// be torn, until there is another.
     youngest: Vec<BlockId>,
     /// Blocks of a set; 0 if no checkpoints are made.
     pub(super) each: u32,
@@ -107,8 +108,8 @@ impl Checkpoints {
     }
 
     /// A mount found a checkpoint in these blocks and the one before it in those, if any; so many
-    /// blocks changed since. What is trimmed by the youngest alone may not be so by the other. The youngest may be torn unless it
-    /// `was_complete`.
+    /// blocks changed since. What is trimmed by the youngest alone may not be so by the other. The
+    /// youngest may be torn unless it `was_complete`.
     pub(super) fn resume(&mut self, youngest: Vec<BlockId>, older: Vec<BlockId>, was_complete: bool, changed: u32) {
         self.unsaved_trims = !youngest.is_empty();
         if older.is_empty() || was_complete {
@@ -212,7 +213,8 @@ impl<N: Nand> Area<N> {
         Ok(is_next_complete)
     }
 
-    /// Takes blocks until the next set has as many as it may need; `false` if they are wanted elsewhere.
+    /// Takes blocks until the next set has as many as it may need; `false` if they are wanted
+    /// elsewhere.
     fn complete_next(&mut self) -> Result<bool, FtlError> {
         while self.checkpoints.next.len() < self.checkpoints.each as usize {
             if self.blocks.free_blocks() < 2 {

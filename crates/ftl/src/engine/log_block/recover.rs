@@ -43,7 +43,8 @@ pub struct Recovered {
     pub fused: Vec<u32>,
     /// Newest copies that are in doubt until they are copied, the newest first ([`Copies::in_doubt`]).
     pub last: Vec<Doubt>,
-    /// Blocks with a torn page, or a checkpoint, that might count at a later mount: to be emptied and erased.
+    /// Blocks with a torn page, or a checkpoint, that might count at a later mount: to be emptied
+    /// and erased.
     pub revenants: Vec<BlockId>,
     /// The steps so far.
     pub steps: Steps,
