@@ -9,6 +9,7 @@ mod damaged_checkpoints;
 mod flat;
 mod gecko_thin;
 mod gecko_torn;
+mod given_up;
 mod groups;
 mod janus_options;
 mod janus_thin;
