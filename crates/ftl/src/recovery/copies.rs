@@ -291,29 +291,37 @@ impl Copies {
         let latest = self.erased_at.saturating_add(self.geometry.blocks());
         torn.retain(|(_, spare)| spare.erased_at <= latest && spare.erase_count <= latest);
         self.burned_seq = plausible::burned(self.burned_seq, torn.iter().map(|(_, spare)| spare.seq));
-        torn.retain(|page| self.is_young(page) && page.1.seq <= self.burned_seq);
+        torn.retain(|(_, spare)| spare.seq <= self.burned_seq);
+        // Those that are superseded may not be so any more when a block was taken back.
+        (torn, self.torn) = torn.into_iter().partition(|page| self.is_young(page));
         torn.sort_unstable_by_key(|(_, spare)| spare.seq);
         self.later.extend(torn.iter().map(|(_, spare)| spare.seq));
-        let ended: Vec<BlockId> =
-            torn.iter().filter(|(_, spare)| is_end(spare)).map(|(ppn, _)| self.geometry.block_of(*ppn)).collect();
-        for (ppn, spare) in torn {
-            let copies = self.pages[spare.tag as usize];
-            let root = Mark::decode(spare.aux).root;
-            let written = written_at(root, spare.seq);
+        for &(ppn, spare) in &torn {
+            let written = written_at(Mark::decode(spare.aux).root, spare.seq);
             let in_doubt = self.last_written.is_none_or(|(_, last)| last.seq <= written);
-            let mut source_is_there = false;
-            for copy in copies.iter().filter(|_| Mark::is_copy(&spare)) {
-                source_is_there |= root_of(flash, copy)? == Some(root);
+            let block = self.geometry.block_of(ppn);
+            let mut ended = self.has_ended(block);
+            for (_, end) in torn.iter().filter(|(at, end)| self.geometry.block_of(*at) == block && is_end(end)) {
+                ended |= !self.is_source_there(flash, end)?;
             }
-            let ended = self.has_ended(self.geometry.block_of(ppn)) || ended.contains(&self.geometry.block_of(ppn));
             let was_complete = ended && self.later.contains(&(spare.seq + 1));
-            if (!in_doubt || was_complete) && !source_is_there {
+            if (!in_doubt || was_complete) && !self.is_source_there(flash, &spare)? {
                 self.count_worn(ppn, &spare);
             } else {
                 self.torn.push((ppn, spare));
             }
         }
         Ok(())
+    }
+
+    /// Whether the contents of a copy are in another page that counts.
+    fn is_source_there<N: Nand>(&self, flash: &mut Flash<N>, spare: &Spare) -> Result<bool, FtlError> {
+        for copy in self.pages[spare.tag as usize].iter().filter(|_| Mark::is_copy(spare)) {
+            if root_of(flash, copy)? == Some(Mark::decode(spare.aux).root) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether the pages of a block that can be read are not those of a merge that never ended.
@@ -532,7 +540,8 @@ impl Copies {
             }
         }
         self.blocks[block.index()] = FoundBlock { used: true, erase_count: found.erase_count, ..EMPTY };
-        // Pages live again elsewhere.
+        // Pages live again elsewhere, or would if they could be read.
+        self.judge(flash)?;
         self.find_homes();
         Ok(Some(block))
     }
