@@ -34,7 +34,7 @@ impl<N: Nand> Area<N> {
         }
     }
 
-    /// Gives up a page whose spare area does not say whose it is: the next page of a block says that
+    /// Gives up a page whose spare area does not say whose it is. The next page of a block says that
     /// it is lost; `false` if that block failed.
     ///
     /// # Errors
