@@ -144,7 +144,7 @@ impl Findings {
             };
             self.dead.extend(of_page.iter().map(|copy| copy.ppn).filter(|ppn| Some(*ppn) != named));
         }
-        self.bury_torn(flash, survey, mapping, &mut buffer)
+        self.bury_torn(flash, survey, mapping, doubt, &mut buffer)
     }
 
     /// Copies by logical page, youngest first.

@@ -16,6 +16,7 @@
 
 use super::collect::ROOM;
 use super::findings::{Copy, Findings};
+use super::known::Known;
 use super::recover::Mapped;
 use super::{Flash, Lpn, Mapping, Nand, PageFtl, Validity};
 use crate::contract::FtlError;
@@ -34,8 +35,8 @@ pub(super) struct Doubt<'a> {
     pub(super) excluded: &'a [Ppn],
     /// Pages that count and may not be complete, as far as they are known.
     pub(super) pages: Vec<Ppn>,
-    /// Power was lost, as far as is known.
-    pub(super) mounting: bool,
+    /// What RAM knew, if power was not lost.
+    pub(super) known: Option<&'a Known>,
 }
 
 impl Doubt<'_> {
@@ -52,7 +53,7 @@ impl Doubt<'_> {
             Err(FtlError::Nand(NandError::Uncorrectable { ppn })) => Some(*ppn),
             Err(_) => None,
         };
-        self.pages = newest.into_iter().filter(|_| self.mounting).collect();
+        self.pages = newest.into_iter().filter(|_| self.known.is_none()).collect();
         outcome
     }
 
@@ -135,7 +136,7 @@ impl Findings {
         doubt: &mut Doubt<'_>,
     ) {
         let seen = core::mem::take(&mut self.seen);
-        if !doubt.mounting {
+        if doubt.known.is_some() {
             return;
         }
         let (geometry, entries_per_page) = (flash.nand().geometry(), mapping.entries_per_page());

@@ -18,6 +18,7 @@
 //! Of a page whose spare area can be read and whose data cannot, that is done for its own entry alone.
 
 use super::findings::{Copy, Findings};
+use super::in_doubt::Doubt;
 use super::recover::Mapped;
 use super::{Flash, Lpn, Mapping, Nand, PageFtl, Validity};
 use crate::contract::FtlError;
@@ -136,6 +137,7 @@ impl Findings {
         flash: &mut Flash<N>,
         survey: &Survey,
         mapping: &Mapped,
+        doubt: &Doubt<'_>,
         buffer: &mut [u8],
     ) -> Result<(), FtlError> {
         let geometry = *flash.nand().geometry();
@@ -152,6 +154,10 @@ impl Findings {
                 entry = Mapped::entries(buffer).nth(index).unwrap_or(Ppn::NONE);
             }
             if entry == *ppn {
+                continue;
+            }
+            if doubt.known.is_some_and(|known| known.is_dead(*ppn)) {
+                self.dead.push(*ppn);
                 continue;
             }
             let lpn = Lpn(spare.tag);

@@ -18,6 +18,7 @@ mod findings;
 mod flat;
 mod heal;
 mod in_doubt;
+mod known;
 mod lost;
 mod mount;
 mod rebuild;

@@ -15,6 +15,7 @@ use crate::flash::Purpose;
 use crate::mapping::is_page;
 use crate::recovery::survey::Survey;
 use alloc::vec;
+use alloc::vec::Vec;
 use nand::{NandError, PageKind, Ppn};
 
 impl Findings {
@@ -31,17 +32,25 @@ impl Findings {
         self.find_doubt(flash, mapping, survey, &copies, doubt);
         let mut rest = &copies[..];
         let mut buffer = vec![0; flash.nand().geometry().page_bytes() as usize];
+        let unclaimed = match doubt.known {
+            Some(known) => self.unclaimed(flash, survey, known, &mut buffer)?,
+            None => Vec::new(),
+        };
         for page in 0..self.gmd.len() {
             self.load(flash, page, doubt, &mut buffer)?;
             let first = page as u32 * mapping.entries_per_page();
             for (lpn, entry) in (first..).map(Lpn).zip(Mapped::entries(&buffer)) {
                 let count = rest.iter().take_while(|copy| copy.lpn == lpn).count();
                 let (of_page, others) = rest.split_at(count);
-                self.check_entry(flash, lpn, entry, of_page, self.written[page])?;
                 rest = others;
+                let unclaimed = unclaimed.contains(&page) && !survey.mute().contains(&entry);
+                let missing = |known| self.note_missing(known, (lpn, entry), of_page, unclaimed);
+                if !doubt.known.is_some_and(missing) {
+                    self.check_entry(flash, lpn, entry, of_page, self.written[page])?;
+                }
             }
         }
-        self.bury_torn(flash, survey, mapping, &mut buffer)
+        self.bury_torn(flash, survey, mapping, doubt, &mut buffer)
     }
 
     /// Reads a translation page. One that cannot be read is given up, unless it is in doubt.

@@ -26,6 +26,7 @@
 use super::findings::Findings;
 use super::heal::Heal;
 use super::in_doubt::Doubt;
+use super::known::Known;
 use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, most_free};
 use crate::config::Config;
@@ -89,7 +90,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let space = Space::new(flash.nand(), plan.space);
         let mut ftl = Self::assemble(flash, config, plan, space, mapping, gecko);
         ftl.heal = Some(Self::to_heal(config, options));
-        let mut doubt = Doubt { excluded, pages: Vec::new(), mounting: true };
+        let mut doubt = Doubt { excluded, pages: Vec::new(), known: None };
         match ftl.recover(config, options, Trust::Whole, &mut doubt) {
             Ok(report) => Ok((ftl, report)),
             Err(error) => {
@@ -103,7 +104,8 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let rebuild = |ftl: &mut Self| match &ftl.heal {
             Some(Heal { config, options, .. }) => {
                 let (config, options) = (*config, *options);
-                let mut doubt = Doubt { excluded: &[], pages: Vec::new(), mounting: false };
+                let known = Known::of(ftl);
+                let mut doubt = Doubt { excluded: &[], pages: Vec::new(), known: Some(&known) };
                 ftl.recover(&config, options, Trust::Pages, &mut doubt).map(drop)
             }
             None => Ok(()),

@@ -37,6 +37,21 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         seq.div_ceil(1 << BOUND_SHIFT) << BOUND_SHIFT
     }
 
+    /// Where each translation page is.
+    #[must_use]
+    pub fn directory(&self) -> &[Ppn] {
+        &self.gmd
+    }
+
+    /// Every cached entry, by logical page. Allocates.
+    #[must_use]
+    pub fn cached_entries(&self) -> Vec<(Lpn, Ppn)> {
+        let slots = core::iter::successors(self.cmt.oldest(), |slot| self.cmt.newer(*slot));
+        let mut entries: Vec<(Lpn, Ppn)> = slots.map(|slot| (self.cmt.lpn(slot), self.cmt.ppn(slot))).collect();
+        entries.sort_unstable_by_key(|(lpn, _)| *lpn);
+        entries
+    }
+
     /// Logical pages that one translation page covers.
     #[must_use]
     pub const fn entries_per_page(&self) -> u32 {

@@ -1,0 +1,153 @@
+//! What RAM knows when a page of metadata cannot be read while power is on.
+//!
+//! A rebuild finds pages of host data by their spare areas. Of one whose spare area cannot be read they do not say whose it
+//! was, and an older copy of that logical page would pass for the present one. RAM says more:
+//! 1. An entry that is cached is right. If its page is not found, the logical page is lost.
+//! 2. A translation page is the newest if the directory names it, and if it can be read its entries are right.
+//! 3. Of a logical page about which neither says anything, the present copy is one that the store does not know as dead. If none
+//!    is found, it was trimmed or never written, or its copy is among those of which nobody knows whose they are
+//!    ([`Findings::unclaimed`]). As long as there are such, it counts as lost.
+
+use super::findings::{Copy, Findings};
+use super::recover::Mapped;
+use super::{Flash, Lpn, Nand, PageFtl};
+use crate::contract::FtlError;
+use crate::flash::Purpose;
+use crate::mapping::{LOST, is_page};
+use crate::recovery::survey::Survey;
+use crate::space::blocks::BlockState;
+use crate::validity::PageSet;
+use crate::validity::gecko::Gecko;
+use alloc::vec::Vec;
+use nand::{BlockId, NandError, PageKind, Ppn};
+
+/// What RAM knew before a rebuild began.
+#[derive(Debug)]
+pub(super) struct Known {
+    /// Cached entries, by logical page.
+    entries: Vec<(Lpn, Ppn)>,
+    /// Where the newest version of each translation page was.
+    gmd: Vec<Ppn>,
+    /// What is programmed later carries this sequence number at least.
+    seq: u64,
+    /// Pages that the validity store knew as dead; `None` if it could not be read.
+    dead: Option<PageSet>,
+    /// Blocks that held host data.
+    host: Vec<BlockId>,
+}
+
+impl Known {
+    /// Reads the validity store once.
+    pub(super) fn of<N: Nand>(ftl: &mut PageFtl<N, Mapped, Gecko>) -> Self {
+        let geometry = *ftl.core.space.geometry();
+        let core = &mut ftl.core;
+        let mut dead = PageSet::new(geometry.pages());
+        let unheard: Vec<BlockId> = core.newly_erased.iter().map(|(block, _)| *block).collect();
+        let read = ftl.validity.for_each_block(core, Purpose::Recovery, |block, set| {
+            // What it knows of a block is of before its last erase, unless it was told of that.
+            let known = (0..geometry.pages_per_block()).filter(|offset| set.contains(*offset));
+            known
+                .filter(|_| !unheard.contains(&block))
+                .for_each(|offset| dead.insert(geometry.page_at(block, offset).0));
+        });
+        core.spoilt.iter().for_each(|ppn| dead.insert(ppn.0));
+        let holds_host = |block: &BlockId| {
+            let state = core.space.state(*block);
+            core.space.kind(*block) == PageKind::User && matches!(state, BlockState::Closed | BlockState::Active)
+        };
+        Self {
+            entries: ftl.mapping.cached_entries(),
+            gmd: ftl.mapping.directory().to_vec(),
+            seq: core.seq,
+            dead: read.is_ok().then_some(dead),
+            host: (0..geometry.blocks()).map(BlockId).filter(holds_host).collect(),
+        }
+    }
+
+    /// Whether the store knew a page as dead.
+    pub(super) fn is_dead(&self, ppn: Ppn) -> bool {
+        self.dead.as_ref().is_some_and(|dead| dead.contains(ppn.0))
+    }
+
+    fn cached(&self, lpn: Lpn) -> Option<Ppn> {
+        self.entries.binary_search_by_key(&lpn, |entry| entry.0).ok().map(|at| self.entries[at].1)
+    }
+
+    /// Whether the newest version of a translation page is missing, if this is what was found.
+    fn misses(&self, page: usize, at: Ppn, written: u64) -> bool {
+        self.gmd[page] != at && written < self.seq
+    }
+
+    /// Whether the present copy of a logical page is none of these.
+    fn misses_copy(&self, lpn: Lpn, entry: Ppn, of_page: &[Copy], unclaimed: bool) -> bool {
+        let found = |is_it: &dyn Fn(Ppn) -> bool| of_page.iter().any(|copy| copy.seq >= self.seq || is_it(copy.ppn));
+        match self.cached(lpn) {
+            Some(LOST) => !found(&|_| false),
+            Some(ppn) if is_page(ppn) => entry != ppn && !found(&|copy| copy == ppn),
+            Some(_) => false,
+            None => unclaimed && !found(&|copy| self.dead.is_some() && !self.is_dead(copy)),
+        }
+    }
+}
+
+impl Findings {
+    /// Translation pages of which the newest version is missing, if pages of host data that may live in the eyes of the store
+    /// cannot be read and nothing says whose they are: any logical page of these can be theirs.
+    pub(super) fn unclaimed<N: Nand>(
+        &self,
+        flash: &mut Flash<N>,
+        survey: &Survey,
+        known: &Known,
+        buffer: &mut [u8],
+    ) -> Result<Vec<usize>, FtlError> {
+        let geometry = *flash.nand().geometry();
+        let mut unclaimed = survey.mute().to_vec();
+        for block in survey.illegible().iter().filter(|block| known.host.contains(block)) {
+            for ppn in (0..geometry.pages_per_block()).map(|offset| geometry.page_at(*block, offset)) {
+                match flash.read_spare(Purpose::Recovery, ppn) {
+                    Ok(None) => {}
+                    Ok(Some(_)) | Err(NandError::Uncorrectable { .. }) => unclaimed.push(ppn),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        unclaimed.retain(|ppn| !known.is_dead(*ppn) && !known.entries.iter().any(|(_, entry)| entry == ppn));
+        let mut missing = Vec::new();
+        for page in 0..self.gmd.len() {
+            if unclaimed.is_empty() {
+                break;
+            }
+            let read = match self.gmd[page] {
+                Ppn::NONE => false,
+                at => flash.read_meta(Purpose::Recovery, at, buffer).is_ok(),
+            };
+            if known.misses(page, if read { self.gmd[page] } else { Ppn::NONE }, self.written[page]) {
+                missing.push(page);
+            }
+            let erased = |ppn: Ppn| {
+                let info = survey.block(geometry.block_of(ppn));
+                info.is_none_or(|info| info.first_seq > self.written[page])
+            };
+            for entry in Mapped::entries(buffer).filter(|entry| read && entry.0 < geometry.pages()) {
+                unclaimed.retain(|ppn| *ppn != entry || erased(entry));
+            }
+        }
+        Ok(if unclaimed.is_empty() { Vec::new() } else { missing })
+    }
+
+    /// Takes note of a logical page of which the present copy is not among those found; whether it is one.
+    pub(super) fn note_missing(
+        &mut self,
+        known: &Known,
+        (lpn, entry): (Lpn, Ppn),
+        of_page: &[Copy],
+        unclaimed: bool,
+    ) -> bool {
+        let missing = known.misses_copy(lpn, entry, of_page, unclaimed);
+        if missing {
+            self.dead.extend(of_page.iter().map(|copy| copy.ppn));
+            self.lost.push(lpn);
+        }
+        missing
+    }
+}
