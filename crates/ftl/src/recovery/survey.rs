@@ -520,6 +520,27 @@ impl Survey {
             .collect()
     }
 
+    /// As [`Survey::stranded`] if a battery programmed pages when power went, of which those that can be read are `saved`:
+    /// nothing that can be read carries one of the two sequence numbers before that of the next page. `pages` are all others.
+    #[must_use]
+    pub fn stranded_by_save(&self, geometry: &Geometry, pages: &[FoundPage], saved: &[FoundPage]) -> Vec<FoundPage> {
+        let seqs_of = |pages: &[FoundPage]| {
+            let mut seqs: Vec<u64> = pages.iter().map(|(_, spare)| spare.seq).collect();
+            seqs.sort_unstable();
+            seqs
+        };
+        let mut tails = [pages, &self.torn].concat();
+        let (seqs, saved) = (seqs_of(&tails), seqs_of(saved));
+        let is_gap = |seq: u64| (1..=2).all(|before| saved.binary_search(&(seq - before)).is_err());
+        let is_stranded = |(_, spare): &FoundPage| {
+            let next = seqs.get(seqs.partition_point(|seq| *seq <= spare.seq));
+            next.is_some_and(|next| *next > spare.seq + 2 && is_gap(*next))
+        };
+        tails.sort_unstable_by_key(|(ppn, _)| *ppn);
+        let tails = tails.chunk_by(|one, next| geometry.block_of(one.0) == geometry.block_of(next.0));
+        tails.filter_map(|of_block| of_block.last().copied()).filter(is_stranded).collect()
+    }
+
     /// What is known of a block; `None` if no page of it can be read as programmed.
     #[must_use]
     pub fn block(&self, block: BlockId) -> Option<&BlockInfo> {

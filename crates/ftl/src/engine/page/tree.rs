@@ -232,7 +232,13 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         if all || updates.is_some() {
             steps.end("4 spare areas of young blocks: entries only in RAM", flash);
         }
-        let (last, doubts) = self.set_apart(survey, saves, &versions, (&mut young, bound), seen);
+        let mut others = Vec::new();
+        if saves {
+            others = survey.read_kind(&mut self.core.flash, PageKind::Validity, |_| true)?;
+            others.extend(survey.read_kind(&mut self.core.flash, PageKind::Checkpoint, |_| true)?);
+        }
+        let saved = saves.then_some(&others[..]);
+        let (last, doubts) = self.set_apart(survey, saved, &versions, (&mut young, bound), seen);
         let mut table = Table {
             pieces,
             written: versions.iter().map(|(ppn, spare)| (*ppn, spare.seq)).collect(),
@@ -255,11 +261,12 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
     }
 
     /// The pages that may have been the last before power went, which join those `seen`; and pages that do not count, those seen
-    /// before among them. Young pages get back those that were torn by no cut: they are worn.
+    /// before among them. Young pages get back those that were torn by no cut: they are worn. With a battery, `saved` are the
+    /// pages of the kinds that it programs beside leaves.
     fn set_apart(
         &self,
         survey: &Survey,
-        saves: bool,
+        saved: Option<&[FoundPage]>,
         versions: &[FoundPage],
         (young, bound): (&mut Vec<FoundPage>, u64),
         seen: &mut Vec<FoundPage>,
@@ -268,9 +275,13 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         let counts = |kind| matches!(kind, PageKind::User | PageKind::Translation);
         let pages: Vec<FoundPage> = young.iter().chain(versions).copied().collect();
         // A battery programs what it saves after a program that was cut short.
-        let newest = if saves { pages.iter().copied().max_by_key(|(_, spare)| spare.seq) } else { survey.newest() };
+        let newest = match saved {
+            Some(_) => pages.iter().copied().max_by_key(|(_, spare)| spare.seq),
+            None => survey.newest(),
+        };
         let torn = |ppn: Ppn| survey.torn().iter().any(|(at, _)| *at == ppn);
         let mut last = survey.stranded(&geometry, &pages);
+        last.extend(saved.iter().flat_map(|saved| survey.stranded_by_save(&geometry, &pages, saved)));
         let mut doubts = core::mem::take(seen);
         let in_doubt = |page: &FoundPage| {
             let newest = newest.is_none_or(|(_, newest)| newest.seq < page.1.seq);
