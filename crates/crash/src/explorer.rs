@@ -18,7 +18,7 @@ use crate::report::Tally;
 use crate::rng::Rng;
 use crate::shape::LIMIT;
 use crate::story::{Effort, Event, ops_of, outcome_of};
-use crate::tap::{Image, Tap, Tapped};
+use crate::tap::{Casualties, Image, Tap, Tapped};
 use crate::workload::Step;
 use crate::{Device, Fault, Shared, faults};
 use ftl::ftls::{Durability, Entry, Mount};
@@ -534,11 +534,7 @@ impl<'a> Explorer<'a> {
             let depth = self.path.len();
             let mut model = model.clone();
             model.cut();
-            // Not even a spare area is left of a page that a torn one took with it.
-            casualties.pages.iter().for_each(|lpn| model.harm_unseen(*lpn));
-            if casualties.metadata {
-                if self.bench.entry.info.outlives_worn_pages { model.harm_trims() } else { model.lose_metadata() }
-            }
+            self.mourn(&mut model, &casualties);
             let inspected = self.inspected.take();
             self.lose(Loss::from(cut))?;
             let mut dying = Vec::new();
@@ -549,6 +545,7 @@ impl<'a> Explorer<'a> {
             for image in dying {
                 let mut model = model.clone();
                 model.battery_died();
+                self.mourn(&mut model, &image.casualties);
                 self.lose(Loss { cut: image.cut, saving: true })?;
                 self.unless_refused(|explorer| explorer.recover(image.flash, model, next))?;
                 self.path.truncate(depth + 1);
@@ -557,6 +554,14 @@ impl<'a> Explorer<'a> {
             self.inspected = inspected;
         }
         Ok(())
+    }
+
+    /// Takes note of the pages that a torn one took with it. Not even their spare areas are left.
+    fn mourn(&self, model: &mut Model, casualties: &Casualties) {
+        casualties.pages.iter().for_each(|lpn| model.harm_unseen(*lpn));
+        if casualties.metadata {
+            if self.bench.entry.info.outlives_worn_pages { model.harm_trims() } else { model.lose_metadata() }
+        }
     }
 
     /// Explores a line that may end early.
