@@ -45,6 +45,9 @@ struct Broken {
     last_seq: u64,
 }
 
+/// Pages that share a word line at most: of a block in which more cannot be read, the erase was cut short.
+const WORD_LINE: u64 = 4;
+
 /// Pages that mounts which are cut short in a row may program, and more.
 const STRANDED: u64 = 4096;
 
@@ -64,6 +67,8 @@ pub struct Survey {
     torn: Vec<FoundPage>,
     broken: Vec<Broken>,
     illegible: Vec<BlockId>,
+    /// Of the illegible blocks those in which a page was lost that was complete: a cut can have torn the page after it.
+    emptied: Vec<BlockId>,
     mute: Vec<Ppn>,
     spoiled: Vec<BlockId>,
     last: Last,
@@ -96,6 +101,7 @@ impl Survey {
             torn: Vec::new(),
             broken: Vec::new(),
             illegible: Vec::new(),
+            emptied: Vec::new(),
             mute: Vec::new(),
             spoiled: Vec::new(),
             last: Last::none(),
@@ -171,10 +177,14 @@ impl Survey {
     ) -> Result<Option<BlockInfo>, FtlError> {
         let end = flash.nand().geometry().page_at(block, flash.nand().geometry().pages_per_block() - 1);
         pages.clear();
+        let before = self.unreadable;
         let programmed = self.read_block(flash, block, pages)?;
         let Some((_, first)) = pages.first() else {
             if programmed > 0 {
                 self.illegible.push(block);
+            }
+            if (2..=WORD_LINE).contains(&(self.unreadable - before)) {
+                self.emptied.push(block);
             }
             return Ok(None);
         };
@@ -350,7 +360,7 @@ impl Survey {
         }
     }
 
-    /// A block of metadata that misses a page which may have been complete once, among those read whole.
+    /// A block that misses a page of metadata which may have been complete once, among those read whole.
     ///
     /// What a cut tore is the last page of the youngest block. Of translation pages that one is not missed even if it was
     /// complete: its entries were only in RAM when the page before it was written, and are found as such. A page of the
@@ -360,7 +370,7 @@ impl Survey {
         let missed = |broken: &&Broken| {
             broken.kind != PageKind::Translation || broken.inside || broken.last_seq < self.newest_translation
         };
-        self.broken.iter().find(missed).map(|broken| broken.block)
+        self.broken.iter().find(missed).map(|broken| broken.block).or(self.emptied.first().copied())
     }
 
     /// Whether a translation page may be missing that was complete once: as [`Survey::missed`], or in a block of which
@@ -518,27 +528,6 @@ impl Survey {
             .filter(|(_, spare)| spare.seq < youngest && youngest - spare.seq < STRANDED)
             .filter(|(_, spare)| !is_there(spare.seq + 1) && !is_there(spare.seq + 2))
             .collect()
-    }
-
-    /// As [`Survey::stranded`] if a battery programmed pages when power went, of which those that can be read are `saved`:
-    /// nothing that can be read carries one of the two sequence numbers before that of the next page. `pages` are all others.
-    #[must_use]
-    pub fn stranded_by_save(&self, geometry: &Geometry, pages: &[FoundPage], saved: &[FoundPage]) -> Vec<FoundPage> {
-        let seqs_of = |pages: &[FoundPage]| {
-            let mut seqs: Vec<u64> = pages.iter().map(|(_, spare)| spare.seq).collect();
-            seqs.sort_unstable();
-            seqs
-        };
-        let mut tails = [pages, &self.torn].concat();
-        let (seqs, saved) = (seqs_of(&tails), seqs_of(saved));
-        let is_gap = |seq: u64| (1..=2).all(|before| saved.binary_search(&(seq - before)).is_err());
-        let is_stranded = |(_, spare): &FoundPage| {
-            let next = seqs.get(seqs.partition_point(|seq| *seq <= spare.seq));
-            next.is_some_and(|next| *next > spare.seq + 2 && is_gap(*next))
-        };
-        tails.sort_unstable_by_key(|(ppn, _)| *ppn);
-        let tails = tails.chunk_by(|one, next| geometry.block_of(one.0) == geometry.block_of(next.0));
-        tails.filter_map(|of_block| of_block.last().copied()).filter(is_stranded).collect()
     }
 
     /// What is known of a block; `None` if no page of it can be read as programmed.

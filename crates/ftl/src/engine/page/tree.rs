@@ -41,7 +41,7 @@ use crate::validity::Store;
 use crate::validity::ram_bitmap::RamBitmap;
 use alloc::vec;
 use alloc::vec::Vec;
-use nand::{BlockId, NandError, PageKind, Ppn};
+use nand::{BlockId, Geometry, NandError, PageKind, Ppn};
 
 /// What was found out of the table before there is an FTL.
 pub(super) struct Table {
@@ -202,6 +202,26 @@ fn doubting<N: Nand>(flash: Flash<N>, error: FtlError, newest: Option<Ppn>, seen
     Unmounted::in_doubt(flash, error, page.filter(known))
 }
 
+/// As [`Survey::stranded`] if a battery programmed pages when power went, of which those that can be read are `saved`: nothing
+/// that can be read carries one of the two sequence numbers before that of the next page. `pages` are all others.
+fn stranded_by_save(survey: &Survey, geometry: &Geometry, pages: &[FoundPage], saved: &[FoundPage]) -> Vec<FoundPage> {
+    let seqs_of = |pages: &[FoundPage]| {
+        let mut seqs: Vec<u64> = pages.iter().map(|(_, spare)| spare.seq).collect();
+        seqs.sort_unstable();
+        seqs
+    };
+    let mut tails = [pages, survey.torn()].concat();
+    let (seqs, saved) = (seqs_of(&tails), seqs_of(saved));
+    let is_gap = |seq: u64| (1..=2).all(|before| saved.binary_search(&(seq - before)).is_err());
+    let is_stranded = |(_, spare): &FoundPage| {
+        let next = seqs.get(seqs.partition_point(|seq| *seq <= spare.seq));
+        next.is_some_and(|next| *next > spare.seq + 2 && is_gap(*next))
+    };
+    tails.sort_unstable_by_key(|(ppn, _)| *ppn);
+    let tails = tails.chunk_by(|one, next| geometry.block_of(one.0) == geometry.block_of(next.0));
+    tails.filter_map(|of_block| of_block.last().copied()).filter(is_stranded).collect()
+}
+
 impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
     /// Steps 3 to 5. Flash is only read. The page programmed last of those that count joins those `seen`.
     fn find_table(
@@ -281,7 +301,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         };
         let torn = |ppn: Ppn| survey.torn().iter().any(|(at, _)| *at == ppn);
         let mut last = survey.stranded(&geometry, &pages);
-        last.extend(saved.iter().flat_map(|saved| survey.stranded_by_save(&geometry, &pages, saved)));
+        last.extend(saved.iter().flat_map(|saved| stranded_by_save(survey, &geometry, &pages, saved)));
         let mut doubts = core::mem::take(seen);
         let in_doubt = |page: &FoundPage| {
             let newest = newest.is_none_or(|(_, newest)| newest.seq < page.1.seq);
