@@ -1,6 +1,7 @@
 //! What steps 2 to 6 of GeckoFTL's mount gather (`recover`). Flash is only read.
 
 use super::in_doubt::Doubt;
+use super::known::Reported;
 use super::recover::Mapped;
 use super::{Flash, Lpn, Nand};
 use crate::contract::FtlError;
@@ -15,7 +16,7 @@ use alloc::vec::Vec;
 use nand::{BlockId, NandError, PageKind, Ppn};
 
 /// A report can follow the flush that the report itself caused: pages this much older than F can have died unsaid.
-const FLUSH_SLACK: u64 = 16;
+pub(super) const FLUSH_SLACK: u64 = 16;
 
 /// A copy of a logical page. Ordered by page, youngest first.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +55,8 @@ pub(super) struct Findings {
     pub(super) revived: Vec<BlockId>,
     /// Logical pages whose entry leads to a page of something else.
     pub(super) dangling: Vec<Lpn>,
+    /// What the validity store knew, if translation pages are not trusted.
+    pub(super) reported: Option<Reported>,
     /// Every entry was checked.
     pub(super) checked: bool,
 }
@@ -81,9 +84,6 @@ impl Findings {
             (gmd[page], written[page]) = (*ppn, spare.seq);
             bound = bound.max(Mapped::bound_of(spare));
         }
-        if !whole {
-            versions.clear();
-        }
         Ok(Self {
             gmd,
             written,
@@ -100,6 +100,7 @@ impl Findings {
             named: None,
             revived: Vec::new(),
             dangling: Vec::new(),
+            reported: None,
             checked: !whole,
         })
     }
@@ -130,6 +131,11 @@ impl Findings {
             let page = (of_page[0].lpn.0 / mapping.entries_per_page()) as usize;
             let written = self.written[page];
             let newest = of_page[0];
+            if newest.seq > written && newest.seq < self.bound {
+                // Its entry is in flash, in a version that is not there any more.
+                let reason = "the newest version of one cannot be read";
+                return Err(FtlError::Damaged { structure: "translation page", ppn: newest.ppn, reason });
+            }
             let named = if newest.seq > written {
                 self.unsaved.push(newest);
                 Some(newest.ppn)
@@ -165,12 +171,13 @@ impl Findings {
     pub(super) fn compare<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
+        survey: &Survey,
         mapping: &Mapped,
         flushed: u64,
-        page_bytes: u32,
         doubt: &Doubt<'_>,
     ) -> Result<(), FtlError> {
-        let page = || vec![0; page_bytes as usize];
+        let geometry = *flash.nand().geometry();
+        let page = || vec![0; geometry.page_bytes() as usize];
         let (mut newest, mut young, mut old) = (page(), page(), page());
         let versions = core::mem::take(&mut self.versions);
         for of_page in versions.chunk_by(|a, b| a.1.tag == b.1.tag) {
@@ -186,7 +193,10 @@ impl Findings {
                     entries.enumerate().filter(|(_, ((after, before), _))| after != before && is_page(*before))
                 {
                     let lpn = Lpn(first + index as u32);
-                    if self.has_died(flash, lpn, before, now)? {
+                    // Not erased since it was named: unreadable now, it may be read well another time.
+                    let info = survey.block(geometry.block_of(before));
+                    let still = info.is_some_and(|info| info.first_seq < pair[1].1.seq);
+                    if self.has_died(flash, (lpn, now), (before, still))? {
                         self.dead.push(before);
                         if doubt.holds(pair[0].0) {
                             self.stand_ins.push(before);
@@ -203,13 +213,20 @@ impl Findings {
         Ok(())
     }
 
-    /// Whether a page that a translation page no longer names still holds the logical page and is not its present copy.
-    fn has_died<N: Nand>(&self, flash: &mut Flash<N>, lpn: Lpn, before: Ppn, in_flash: Ppn) -> Result<bool, FtlError> {
+    /// Whether a page that a translation page no longer names still holds the logical page and is not its present copy. If it
+    /// cannot be read it holds the page if it was `still` not erased.
+    fn has_died<N: Nand>(
+        &self,
+        flash: &mut Flash<N>,
+        (lpn, in_flash): (Lpn, Ppn),
+        (before, still): (Ppn, bool),
+    ) -> Result<bool, FtlError> {
         let unsaved = self.unsaved.binary_search_by_key(&lpn, |copy| copy.lpn);
         let present = unsaved.map_or(in_flash, |at| self.unsaved[at].ppn);
         match flash.read_spare(Purpose::Recovery, before) {
             Ok(Some(spare)) => Ok(spare.kind == PageKind::User && spare.tag == lpn.0 && before != present),
-            Ok(None) | Err(NandError::Uncorrectable { .. }) => Ok(false),
+            Ok(None) => Ok(false),
+            Err(NandError::Uncorrectable { .. }) => Ok(still && before != present),
             Err(error) => Err(error.into()),
         }
     }

@@ -152,8 +152,9 @@ impl Findings {
         };
         self.in_doubt = newest.into_iter().chain(others.copied().filter(|page| !named(page))).collect();
         doubt.pages = self.in_doubt.iter().map(|(ppn, _)| *ppn).collect();
+        // A cut tears one page, the last. Any that another was begun after was complete.
         let cut_short = |(ppn, spare): &&FoundPage| {
-            newest.is_none_or(|(_, newest)| newest.seq < spare.seq)
+            spare.seq == survey.largest_seq()
                 || doubt.excluded.contains(ppn)
                 || stranded.iter().any(|(at, _)| at == ppn)
         };

@@ -8,7 +8,8 @@
 //!    is found, it was trimmed or never written, or its copy is among those of which nobody knows whose they are
 //!    ([`Findings::unclaimed`]). As long as there are such, it counts as lost.
 
-use super::findings::{Copy, Findings};
+use super::findings::{Copy, FLUSH_SLACK, Findings};
+use super::in_doubt::Doubt;
 use super::recover::Mapped;
 use super::{Flash, Lpn, Nand, PageFtl};
 use crate::contract::FtlError;
@@ -16,10 +17,11 @@ use crate::flash::Purpose;
 use crate::mapping::{LOST, is_page};
 use crate::recovery::survey::Survey;
 use crate::space::blocks::BlockState;
+use crate::space::core::Core;
 use crate::validity::PageSet;
 use crate::validity::gecko::Gecko;
 use alloc::vec::Vec;
-use nand::{BlockId, NandError, PageKind, Ppn};
+use nand::{BlockId, Geometry, NandError, PageKind, Ppn, Spare};
 
 /// What RAM knew before a rebuild began.
 #[derive(Debug)]
@@ -90,14 +92,42 @@ impl Known {
     }
 }
 
+/// What the validity store knew when it was flushed last.
+#[derive(Debug)]
+pub(super) struct Reported {
+    geometry: Geometry,
+    dead: PageSet,
+    flushed: u64,
+}
+
+impl Reported {
+    /// Reads the store once; `None` if it cannot be read.
+    pub(super) fn of<N: Nand>(core: &mut Core<N>, gecko: &mut Gecko) -> Option<Self> {
+        let (geometry, flushed) = (*core.space.geometry(), gecko.last_flush_seq());
+        let mut dead = PageSet::new(geometry.pages());
+        let read = gecko.for_each_block(core, Purpose::Recovery, |block, set| {
+            let known = (0..geometry.pages_per_block()).filter(|offset| set.contains(*offset));
+            known.for_each(|offset| dead.insert(geometry.page_at(block, offset).0));
+        });
+        read.ok().map(|()| Self { geometry, dead, flushed })
+    }
+
+    /// Whether a page with this spare area was dead then; `None` if it was programmed or its block erased later, or nearly.
+    pub(super) fn is_dead(&self, survey: &Survey, ppn: Ppn, spare: &Spare) -> Option<bool> {
+        let info = survey.block(self.geometry.block_of(ppn))?;
+        let known = info.first_seq < self.flushed && spare.seq + FLUSH_SLACK < self.flushed;
+        known.then(|| self.dead.contains(ppn.0))
+    }
+}
+
 impl Findings {
     /// Translation pages of which the newest version is missing, if pages of host data that may live in the eyes of the store
     /// cannot be read and nothing says whose they are: any logical page of these can be theirs.
     pub(super) fn unclaimed<N: Nand>(
-        &self,
+        &mut self,
         flash: &mut Flash<N>,
         survey: &Survey,
-        known: &Known,
+        (known, doubt): (&Known, &Doubt<'_>),
         buffer: &mut [u8],
     ) -> Result<Vec<usize>, FtlError> {
         let geometry = *flash.nand().geometry();
@@ -117,18 +147,15 @@ impl Findings {
             if unclaimed.is_empty() {
                 break;
             }
-            let read = match self.gmd[page] {
-                Ppn::NONE => false,
-                at => flash.read_meta(Purpose::Recovery, at, buffer).is_ok(),
-            };
-            if known.misses(page, if read { self.gmd[page] } else { Ppn::NONE }, self.written[page]) {
+            self.load(flash, page, doubt, buffer)?;
+            if known.misses(page, self.gmd[page], self.written[page]) {
                 missing.push(page);
             }
             let erased = |ppn: Ppn| {
                 let info = survey.block(geometry.block_of(ppn));
                 info.is_none_or(|info| info.first_seq > self.written[page])
             };
-            for entry in Mapped::entries(buffer).filter(|entry| read && entry.0 < geometry.pages()) {
+            for entry in Mapped::entries(buffer).filter(|entry| entry.0 < geometry.pages()) {
                 unclaimed.retain(|ppn| *ppn != entry || erased(entry));
             }
         }

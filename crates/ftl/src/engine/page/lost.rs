@@ -123,10 +123,11 @@ impl Findings {
         lost
     }
 
-    /// Whether a page of which the data cannot be read was complete once, and is the present copy of its logical page.
-    fn is_worn(&self, ppn: Ppn, spare: &Spare, page: usize) -> bool {
+    /// Whether a page of which the data cannot be read was complete once, and is the present copy of its logical page. What a cut
+    /// tore was reported as dead: a page that `lived` when the store was flushed was complete.
+    fn is_worn(&self, ppn: Ppn, spare: &Spare, page: usize, lived: bool) -> bool {
         let younger = self.unsaved.binary_search_by_key(&Lpn(spare.tag), |copy| copy.lpn);
-        !self.cut_short.contains(&ppn)
+        (lived || !self.cut_short.contains(&ppn))
             && self.written.get(page).is_some_and(|written| spare.seq > *written)
             && younger.ok().is_none_or(|at| self.unsaved[at].seq < spare.seq)
     }
@@ -156,12 +157,13 @@ impl Findings {
             if entry == *ppn {
                 continue;
             }
-            if doubt.known.is_some_and(|known| known.is_dead(*ppn)) {
+            let reported = self.reported.as_ref().and_then(|reported| reported.is_dead(survey, *ppn, spare));
+            if doubt.known.is_some_and(|known| known.is_dead(*ppn)) || reported == Some(true) {
                 self.dead.push(*ppn);
                 continue;
             }
             let lpn = Lpn(spare.tag);
-            if self.is_worn(*ppn, spare, page) {
+            if self.is_worn(*ppn, spare, page, reported == Some(false)) {
                 if let Ok(at) = self.unsaved.binary_search_by_key(&lpn, |copy| copy.lpn) {
                     self.dead.push(self.unsaved.remove(at).ppn);
                 }

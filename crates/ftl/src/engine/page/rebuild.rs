@@ -2,7 +2,8 @@
 //!
 //! A translation page that cannot be read, or of which only an older version can be found, is one in which some entries are
 //! wrong. Which ones, the spare areas of host data say: a copy younger than the translation page is the present one; one that
-//! is not, and that no entry names, was trimmed. A page that was trimmed can come back so, as it was before.
+//! is not, and that no entry names, was trimmed. A page that was trimmed can come back so, as it was before. If power stayed on, RAM
+//! says more (`known`).
 //!
 //! Takes sixteen bytes for each page of host data in flash while it lasts.
 
@@ -33,7 +34,7 @@ impl Findings {
         let mut rest = &copies[..];
         let mut buffer = vec![0; flash.nand().geometry().page_bytes() as usize];
         let unclaimed = match doubt.known {
-            Some(known) => self.unclaimed(flash, survey, known, &mut buffer)?,
+            Some(known) => self.unclaimed(flash, survey, (known, doubt), &mut buffer)?,
             None => Vec::new(),
         };
         for page in 0..self.gmd.len() {
@@ -46,24 +47,29 @@ impl Findings {
                 let unclaimed = unclaimed.contains(&page) && !survey.mute().contains(&entry);
                 let missing = |known| self.note_missing(known, (lpn, entry), of_page, unclaimed);
                 if !doubt.known.is_some_and(missing) {
-                    self.check_entry(flash, lpn, entry, of_page, self.written[page])?;
+                    self.check_entry(flash, survey, (lpn, entry), of_page, self.written[page])?;
                 }
             }
         }
+        self.versions.clear();
         self.bury_torn(flash, survey, mapping, doubt, &mut buffer)
     }
 
-    /// Reads a translation page. One that cannot be read is given up, unless it is in doubt.
-    fn load<N: Nand>(
+    /// Reads the newest version of a translation page that can be read. One that cannot is passed over, unless it is in doubt.
+    pub(super) fn load<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
         page: usize,
         doubt: &Doubt<'_>,
         out: &mut [u8],
     ) -> Result<(), FtlError> {
-        if self.gmd[page].is_some() {
-            match flash.read_meta(Purpose::Recovery, self.gmd[page], out) {
-                Ok(_) => return Ok(()),
+        let first = self.versions.partition_point(|(_, spare)| (spare.tag as usize) < page);
+        for (at, spare) in self.versions[first..].iter().take_while(|(_, spare)| spare.tag as usize == page) {
+            match flash.read_meta(Purpose::Recovery, *at, out) {
+                Ok(_) => {
+                    (self.gmd[page], self.written[page]) = (*at, spare.seq);
+                    return Ok(());
+                }
                 Err(NandError::Uncorrectable { ppn } | NandError::Erased { ppn }) if !doubt.holds(ppn) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -76,8 +82,8 @@ impl Findings {
     fn check_entry<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
-        lpn: Lpn,
-        entry: Ppn,
+        survey: &Survey,
+        (lpn, entry): (Lpn, Ppn),
         of_page: &[Copy],
         written: u64,
     ) -> Result<(), FtlError> {
@@ -87,9 +93,13 @@ impl Findings {
         match of_page.first() {
             Some(newest) if newest.seq > written => self.unsaved.push(*newest),
             Some(newest) if newest.ppn == entry => {}
-            Some(newest) if is_page(entry) && Self::leads_elsewhere(flash, lpn, entry)? => self.unsaved.push(*newest),
+            newest if is_page(entry) && Self::leads_elsewhere(flash, lpn, entry)? => {
+                self.dead.extend(newest.map(|newest| newest.ppn));
+                // Trimmed later, unless a page of which nobody knows whose it was is the present copy.
+                let missing = !survey.mute().is_empty() || !survey.illegible().is_empty();
+                if missing { self.lost.push(lpn) } else { self.dangling.push(lpn) }
+            }
             Some(newest) => self.dead.push(newest.ppn),
-            None if is_page(entry) && Self::leads_elsewhere(flash, lpn, entry)? => self.dangling.push(lpn),
             None => {}
         }
         Ok(())

@@ -26,7 +26,7 @@
 use super::findings::Findings;
 use super::heal::Heal;
 use super::in_doubt::Doubt;
-use super::known::Known;
+use super::known::{Known, Reported};
 use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, most_free};
 use crate::config::Config;
@@ -151,7 +151,6 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let (mut mapping, empty) = Self::empty_parts(self.core.flash.nand(), config)?;
         let plan = Plan::new(self.core.flash.nand(), config, options, &mapping, &empty)?;
         let flash = &mut self.core.flash;
-        let page_bytes = flash.nand().geometry().page_bytes();
         let mut steps = Steps::begin(flash);
         let mut survey = doubt.survey(flash, plan.space.lanes)?;
         steps.end("1 first and last spare area of every block", flash);
@@ -165,13 +164,13 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
             let reason = "a page of its block cannot be read";
             return Err(FtlError::Damaged { structure: "metadata", ppn, reason });
         }
-        let (mut gecko, anew) = self.store_from(config, trust, &found)?;
+        let (mut gecko, anew) = self.store_from(config, trust, &found, &mut findings)?;
         steps.end("3 spare areas of validity blocks: run directories", &self.core.flash);
         let flash = &mut self.core.flash;
         if whole {
             findings.unsaved(flash, &mut survey, &mapping, gecko.last_flush_seq(), doubt)?;
             steps.end("4 spare areas of young blocks: entries only in RAM", flash);
-            findings.compare(flash, &mapping, gecko.last_flush_seq(), page_bytes, doubt)?;
+            findings.compare(flash, &survey, &mapping, gecko.last_flush_seq(), doubt)?;
             steps.end("5 translation pages against the versions before", flash);
         } else {
             findings.check_all(flash, &mut survey, &mapping, doubt)?;
@@ -208,7 +207,13 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
     }
 
     /// Step 3: the validity store, and whether it begins anew.
-    fn store_from(&mut self, config: &Config, trust: Trust, found: &[FoundPage]) -> Result<(Gecko, bool), FtlError> {
+    fn store_from(
+        &mut self,
+        config: &Config,
+        trust: Trust,
+        found: &[FoundPage],
+        findings: &mut Findings,
+    ) -> Result<(Gecko, bool), FtlError> {
         let whole = trust == Trust::Whole;
         let recovered = match trust {
             Trust::Nothing => Ok(None),
@@ -217,7 +222,11 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let recovered = match recovered {
             Err(error) if whole || !is_loss(&error) => return Err(error),
             Err(_) => None,
-            Ok(gecko) => gecko.filter(|gecko| whole || (gecko.last_flush_seq() == 0 && gecko.flushes() > 0)),
+            Ok(Some(mut gecko)) if !whole => {
+                findings.reported = Reported::of(&mut self.core, &mut gecko);
+                Some(gecko).filter(|gecko| gecko.last_flush_seq() == 0 && gecko.flushes() > 0)
+            }
+            Ok(gecko) => gecko,
         };
         let anew = recovered.is_none();
         let gecko = match recovered {

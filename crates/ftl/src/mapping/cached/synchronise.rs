@@ -90,7 +90,8 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     ) -> Result<bool, FtlError> {
         let holds = match ctx.core.flash.read_spare(Purpose::Recovery, before) {
             Ok(Some(spare)) => spare.kind == PageKind::User && spare.tag == lpn.0,
-            Ok(None) | Err(NandError::Uncorrectable { .. }) => false,
+            Ok(None) => false,
+            Err(NandError::Uncorrectable { .. }) => self.is_unerased(ctx, lpn, before)?,
             Err(error) => return Err(error.into()),
         };
         if !holds || before == now {
@@ -100,5 +101,24 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         self.dead.clear();
         ctx.validity.query(ctx.core, geometry.block_of(before), &mut self.dead)?;
         Ok(!self.dead.contains(geometry.offset_of(before)))
+    }
+
+    /// Whether the block of a page that flash names for a logical page was not erased since. The page cannot be read, and may be read
+    /// well another time. Any older page of its block proves it.
+    fn is_unerased<N: Nand, V>(&self, ctx: &mut Context<'_, N, V>, lpn: Lpn, named: Ppn) -> Result<bool, FtlError> {
+        let (flash, geometry) = (&mut ctx.core.flash, *ctx.core.space.geometry());
+        let mut seq_of = |ppn: Ppn| match flash.read_spare(Purpose::Recovery, ppn) {
+            Ok(spare) => Ok(spare.map(|spare| spare.seq)),
+            Err(NandError::Uncorrectable { .. }) => Ok(None),
+            Err(error) => Err(FtlError::from(error)),
+        };
+        let Some(written) = seq_of(self.gmd[self.cmt.translation_page(lpn) as usize])? else { return Ok(false) };
+        let block = geometry.block_of(named);
+        for ppn in (0..geometry.pages_per_block()).map(|offset| geometry.page_at(block, offset)) {
+            if let Some(seq) = seq_of(ppn)? {
+                return Ok(seq < written);
+            }
+        }
+        Ok(false)
     }
 }
