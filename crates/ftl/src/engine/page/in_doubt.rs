@@ -27,7 +27,7 @@ use crate::recovery::survey::{FoundPage, Survey};
 use crate::space::core::Origin;
 use crate::validity::gecko::Gecko;
 use alloc::vec::Vec;
-use nand::{NandError, PageKind, Ppn};
+use nand::{NandError, PageKind, Ppn, Spare};
 
 /// What an attempt knows of pages whose programs power loss may have cut short.
 pub(super) struct Doubt<'a> {
@@ -152,11 +152,15 @@ impl Findings {
         };
         self.in_doubt = newest.into_iter().chain(others.copied().filter(|page| !named(page))).collect();
         doubt.pages = self.in_doubt.iter().map(|(ppn, _)| *ppn).collect();
-        // A cut tears one page, the last. Any that another was begun after was complete.
+        // A cut tears one page, the last. Any that another was begun after was complete, unless that was to hold the same because its
+        // program had failed.
+        let last = survey.torn().iter().find(|(_, spare)| spare.seq == survey.largest_seq());
+        let holds_same = |spare: &Spare| {
+            last.is_some_and(|(_, last)| (last.kind, last.tag) == (spare.kind, spare.tag))
+                && newest.is_none_or(|(_, newest)| newest.seq < spare.seq)
+        };
         let cut_short = |(ppn, spare): &&FoundPage| {
-            spare.seq == survey.largest_seq()
-                || doubt.excluded.contains(ppn)
-                || stranded.iter().any(|(at, _)| at == ppn)
+            holds_same(spare) || doubt.excluded.contains(ppn) || stranded.iter().any(|(at, _)| at == ppn)
         };
         self.cut_short = survey.torn().iter().filter(cut_short).map(|(ppn, _)| *ppn).collect();
         for of_page in copies.chunk_by(|a, b| a.lpn == b.lpn) {

@@ -37,6 +37,7 @@ impl Findings {
             Some(known) => self.unclaimed(flash, survey, (known, doubt), &mut buffer)?,
             None => Vec::new(),
         };
+        let mute = !survey.mute().is_empty() || !survey.illegible().is_empty();
         for page in 0..self.gmd.len() {
             self.load(flash, page, doubt, &mut buffer)?;
             let first = page as u32 * mapping.entries_per_page();
@@ -47,7 +48,8 @@ impl Findings {
                 let unclaimed = unclaimed.contains(&page) && !survey.mute().contains(&entry);
                 let missing = |known| self.note_missing(known, (lpn, entry), of_page, unclaimed);
                 if !doubt.known.is_some_and(missing) {
-                    self.check_entry(flash, survey, (lpn, entry), of_page, self.written[page])?;
+                    let missing = doubt.known.is_none() && mute;
+                    self.check_entry(flash, (lpn, entry), of_page, (self.written[page], missing))?;
                 }
             }
         }
@@ -82,10 +84,9 @@ impl Findings {
     fn check_entry<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
-        survey: &Survey,
         (lpn, entry): (Lpn, Ppn),
         of_page: &[Copy],
-        written: u64,
+        (written, missing): (u64, bool),
     ) -> Result<(), FtlError> {
         // A younger copy than the one that flash names could not be read when that was written.
         let named = of_page.first().is_some_and(|newest| newest.seq <= written);
@@ -96,7 +97,6 @@ impl Findings {
             newest if is_page(entry) && Self::leads_elsewhere(flash, lpn, entry)? => {
                 self.dead.extend(newest.map(|newest| newest.ppn));
                 // Trimmed later, unless a page of which nobody knows whose it was is the present copy.
-                let missing = !survey.mute().is_empty() || !survey.illegible().is_empty();
                 if missing { self.lost.push(lpn) } else { self.dangling.push(lpn) }
             }
             Some(newest) => self.dead.push(newest.ppn),
