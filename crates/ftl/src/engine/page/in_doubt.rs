@@ -150,7 +150,14 @@ impl Findings {
             PageKind::User => spare.seq <= self.written[(spare.tag / entries_per_page) as usize],
             _ => false,
         };
-        self.in_doubt = newest.into_iter().chain(others.copied().filter(|page| !named(page))).collect();
+        // The page with the next number was begun after it. A mount leaves a number out before it begins one.
+        let followed = |(_, spare): &FoundPage| {
+            let after =
+                |(_, torn): &FoundPage| torn.seq == spare.seq + 1 && (torn.kind, torn.tag) != (spare.kind, spare.tag);
+            survey.torn().iter().any(after)
+        };
+        let unsure = newest.into_iter().filter(|page| !followed(page));
+        self.in_doubt = unsure.chain(others.copied().filter(|page| !named(page))).collect();
         doubt.pages = self.in_doubt.iter().map(|(ppn, _)| *ppn).collect();
         // A cut tears one page, the last. Any that another was begun after was complete, unless that was to hold the same because its
         // program had failed.
@@ -159,8 +166,10 @@ impl Findings {
             last.is_some_and(|(_, last)| (last.kind, last.tag) == (spare.kind, spare.tag))
                 && newest.is_none_or(|(_, newest)| newest.seq < spare.seq)
         };
-        let cut_short = |(ppn, spare): &&FoundPage| {
-            holds_same(spare) || doubt.excluded.contains(ppn) || stranded.iter().any(|(at, _)| at == ppn)
+        let cut_short = |page: &&FoundPage| {
+            let (ppn, spare) = page;
+            let stranded = stranded.iter().any(|(at, _)| at == ppn);
+            holds_same(spare) || stranded || doubt.excluded.contains(ppn) && !followed(page)
         };
         self.cut_short = survey.torn().iter().filter(cut_short).map(|(ppn, _)| *ppn).collect();
         for of_page in copies.chunk_by(|a, b| a.lpn == b.lpn) {

@@ -246,6 +246,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
     ) -> Result<(), FtlError> {
         self.pin_versions(&findings.versions);
         self.validity.hold_flush_seq();
+        let newest = survey.newest().map(|(ppn, _)| ppn);
         if let Some(newest) = survey.newest() {
             self.room_to_settle(newest)?;
         }
@@ -258,9 +259,9 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
             // It could be read before, and not when its run was.
             return Err(NandError::Uncorrectable { ppn: *ppn }.into());
         }
-        for (at, page) in in_doubt.iter().enumerate() {
+        for page in &in_doubt {
             // A translation page speaks for every page of host data programmed before it, so that older ones have to wait.
-            if at == 0 || page.1.kind != PageKind::Translation {
+            if newest == Some(page.0) || page.1.kind != PageKind::Translation {
                 self.settle(*page, &mut findings)?;
             }
         }
