@@ -37,9 +37,9 @@ pub(super) fn run(bench: &Bench<'_>, rounds: u32, record: &mut Record) -> Result
         plug(&device, &mut rng);
         let steps = steps(bench, round, &mut rng);
         write_until_cut(&device, &mut *ftl, &mut model, &steps).map_err(told)?;
-        if bench.case.is_harsh() && !device.get_mut().flash().is_powered() {
+        if bench.case.is_harsh() && bench.has_battery() && !device.get_mut().flash().is_powered() {
             model.cut();
-            // A host that has not heard of it yet.
+            // A host that has not heard of it yet. Without a battery nothing remembers that it asked.
             for step in generate(mix(bench.case.seed, u64::from(round) << 32), LATE, bench.case.logical_pages) {
                 write_until_cut(&device, &mut *ftl, &mut model, &[step]).map_err(told)?;
             }
