@@ -26,9 +26,10 @@ pub enum Fault {
     Endurance,
     /// A program or an erase fails in each mount after a cut, as long as spare blocks are left. Laid over explorations of cuts.
     Mounts,
-    /// Torn pages read well for a while, or by chance, or show a spare area that nobody wrote; failed programs and half-erased
-    /// blocks leave the same. Power is cut at reads too, and the battery dies in its save. A worn page has to be an error, of
-    /// every FTL. Devices have more shapes. Laid over everything else.
+    /// Torn pages read well for a while, or by chance, or show a spare area that nobody wrote;
+    /// failed programs and half-erased blocks leave the same. Power is cut at reads too, and the
+    /// battery dies in its save. A worn page has to be an error, of every FTL. Devices have more
+    /// shapes. Laid over everything else.
     Fading,
 }
 

@@ -5,7 +5,8 @@
 //! 3. A trimmed page reads as never written. Until a flush has completed that was issued after the
 //!    trim had completed, a cut may undo the trim: the page then reads as some version that it had,
 //!    or as an error, as the block with that version may have been half erased: a collector does
-//!    not save what was trimmed, and what reads once may be an error later. The next cut may do the trim again. From that flush on the trim stays, whatever is cut.
+//!    not save what was trimmed, and what reads once may be an error later. The next cut may do the
+//!    trim again. From that flush on the trim stays, whatever is cut.
 //! 4. What was read once is what is read until power is cut again, or the page written.
 //! 5. A page that the device itself took reads as last written or as an error, until it is written again: never as an older
 //!    version, zeros, or another page's data. There are two exceptions when the device is mounted ([`Model::harm_unseen`]), where

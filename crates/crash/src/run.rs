@@ -53,8 +53,8 @@ const MOST_SHARE: u64 = 2000;
 /// Failures of one FTL after which nothing more is tried with it.
 const FAILURES: usize = 3;
 
-/// Explores the table of FTLs, [`Options::jobs`] at a time. `progress` is called at every cut point, and when an FTL ends.
-/// The report is the same, but for times, whatever the number of jobs.
+/// Explores the table of FTLs, [`Options::jobs`] at a time. `progress` is called at every cut
+/// point, and when an FTL ends. The report is the same, but for times, whatever the number of jobs.
 ///
 /// # Errors
 /// [`OptionsError`] if the options name something that does not exist.

@@ -39,7 +39,8 @@ pub(super) fn run(bench: &Bench<'_>, rounds: u32, record: &mut Record) -> Result
         write_until_cut(&device, &mut *ftl, &mut model, &steps).map_err(told)?;
         if bench.case.is_harsh() && bench.has_battery() && !device.get_mut().flash().is_powered() {
             model.cut();
-            // A host that has not heard of it yet. Without a battery nothing remembers that it asked.
+            // A host that has not heard of it yet. Without a battery nothing remembers that it
+            // asked.
             for step in generate(mix(bench.case.seed, u64::from(round) << 32), LATE, bench.case.logical_pages) {
                 write_until_cut(&device, &mut *ftl, &mut model, &[step]).map_err(told)?;
             }

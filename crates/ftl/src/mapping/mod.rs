@@ -152,8 +152,9 @@ pub trait Mapping {
         Ok(())
     }
 
-    /// A logical page was found lost in a block of host data that is about to be erased. If recovery could not tell that its entry
-    /// leads to a page that is no more, programs a page of the table that says so.
+    /// A logical page was found lost in a block of host data that is about to be erased. If
+    /// recovery could not tell that its entry leads to a page that is no more, programs a page of
+    /// the table that says so.
     ///
     /// # Errors
     /// As [`Mapping::record`].

@@ -11,11 +11,11 @@
 //! 4. A mount leaves out one sequence number, and two more for every page that cannot be read. A
 //!    program that failed leaves out one. So a page with the next number tells that a page was
 //!    complete.
-//! 5. A page that cannot be read and is younger than every copy of its logical page was torn, or is worn.
-//!    A copy was torn if what it is a copy of is there. The last write of the host was torn too, and copies of it: while a
-//!    mount is not over, nothing is written but copies. All others are worn.
-//!    So is one if another page carries the next number, read or not, unless it was part of a merge
-//!    that never ended. They count, so that reading them is an error.
+//! 5. A page that cannot be read and is younger than every copy of its logical page was torn, or is
+//!    worn. A copy was torn if what it is a copy of is there. The last write of the host was torn
+//!    too, and copies of it: while a mount is not over, nothing is written but copies. All others
+//!    are worn. So is one if another page carries the next number, read or not, unless it was part
+//!    of a merge that never ended. They count, so that reading them is an error.
 //! 6. A page of which not even the spare area can be read may be torn, and read well at a later mount. Its block is emptied.
 //!
 //! Of trims only checkpoints know ([`super::checkpoint`]). What was trimmed after the checkpoint
@@ -125,8 +125,9 @@ pub struct Doubt {
     pub lpn: Lpn,
     /// The copy that counts if this one does not, or [`Ppn::NONE`].
     pub before: Ppn,
-    /// It is the last of its block, so its program may have been cut short. Others were complete when the next one began: a torn
-    /// page of the same word line can have taken one, but then one look tells.
+    /// It is the last of its block, so its program may have been cut short. Others were complete
+    /// when the next one began: a torn page of the same word line can have taken one, but then one
+    /// look tells.
     pub may_fade: bool,
 }
 
@@ -356,8 +357,9 @@ impl Copies {
         torn.chain(self.mute.iter().copied())
     }
 
-    /// Pages that may not count however well they read, the newest first: the one programmed last, the one that the host wrote
-    /// last, and every copy of what is still there: a mount that was cut short may have come after it.
+    /// Pages that may not count however well they read, the newest first: the one programmed last,
+    /// the one that the host wrote last, and every copy of what is still there: a mount that was
+    /// cut short may have come after it.
     ///
     /// # Errors
     /// Those of the device, except unreadable pages.
@@ -442,8 +444,8 @@ impl Copies {
         self.after_checkpoint = (end, false);
     }
 
-    /// Whether the checkpoint was complete once, as another page was programmed after it before power
-    /// went.
+    /// Whether the checkpoint was complete once, as another page was programmed after it before
+    /// power went.
     #[must_use]
     pub const fn was_checkpoint_complete(&self) -> bool {
         self.after_checkpoint.1
@@ -506,8 +508,8 @@ impl Copies {
     /// That is the block with the page programmed last, if only they wrote to it, none of its pages was the last that lived
     /// in its source, and every page is still where it was. A page that a merge got from the host was never acknowledged. If a page
     /// is found nowhere else, its source was erased and the page that said so is worn: the block
-    /// counts. So it is if the merge got a page from the host and none is found that was to be copied
-    /// behind it.
+    /// counts. So it is if the merge got a page from the host and none is found that was to be
+    /// copied behind it.
     ///
     /// # Errors
     /// Those of the device, except unreadable pages.

@@ -45,7 +45,8 @@ struct Broken {
     last_seq: u64,
 }
 
-/// Pages that share a word line at most: of a block in which more cannot be read, the erase was cut short.
+/// Pages that share a word line at most: of a block in which more cannot be read, the erase was cut
+/// short.
 const WORD_LINE: u64 = 4;
 
 /// Pages that mounts which are cut short in a row may program, and more.
@@ -60,14 +61,16 @@ pub struct Survey {
     erases: (u64, u32),
     erased_at: u32,
     burned_seq: u64,
-    /// Pages that count as torn, whatever they answer: some could be read once, and not another time.
+    /// Pages that count as torn, whatever they answer: some could be read once, and not another
+    /// time.
     excluded: Vec<Ppn>,
     /// Pages alone in their blocks whose data cannot be read.
     alone: Vec<FoundPage>,
     torn: Vec<FoundPage>,
     broken: Vec<Broken>,
     illegible: Vec<BlockId>,
-    /// Of the illegible blocks those in which a page was lost that was complete: a cut can have torn the page after it.
+    /// Of the illegible blocks those in which a page was lost that was complete: a cut can have
+    /// torn the page after it.
     emptied: Vec<BlockId>,
     mute: Vec<Ppn>,
     spoiled: Vec<BlockId>,
@@ -116,7 +119,8 @@ impl Survey {
             }
         }
         survey.find_newest(flash, &mut pages)?;
-        // Now that the wear of the others is known, a page alone in its block can be compared with it.
+        // Now that the wear of the others is known, a page alone in its block can be compared with
+        // it.
         for (ppn, spare) in survey.alone.clone() {
             let block = geometry.block_of(ppn);
             if survey.fits_alone(&geometry, &spare) && survey.alone.iter().any(|page| page.0 == ppn) {
@@ -314,7 +318,8 @@ impl Survey {
     }
 
     /// Moves the pages of a block that were excluded to the torn ones, and the last of the others if its data cannot be read.
-    /// Of a page alone in its block that cannot be read only its wear says whether somebody wrote its spare area.
+    /// Of a page alone in its block that cannot be read only its wear says whether somebody wrote
+    /// its spare area.
     fn set_torn_apart<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -342,7 +347,8 @@ impl Survey {
         Ok(())
     }
 
-    /// Whether the spare area of a page alone in its block has the wear that the block can have, judged by the others.
+    /// Whether the spare area of a page alone in its block has the wear that the block can have,
+    /// judged by the others.
     fn fits_alone(&self, geometry: &Geometry, spare: &Spare) -> bool {
         let erases = self.erased_at.saturating_add(geometry.blocks());
         spare.seq < self.burned_seq.saturating_add(plausible::NEAR)
@@ -360,7 +366,8 @@ impl Survey {
         }
     }
 
-    /// A block that misses a page of metadata which may have been complete once, among those read whole.
+    /// A block that misses a page of metadata which may have been complete once, among those read
+    /// whole.
     ///
     /// What a cut tore is the last page of the youngest block. Of translation pages that one is not missed even if it was
     /// complete: its entries were only in RAM when the page before it was written, and are found as such. A page of the
@@ -383,10 +390,12 @@ impl Survey {
         self.broken.iter().any(missed) || !self.illegible.is_empty()
     }
 
-    /// Whether a translation page that cannot be read was not the page programmed last, so that its entries may be older than any
-    /// window of updates. `versions` are the translation pages that can be read.
+    /// Whether a translation page that cannot be read was not the page programmed last, so that its
+    /// entries may be older than any window of updates. `versions` are the translation pages that
+    /// can be read.
     ///
-    /// Of a page whose spare area cannot be read, the numbers say so: one is missing among those younger than the page before it.
+    /// Of a page whose spare area cannot be read, the numbers say so: one is missing among those
+    /// younger than the page before it.
     ///
     /// # Errors
     /// As [`Survey::read_block`].
@@ -429,8 +438,8 @@ impl Survey {
         &self.mute
     }
 
-    /// Blocks of host data that end with a page of which nothing can be read: a cut may have torn it, and it may read well another
-    /// time.
+    /// Blocks of host data that end with a page of which nothing can be read: a cut may have torn
+    /// it, and it may read well another time.
     pub fn ending_mute(&self) -> impl Iterator<Item = BlockId> {
         let pages_per_block = self.pages_per_block;
         let ends = move |(block, info): &(BlockId, &BlockInfo)| {
@@ -503,9 +512,10 @@ impl Survey {
         Ok((found, bound))
     }
 
-    /// Of pages from blocks that were read whole, and of [`Survey::torn`] ones, those that were the last before power went once, as far as anybody can tell: the
-    /// last of their blocks, and nothing that can be read carries one of the next two sequence numbers. A mount that could not read
-    /// such a page may have programmed others since, and been cut short itself.
+    /// Of pages from blocks that were read whole, and of [`Survey::torn`] ones, those that were the
+    /// last before power went once, as far as anybody can tell: the last of their blocks, and
+    /// nothing that can be read carries one of the next two sequence numbers. A mount that could
+    /// not read such a page may have programmed others since, and been cut short itself.
     #[must_use]
     pub fn stranded(&self, geometry: &Geometry, pages: &[FoundPage]) -> Vec<FoundPage> {
         let mut seqs: Vec<u64> = pages.iter().map(|(_, spare)| spare.seq).collect();

@@ -2,7 +2,8 @@
 
 use nand::Spare;
 
-/// Where the auxiliary field says how old its contents are: when they were written. The largest age there is says nothing.
+/// Where the auxiliary field says how old its contents are: when they were written. The largest age
+/// there is says nothing.
 #[must_use]
 pub const fn aged(spare: &Spare) -> u64 {
     if spare.aux == u32::MAX { 0 } else { spare.seq.saturating_sub(spare.aux as u64) }

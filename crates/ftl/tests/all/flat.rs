@@ -1,4 +1,5 @@
-//! Mounts of a table with one entry a logical page: which pages of host data are looked at, and what is in doubt.
+//! Mounts of a table with one entry a logical page: which pages of host data are looked at, and
+//! what is in doubt.
 
 #![allow(clippy::unwrap_used)]
 
@@ -91,7 +92,8 @@ fn every_page_written_last_is_looked_at_whatever_the_ring_holds() {
             for count in 1..3 * ring + 2 {
                 for outcome in [CutOutcome::NotDone, CutOutcome::Done, CutOutcome::Torn, CutOutcome::TornData] {
                     let mut disk = Disk::format("lazy", device(40, pages_per_block, FaultPlan::default()), &config);
-                    // The page written first is not written again, so that its entry is the one that leaves the ring.
+                    // The page written first is not written again, so that its entry is the one
+                    // that leaves the ring.
                     for nth in 0..count {
                         disk.write(nth % (ring + 3)).unwrap();
                     }
@@ -143,7 +145,8 @@ proptest! {
 #[test]
 fn a_page_whose_old_copy_could_not_be_looked_up_is_dead_and_stays_so() {
     let config = Config { cache_entries: 2, ..Config::new(400) };
-    // Any error between the program and the entry: power that fails in a read, here at each of the first operations of a write.
+    // Any error between the program and the entry: power that fails in a read, here at each of the
+    // first operations of a write.
     for k in 0..6 {
         let plan = FaultPlan { count_reads: true, ..FaultPlan::default() };
         let mut disk = Disk::format("dftl", device(160, 4, plan), &config);
@@ -162,7 +165,8 @@ fn a_page_whose_old_copy_could_not_be_looked_up_is_dead_and_stays_so() {
         let mut disk = disk.remount("dftl", &config, |_| {});
         disk.check(Some(130)).unwrap_or_else(|error| panic!("power failed at operation {k}: {error}"));
         let seen = disk.read(130);
-        // Without what a battery would have saved now, the page that was not acknowledged does not come back.
+        // Without what a battery would have saved now, the page that was not acknowledged does not
+        // come back.
         let mut disk = disk.remount("dftl", &config, |_| {});
         assert_eq!(disk.read(130), seen, "power failed at operation {k}");
     }

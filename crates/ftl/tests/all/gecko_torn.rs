@@ -145,8 +145,8 @@ impl Image {
         (Disk { ftl, config: self.config, versions: self.versions, next, state: 7 }, report)
     }
 
-    /// Pages that a mount reads more because a page cannot be read: beside one to which the page reads as erased. First to find out what
-    /// is there, then in all.
+    /// Pages that a mount reads more because a page cannot be read: beside one to which the page
+    /// reads as erased. First to find out what is there, then in all.
     fn reads_for(&self, mute: Ppn) -> (u64, u64) {
         let [mut with, mut without] = [self.clone(), self.clone()];
         with.damage(mute, Blemish::Unreadable);

@@ -47,7 +47,8 @@ struct Disk {
 }
 
 impl Disk {
-    /// A full disk on a device with three blocks more than it needs, and a page trimmed and flushed.
+    /// A full disk on a device with three blocks more than it needs, and a page trimmed and
+    /// flushed.
     fn new(name: &str, seed: u64) -> Self {
         let entry = ftls::find::<Device>(name).unwrap();
         let format = |blocks| (entry.format)(Flash::new(device(&entry, blocks)), &Config::new(LOGICAL)).ok();

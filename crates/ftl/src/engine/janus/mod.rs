@@ -106,14 +106,17 @@ impl<N: Nand> JanusFtl<N> {
     /// Opens a disk again, also after power loss.
     ///
     /// 1. Maps are made from what is on flash ([`super::log_block::recover`]).
-    /// 2. Pages in doubt are written again. Those of the BMA come first: their logical blocks are merged, which leaves no fewer
-    ///    blocks free. Those of the PMA are moved, all to one block. If one cannot be read then, all is done again without it.
-    /// 3. The emptiest blocks of the PMA are collected until [`RESERVE`] blocks are free, to the same block. It is taken back if
-    ///    this attempt is cut short before a block was emptied, so that attempts do not add up.
-    /// 4. The blocks that pages in doubt left are emptied and erased, and so are blocks with a torn page that a later mount could
-    ///    read. Nothing is taken back then.
+    /// 2. Pages in doubt are written again. Those of the BMA come first: their logical blocks are
+    ///    merged, which leaves no fewer blocks free. Those of the PMA are moved, all to one block.
+    ///    If one cannot be read then, all is done again without it.
+    /// 3. The emptiest blocks of the PMA are collected until [`RESERVE`] blocks are free, to the
+    ///    same block. It is taken back if this attempt is cut short before a block was emptied, so
+    ///    that attempts do not add up.
+    /// 4. The blocks that pages in doubt left are emptied and erased, and so are blocks with a torn
+    ///    page that a later mount could read. Nothing is taken back then.
     /// 5. Blocks for checkpoints are taken, and step 3 is done again.
-    /// 6. Logical blocks beyond the most that may be fused, which trimmed pages that came back can make, are defused.
+    /// 6. Logical blocks beyond the most that may be fused, which trimmed pages that came back can
+    ///    make, are defused.
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
@@ -425,8 +428,9 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
         self.area.trim(lpn, count)
     }
 
-    /// A completed write is on flash with a spare area that says what it is; trims are in checkpoints. Blocks that failed may
-    /// have left none for a checkpoint, until others are collected.
+    /// A completed write is on flash with a spare area that says what it is; trims are in
+    /// checkpoints. Blocks that failed may have left none for a checkpoint, until others are
+    /// collected.
     fn flush(&mut self) -> Result<(), FtlError> {
         match self.area.flush() {
             Err(FtlError::NoSpace(_)) if self.area.read_only().is_none() => {

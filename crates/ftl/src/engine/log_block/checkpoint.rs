@@ -196,7 +196,8 @@ impl<N: Nand> Area<N> {
     }
 
     /// Takes blocks until both sets have as many as they may need; `false` if the next has not, because they are wanted
-    /// elsewhere. A mount does so last: until then its merges and collections may need every free block.
+    /// elsewhere. A mount does so last: until then its merges and collections may need every free
+    /// block.
     ///
     /// # Errors
     /// Those of the device, and [`FtlError::NoSpace`].

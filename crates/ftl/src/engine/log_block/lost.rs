@@ -2,8 +2,8 @@
 //!
 //! Of such a page a copy is programmed as any other, but without contents: as metadata, with the
 //! spare area of a page of host data. A device tells the two apart ([`nand::Law::PageContent`]).
-//! So flash says that the page is lost before the block that showed it is erased, and no mount finds
-//! an older version. The copy is moved, superseded and trimmed like any other.
+//! So flash says that the page is lost before the block that showed it is erased, and no mount
+//! finds an older version. The copy is moved, superseded and trimmed like any other.
 //!
 //! If maps are in non-volatile memory, so is what is lost.
 
@@ -34,8 +34,8 @@ impl<N: Nand> Area<N> {
         }
     }
 
-    /// Gives up a page whose spare area does not say whose it is. The next page of a block says that
-    /// it is lost; `false` if that block failed.
+    /// Gives up a page whose spare area does not say whose it is. The next page of a block says
+    /// that it is lost; `false` if that block failed.
     ///
     /// # Errors
     /// Those of the device.

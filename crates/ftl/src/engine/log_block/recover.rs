@@ -41,7 +41,8 @@ pub struct Recovered {
     pub logs: Vec<BlockId>,
     /// Fused logical blocks, the one written least recently first; perhaps more than there was to be room for.
     pub fused: Vec<u32>,
-    /// Newest copies that are in doubt until they are copied, the newest first ([`Copies::in_doubt`]).
+    /// Newest copies that are in doubt until they are copied, the newest first
+    /// ([`Copies::in_doubt`]).
     pub last: Vec<Doubt>,
     /// Blocks with a torn page, or a checkpoint, that might count at a later mount: to be emptied
     /// and erased.

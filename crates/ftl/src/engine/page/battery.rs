@@ -70,7 +70,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let interrupted = interrupted.map(|origin| (origin.spare.kind, origin.spare.tag));
         for (kind, tag) in interrupted.into_iter().chain(given_up.map(|(lpn, _)| (PageKind::User, lpn.0))) {
             let (mut ctx, mapping) = self.parts();
-            // Should it fail while power lasts: what is saved says the same, and there is no time for more.
+            // Should it fail while power lasts: what is saved says the same, and there is no time
+            // for more.
             let disowned = mapping.disown(&mut ctx, kind, tag);
             if matches!(disowned, Err(FtlError::Nand(NandError::PowerLost))) {
                 return disowned;

@@ -206,7 +206,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
 
     /// Empties and erases a block for a purpose.
     pub(super) fn collect_for(&mut self, victim: BlockId, purpose: Purpose) -> Result<(), FtlError> {
-        // Of a block that was erased when it was opened, the store knows only what was there before.
+        // Of a block that was erased when it was opened, the store knows only what was there
+        // before.
         self.report_erased()?;
         self.core.space.begin_collecting(victim);
         self.live.clear();
@@ -322,7 +323,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             };
             erase_count = spare.erase_count;
             let lives = match spare.kind {
-                // A tag beyond the disk is of an image that contradicts itself, and in a block of metadata nobody wrote it.
+                // A tag beyond the disk is of an image that contradicts itself, and in a block of
+                // metadata nobody wrote it.
                 PageKind::User if spare.tag >= self.logical_pages || kind != PageKind::User => false,
                 PageKind::User => {
                     let superseded = self.mapping.superseded(Lpn(spare.tag), ppn);
@@ -419,8 +421,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(())
     }
 
-    /// Has an entry lead to a page of host data that was just programmed, by `record`. If that fails first, the page is given
-    /// up: nothing may take it for the present copy.
+    /// Has an entry lead to a page of host data that was just programmed, by `record`. If that
+    /// fails first, the page is given up: nothing may take it for the present copy.
     #[inline]
     pub(super) fn record_new(
         &mut self,

@@ -1,17 +1,22 @@
-//! What power loss leaves in doubt when a translation table in flash is mounted (step 6 of `flat.rs`, and the end of it).
+//! What power loss leaves in doubt when a translation table in flash is mounted (step 6 of
+//! `flat.rs`, and the end of it).
 //!
-//! The page programmed last can be torn, however well it reads. It is written again before any other. If it cannot be read then,
-//! the mount is done as if it had never been programmed ([`crate::engine::read_only::without_doubt`]). So a page is in doubt if it was
-//! programmed last, or was what a mount that was cut short programmed first. Such a mount wrote the page in doubt again, so that all
-//! of them are about one translation page:
-//! 1. If one of host data was excluded, and what is newest now is not a copy of it, its translation page is written first. What
-//!    is newest now was complete then.
-//! 2. Copies whose entries were only in RAM, and that come last in their blocks, are copied before an entry on flash
-//!    leads to them. One that can be read and then cannot was torn, and is excluded. One that cannot, and that is not the page
-//!    programmed last, is worn: the logical page is lost. A torn page that no earlier mount saw may look so; it is read several times.
-//! 3. So are translation pages that come last in their blocks. A version that cannot be read is passed over, and every page
-//!    of host data is looked at: what it had taken in is found as in 4. Only trims can be undone by that.
-//! 4. In the end a translation page says that everything older is settled (LazyFTL), or the blocks with what was in doubt are erased.
+//! The page programmed last can be torn, however well it reads. It is written again before any
+//! other. If it cannot be read then, the mount is done as if it had never been programmed
+//! ([`crate::engine::read_only::without_doubt`]). So a page is in doubt if it was programmed last,
+//! or was what a mount that was cut short programmed first. Such a mount wrote the page in doubt
+//! again, so that all of them are about one translation page:
+//! 1. If one of host data was excluded, and what is newest now is not a copy of it, its translation
+//!    page is written first. What is newest now was complete then.
+//! 2. Copies whose entries were only in RAM, and that come last in their blocks, are copied before
+//!    an entry on flash leads to them. One that can be read and then cannot was torn, and is
+//!    excluded. One that cannot, and that is not the page programmed last, is worn: the logical
+//!    page is lost. A torn page that no earlier mount saw may look so; it is read several times.
+//! 3. So are translation pages that come last in their blocks. A version that cannot be read is
+//!    passed over, and every page of host data is looked at: what it had taken in is found as in 4.
+//!    Only trims can be undone by that.
+//! 4. In the end a translation page says that everything older is settled (LazyFTL), or the blocks
+//!    with what was in doubt are erased.
 
 use super::collect::ROOM;
 use super::flat::{Copy, Table, entries, unreadable};
@@ -31,11 +36,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use nand::{BlockId, NandError, PageKind, Ppn, Spare};
 
-/// Older versions of a page in doubt that are not erased before it is settled: more than mounts in a row may be cut short
-/// without luck.
+/// Older versions of a page in doubt that are not erased before it is settled: more than mounts in
+/// a row may be cut short without luck.
 pub(super) const KEPT: usize = 4;
 
-/// How often a page is read that could not be, before it counts as worn: a torn one may read well now and then.
+/// How often a page is read that could not be, before it counts as worn: a torn one may read well
+/// now and then.
 const TRIES: usize = 16;
 
 impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap> {
@@ -152,8 +158,9 @@ impl Table {
         self.renew.extend(young.map(|(_, spare)| spare.tag));
     }
 
-    /// Translation pages to be written before anything is copied: that programmed last, or those that outrank pages of host data
-    /// which were excluded, unless a copy of the page programmed last does.
+    /// Translation pages to be written before anything is copied: that programmed last, or those
+    /// that outrank pages of host data which were excluded, unless a copy of the page programmed
+    /// last does.
     fn pages_first(&self) -> Vec<u32> {
         let newest = self.newest.map(|(_, spare)| (spare.kind, spare.tag));
         let excluded = self.excluded.iter().map(|(_, spare)| (spare.kind, spare.tag));

@@ -15,7 +15,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use nand::{BlockId, NandError, PageKind, Ppn};
 
-/// A report can follow the flush that the report itself caused: pages this much older than F can have died unsaid.
+/// A report can follow the flush that the report itself caused: pages this much older than F can
+/// have died unsaid.
 pub(super) const FLUSH_SLACK: u64 = 16;
 
 /// A copy of a logical page. Ordered by page, youngest first.
@@ -41,17 +42,21 @@ pub(super) struct Findings {
     pub(super) lost: Vec<Lpn>,
     /// Pages of all kinds that were found, dead ones included.
     pub(super) seen: Vec<FoundPage>,
-    /// Pages that can be read and may not have been complete when power went, that programmed last before the others.
+    /// Pages that can be read and may not have been complete when power went, that programmed last
+    /// before the others.
     pub(super) in_doubt: Vec<FoundPage>,
     /// Pages that cannot be read, and were not complete when power went. Others are worn.
     pub(super) cut_short: Vec<Ppn>,
-    /// What pages in doubt superseded: what is left if those cannot be read any more after another cut.
+    /// What pages in doubt superseded: what is left if those cannot be read any more after another
+    /// cut.
     pub(super) stand_ins: Vec<Ppn>,
     /// Pages that nothing names once it is on flash what is lost.
     pub(super) buried: Vec<Ppn>,
-    /// Pages that flash names, of logical pages whose younger copies may be among those that cannot be read.
+    /// Pages that flash names, of logical pages whose younger copies may be among those that cannot
+    /// be read.
     pub(super) named: Option<PageSet>,
-    /// Blocks with a page that lives although the store knows it as dead: what it knows of them is told anew.
+    /// Blocks with a page that lives although the store knows it as dead: what it knows of them is
+    /// told anew.
     pub(super) revived: Vec<BlockId>,
     /// Logical pages whose entry leads to a page of something else.
     pub(super) dangling: Vec<Lpn>,
@@ -114,8 +119,9 @@ impl Findings {
         flushed: u64,
         doubt: &mut Doubt<'_>,
     ) -> Result<(), FtlError> {
-        // A copy that died since the flush and that no translation page ever named was only in RAM then: it can be older than what
-        // is only in RAM now. The last translation page before the flush lives, or is pinned.
+        // A copy that died since the flush and that no translation page ever named was only in RAM
+        // then: it can be older than what is only in RAM now. The last translation page before the
+        // flush lives, or is pinned.
         let before = self.versions.iter().filter(|(_, spare)| spare.seq < flushed);
         let bound_then = before.map(|(_, spare)| Mapped::bound_of(spare)).max().unwrap_or(0);
         let from = bound_then.min(flushed.saturating_sub(FLUSH_SLACK));
@@ -140,7 +146,8 @@ impl Findings {
                 self.unsaved.push(newest);
                 Some(newest.ppn)
             } else if written >= flushed || last_of_blocks.binary_search(&newest.ppn).is_ok() {
-                // Trimmed, if flash does not name it. Or it could not be read when that was written, and an older copy counts.
+                // Trimmed, if flash does not name it. Or it could not be read when that was
+                // written, and an older copy counts.
                 if loaded.replace(page) != Some(page) {
                     flash.read_meta(Purpose::Recovery, self.gmd[page], &mut buffer)?;
                 }
@@ -193,7 +200,8 @@ impl Findings {
                     entries.enumerate().filter(|(_, ((after, before), _))| after != before && is_page(*before))
                 {
                     let lpn = Lpn(first + index as u32);
-                    // Not erased since it was named: unreadable now, it may be read well another time.
+                    // Not erased since it was named: unreadable now, it may be read well another
+                    // time.
                     let info = survey.block(geometry.block_of(before));
                     let still = info.is_some_and(|info| info.first_seq < pair[1].1.seq);
                     if self.has_died(flash, (lpn, now), (before, still))? {
@@ -213,8 +221,8 @@ impl Findings {
         Ok(())
     }
 
-    /// Whether a page that a translation page no longer names still holds the logical page and is not its present copy. If it
-    /// cannot be read it holds the page if it was `still` not erased.
+    /// Whether a page that a translation page no longer names still holds the logical page and is
+    /// not its present copy. If it cannot be read it holds the page if it was `still` not erased.
     fn has_died<N: Nand>(
         &self,
         flash: &mut Flash<N>,
@@ -264,7 +272,8 @@ impl Findings {
                     unsaved.binary_search(&ppn).is_ok() || named.as_ref().is_some_and(|named| named.contains(ppn.0))
                 };
                 if (0..pages).any(|offset| set.contains(offset) && lives(&offset)) {
-                    // Its death was durable, and what says so in the table was lost: it lives again.
+                    // Its death was durable, and what says so in the table was lost: it lives
+                    // again.
                     revived.push(block);
                     let others = (0..pages).filter(|offset| set.contains(*offset) && !lives(offset));
                     again.extend(others.map(|offset| geometry.page_at(block, offset)));

@@ -79,7 +79,8 @@ pub(super) struct Table {
     pub(super) excluded: Vec<FoundPage>,
     /// Translation pages to be written again.
     pub(super) renew: BTreeSet<u32>,
-    /// What a battery saved about pages that lived, if what it saved of the table is not all there: a page that lived was complete.
+    /// What a battery saved about pages that lived, if what it saved of the table is not all there:
+    /// a page that lived was complete.
     pub(super) lived: Option<RamBitmap>,
 }
 
@@ -183,8 +184,8 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         });
         let geometry = table.geometry;
         for block in (0..geometry.blocks()).map(BlockId).filter(|block| table.valid[block.index()] == 0) {
-            // A torn page can read now and then: also what seems to be empty, or was when it was saved, holds nothing that lives. An
-            // erase says otherwise.
+            // A torn page can read now and then: also what seems to be empty, or was when it was
+            // saved, holds nothing that lives. An erase says otherwise.
             (0..geometry.pages_per_block()).for_each(|offset| validity.mark(geometry.page_at(block, offset)));
         }
         let mut ftl = Self::assemble(flash, config, plan, space, mapping, validity);

@@ -27,8 +27,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         })
     }
 
-    /// Does something, unless power is gone. What power cut short is the last thing that RAM remembers: a battery
-    /// saves it, and a request that comes later must not take its place.
+    /// Does something, unless power is gone. What power cut short is the last thing that RAM
+    /// remembers: a battery saves it, and a request that comes later must not take its place.
     #[inline]
     pub(super) fn powered<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, FtlError>) -> Result<T, FtlError> {
         if self.power_lost {

@@ -1,16 +1,19 @@
 //! Pages that power loss leaves in doubt, when GeckoFTL mounts.
 //!
-//! The page programmed last can be torn, however well it reads. It is copied before anything else is programmed. If it cannot be
-//! read then, the mount is done as if it had never been programmed ([`without_doubt`]).
-//! 1. A mount that could not read such a page, and was cut short, leaves sequence numbers out behind it. So a page with a
-//!    gap behind it is in doubt too ([`Survey::stranded`]), unless flash names it. It is copied next.
-//! 2. A translation page speaks for every page of host data programmed before it. Its copy speaks for younger ones too, so that it
-//!    is written only when their entries are cached, with all of those.
+//! The page programmed last can be torn, however well it reads. It is copied before anything else
+//! is programmed. If it cannot be read then, the mount is done as if it had never been programmed
+//! ([`without_doubt`]).
+//! 1. A mount that could not read such a page, and was cut short, leaves sequence numbers out
+//!    behind it. So a page with a gap behind it is in doubt too ([`Survey::stranded`]), unless
+//!    flash names it. It is copied next.
+//! 2. A translation page speaks for every page of host data programmed before it. Its copy speaks
+//!    for younger ones too, so that it is written only when their entries are cached, with all of
+//!    those.
 //! 3. What a page in doubt superseded counts as live until that page is settled.
-//! 4. A page of host data that cannot be read, although younger ones can and no gap is behind it, is worn: its logical page is lost
-//!    (`lost`).
-//! 5. Any other does not count. It may be read well by a later mount, so its translation page is written again, and blocks that end
-//!    with a page of which nothing can be read are erased.
+//! 4. A page of host data that cannot be read, although younger ones can and no gap is behind it,
+//!    is worn: its logical page is lost (`lost`).
+//! 5. Any other does not count. It may be read well by a later mount, so its translation page is
+//!    written again, and blocks that end with a page of which nothing can be read are erased.
 //!
 //! [`without_doubt`]: crate::engine::read_only::without_doubt
 
@@ -64,7 +67,8 @@ impl Doubt<'_> {
 }
 
 impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
-    /// Step 7, when blocks are short: erases blocks in which nothing lives, whether the page programmed last counts or not.
+    /// Step 7, when blocks are short: erases blocks in which nothing lives, whether the page
+    /// programmed last counts or not.
     pub(super) fn room_to_settle(&mut self, (_, newest): FoundPage) -> Result<(), FtlError> {
         if self.core.space.free_blocks() >= ROOM {
             return Ok(());
@@ -73,7 +77,8 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         self.free_dead(|_, kind| newest.kind != PageKind::Validity || kind == PageKind::User)
     }
 
-    /// Step 7: nothing is programmed before the copy of the page programmed last, and nothing erased that it superseded.
+    /// Step 7: nothing is programmed before the copy of the page programmed last, and nothing
+    /// erased that it superseded.
     pub(super) fn settle(&mut self, (ppn, spare): FoundPage, findings: &mut Findings) -> Result<(), FtlError> {
         let origin = Origin { ppn, spare };
         match spare.kind {
@@ -110,8 +115,8 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         }
     }
 
-    /// Step 10: a page of host data that does not count may be read well by another mount. A younger translation page says then
-    /// that it does not count.
+    /// Step 10: a page of host data that does not count may be read well by another mount. A
+    /// younger translation page says then that it does not count.
     pub(super) fn outrank(&mut self, pages: &[Lpn]) -> Result<(), FtlError> {
         for lpn in pages {
             let (mut ctx, mapping) = self.parts();
@@ -125,8 +130,9 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
 impl Findings {
     /// Tells pages that may not have been complete when power went.
     ///
-    /// The page programmed last is one. So is one that was the last before power went once, if a mount that was cut short
-    /// has programmed since: that mount may have found it unreadable. If power did not go, every page that cannot be read is worn.
+    /// The page programmed last is one. So is one that was the last before power went once, if a
+    /// mount that was cut short has programmed since: that mount may have found it unreadable. If
+    /// power did not go, every page that cannot be read is worn.
     pub(super) fn find_doubt<N: Nand>(
         &mut self,
         flash: &Flash<N>,
@@ -150,7 +156,8 @@ impl Findings {
             PageKind::User => spare.seq <= self.written[(spare.tag / entries_per_page) as usize],
             _ => false,
         };
-        // The page with the next number was begun after it. A mount leaves a number out before it begins one.
+        // The page with the next number was begun after it. A mount leaves a number out before it
+        // begins one.
         let followed = |(_, spare): &FoundPage| {
             let after =
                 |(_, torn): &FoundPage| torn.seq == spare.seq + 1 && (torn.kind, torn.tag) != (spare.kind, spare.tag);
@@ -159,8 +166,8 @@ impl Findings {
         let unsure = newest.into_iter().filter(|page| !followed(page));
         self.in_doubt = unsure.chain(others.copied().filter(|page| !named(page))).collect();
         doubt.pages = self.in_doubt.iter().map(|(ppn, _)| *ppn).collect();
-        // A cut tears one page, the last. Any that another was begun after was complete, unless that was to hold the same because its
-        // program had failed.
+        // A cut tears one page, the last. Any that another was begun after was complete, unless
+        // that was to hold the same because its program had failed.
         let last = survey.torn().iter().find(|(_, spare)| spare.seq == survey.largest_seq());
         let holds_same = |spare: &Spare| {
             last.is_some_and(|(_, last)| (last.kind, last.tag) == (spare.kind, spare.tag))
@@ -179,7 +186,8 @@ impl Findings {
         }
     }
 
-    /// Pages that cannot be read, and that a mount which could read them would take for the present copy.
+    /// Pages that cannot be read, and that a mount which could read them would take for the present
+    /// copy.
     pub(super) fn outranked(&self, survey: &Survey, entries_per_page: u32) -> Vec<Lpn> {
         let young = |(_, spare): &&FoundPage| {
             let written = self.written.get((spare.tag / entries_per_page) as usize);

@@ -1,12 +1,15 @@
 //! What RAM knows when a page of metadata cannot be read while power is on.
 //!
-//! A rebuild finds pages of host data by their spare areas. Of one whose spare area cannot be read they do not say whose it
-//! was, and an older copy of that logical page would pass for the present one. RAM says more:
+//! A rebuild finds pages of host data by their spare areas. Of one whose spare area cannot be read
+//! they do not say whose it was, and an older copy of that logical page would pass for the present
+//! one. RAM says more:
 //! 1. An entry that is cached is right. If its page is not found, the logical page is lost.
-//! 2. A translation page is the newest if the directory names it, and if it can be read its entries are right.
-//! 3. Of a logical page about which neither says anything, the present copy is one that the store does not know as dead. If none
-//!    is found, it was trimmed or never written, or its copy is among those of which nobody knows whose they are
-//!    ([`Findings::unclaimed`]). As long as there are such, it counts as lost.
+//! 2. A translation page is the newest if the directory names it, and if it can be read its entries
+//!    are right.
+//! 3. Of a logical page about which neither says anything, the present copy is one that the store
+//!    does not know as dead. If none is found, it was trimmed or never written, or its copy is
+//!    among those of which nobody knows whose they are ([`Findings::unclaimed`]). As long as there
+//!    are such, it counts as lost.
 
 use super::findings::{Copy, FLUSH_SLACK, Findings};
 use super::in_doubt::Doubt;
@@ -112,7 +115,8 @@ impl Reported {
         read.ok().map(|()| Self { geometry, dead, flushed })
     }
 
-    /// Whether a page with this spare area was dead then; `None` if it was programmed or its block erased later, or nearly.
+    /// Whether a page with this spare area was dead then; `None` if it was programmed or its block
+    /// erased later, or nearly.
     pub(super) fn is_dead(&self, survey: &Survey, ppn: Ppn, spare: &Spare) -> Option<bool> {
         let info = survey.block(self.geometry.block_of(ppn))?;
         let known = info.first_seq < self.flushed && spare.seq + FLUSH_SLACK < self.flushed;
@@ -121,8 +125,9 @@ impl Reported {
 }
 
 impl Findings {
-    /// Translation pages of which the newest version is missing, if pages of host data that may live in the eyes of the store
-    /// cannot be read and nothing says whose they are: any logical page of these can be theirs.
+    /// Translation pages of which the newest version is missing, if pages of host data that may
+    /// live in the eyes of the store cannot be read and nothing says whose they are: any logical
+    /// page of these can be theirs.
     pub(super) fn unclaimed<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -162,7 +167,8 @@ impl Findings {
         Ok(if unclaimed.is_empty() { Vec::new() } else { missing })
     }
 
-    /// Takes note of a logical page of which the present copy is not among those found; whether it is one.
+    /// Takes note of a logical page of which the present copy is not among those found; whether it
+    /// is one.
     pub(super) fn note_missing(
         &mut self,
         known: &Known,

@@ -123,8 +123,9 @@ impl Findings {
         lost
     }
 
-    /// Whether a page of which the data cannot be read was complete once, and is the present copy of its logical page. What a cut
-    /// tore was reported as dead: a page that `lived` when the store was flushed was complete.
+    /// Whether a page of which the data cannot be read was complete once, and is the present copy
+    /// of its logical page. What a cut tore was reported as dead: a page that `lived` when the
+    /// store was flushed was complete.
     fn is_worn(&self, ppn: Ppn, spare: &Spare, page: usize, lived: bool) -> bool {
         let younger = self.unsaved.binary_search_by_key(&Lpn(spare.tag), |copy| copy.lpn);
         (lived || !self.cut_short.contains(&ppn))

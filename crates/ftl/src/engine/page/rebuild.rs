@@ -2,8 +2,8 @@
 //!
 //! A translation page that cannot be read, or of which only an older version can be found, is one in which some entries are
 //! wrong. Which ones, the spare areas of host data say: a copy younger than the translation page is the present one; one that
-//! is not, and that no entry names, was trimmed. A page that was trimmed can come back so, as it was before. If power stayed on, RAM
-//! says more (`known`).
+//! is not, and that no entry names, was trimmed. A page that was trimmed can come back so, as it
+//! was before. If power stayed on, RAM says more (`known`).
 //!
 //! Takes sixteen bytes for each page of host data in flash while it lasts.
 
@@ -57,7 +57,8 @@ impl Findings {
         self.bury_torn(flash, survey, mapping, doubt, &mut buffer)
     }
 
-    /// Reads the newest version of a translation page that can be read. One that cannot is passed over, unless it is in doubt.
+    /// Reads the newest version of a translation page that can be read. One that cannot is passed
+    /// over, unless it is in doubt.
     pub(super) fn load<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -96,7 +97,8 @@ impl Findings {
             Some(newest) if newest.ppn == entry => {}
             newest if is_page(entry) && Self::leads_elsewhere(flash, lpn, entry)? => {
                 self.dead.extend(newest.map(|newest| newest.ppn));
-                // Trimmed later, unless a page of which nobody knows whose it was is the present copy.
+                // Trimmed later, unless a page of which nobody knows whose it was is the present
+                // copy.
                 if missing { self.lost.push(lpn) } else { self.dangling.push(lpn) }
             }
             Some(newest) => self.dead.push(newest.ppn),

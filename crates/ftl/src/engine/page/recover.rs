@@ -12,16 +12,18 @@
 //!    hold what they held (C.2.2). If a page of host data cannot be read and was not programmed last, all of them are searched for
 //!    what is lost with it (`lost`).
 //! 6. The store is read once: the live pages of every block (BVC).
-//! 7. The page programmed last is written again, as its program may have been cut short, and so are others that are in doubt
-//!    (`in_doubt`).
+//! 7. The page programmed last is written again, as its program may have been cut short, and so are
+//!    others that are in doubt (`in_doubt`).
 //! 8. What the store had only in RAM is reported again: blocks opened since F were erased, and the
 //!    pages found in 4 and 5 died. Flushes claim no more than F until all of it is said.
-//! 9. Entries that were only in RAM are cached, with flags that say that nothing is known of their before-images (C.3).
+//! 9. Entries that were only in RAM are cached, with flags that say that nothing is known of their
+//!    before-images (C.3).
 //! 10. What does not count is outranked by a younger page; the store is flushed.
-//! 11. Blocks are collected until enough are free, and those of which a page may read otherwise another time.
+//! 11. Blocks are collected until enough are free, and those of which a page may read otherwise
+//!     another time.
 //!
-//! Nothing that a later attempt needs is erased before 10, nor what pages in doubt superseded, so it can be cut short and
-//! begun again any number of times.
+//! Nothing that a later attempt needs is erased before 10, nor what pages in doubt superseded, so
+//! it can be cut short and begun again any number of times.
 
 use super::findings::Findings;
 use super::heal::Heal;
@@ -184,7 +186,8 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let mut space = Space::new(self.core.flash.nand(), plan.space);
         space.restore(survey.erased_at(), survey.mean_erases(), |block| match survey.block(block) {
             Some(info) => Found::Pages { kind: info.kind, valid: valid[block.index()] },
-            // Not to be used again before flash says that its pages are lost, nor left to be read another time.
+            // Not to be used again before flash says that its pages are lost, nor left to be read
+            // another time.
             None if survey.illegible().contains(&block) => {
                 Found::Pages { kind: PageKind::User, valid: u16::from(!findings.lost.is_empty()) }
             }
@@ -260,7 +263,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
             return Err(NandError::Uncorrectable { ppn: *ppn }.into());
         }
         for page in &in_doubt {
-            // A translation page speaks for every page of host data programmed before it, so that older ones have to wait.
+            // A translation page speaks for all host data before it, so that older ones wait.
             if newest == Some(page.0) || page.1.kind != PageKind::Translation {
                 self.settle(*page, &mut findings)?;
             }
@@ -318,8 +321,9 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         }
     }
 
-    /// Step 9. Entries that were only in RAM fit the cache, unless translation pages were lost. Then each page is written once with
-    /// all of its entries: it speaks for every page of host data programmed before it, also after the next cut.
+    /// Step 9. Entries that were only in RAM fit the cache, unless translation pages were lost.
+    /// Then each page is written once with all of its entries: it speaks for every page of host
+    /// data programmed before it, also after the next cut.
     fn restore_entries(&mut self, findings: &Findings) -> Result<(), FtlError> {
         let lost = findings.lost.iter().map(|lpn| (*lpn, LOST));
         let dangling = findings.dangling.iter().map(|lpn| (*lpn, Ppn::NONE));

@@ -27,7 +27,8 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
     /// Copies what was programmed last, then outranks every page that does not count.
     pub(super) fn settle_doubts(&mut self, table: &mut Table) -> Result<(), FtlError> {
         let keep = table.keep.clone();
-        // Of a page whose block is erased nobody knows any more that it was dead; if the erase fails, it can still be read.
+        // Of a page whose block is erased nobody knows any more that it was dead; if the erase
+        // fails, it can still be read.
         table.last.retain(|(ppn, _)| !self.validity.is_dead(*ppn));
         self.free_dead(|block, _| !keep.contains(&block))?;
         for at in 0..table.last.len() {

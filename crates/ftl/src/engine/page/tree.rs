@@ -192,7 +192,8 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
     }
 }
 
-/// A mount that failed; if for a page that was programmed last, the page is in doubt. Any may be, if none is known yet.
+/// A mount that failed; if for a page that was programmed last, the page is in doubt. Any may be,
+/// if none is known yet.
 fn doubting<N: Nand>(flash: Flash<N>, error: FtlError, newest: Option<Ppn>, seen: &[FoundPage]) -> Unmounted<N> {
     let page = match error {
         FtlError::Nand(NandError::Uncorrectable { ppn } | NandError::Erased { ppn }) => Some(ppn),
@@ -202,8 +203,9 @@ fn doubting<N: Nand>(flash: Flash<N>, error: FtlError, newest: Option<Ppn>, seen
     Unmounted::in_doubt(flash, error, page.filter(known))
 }
 
-/// As [`Survey::stranded`] if a battery programmed pages when power went, of which those that can be read are `saved`: nothing
-/// that can be read carries one of the two sequence numbers before that of the next page. `pages` are all others.
+/// As [`Survey::stranded`] if a battery programmed pages when power went, of which those that can
+/// be read are `saved`: nothing that can be read carries one of the two sequence numbers before
+/// that of the next page. `pages` are all others.
 fn stranded_by_save(survey: &Survey, geometry: &Geometry, pages: &[FoundPage], saved: &[FoundPage]) -> Vec<FoundPage> {
     let seqs_of = |pages: &[FoundPage]| {
         let mut seqs: Vec<u64> = pages.iter().map(|(_, spare)| spare.seq).collect();
@@ -281,8 +283,8 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
     }
 
     /// The pages that may have been the last before power went, which join those `seen`; and pages that do not count, those seen
-    /// before among them. Young pages get back those that were torn by no cut: they are worn. With a battery, `saved` are the
-    /// pages of the kinds that it programs beside leaves.
+    /// before among them. Young pages get back those that were torn by no cut: they are worn. With
+    /// a battery, `saved` are the pages of the kinds that it programs beside leaves.
     fn set_apart(
         &self,
         survey: &Survey,

@@ -270,7 +270,8 @@ impl Tree {
         }
     }
 
-    /// The leaf that covers a key, without taking a frame on the way: what is in one stays there. Answers which page it is.
+    /// The leaf that covers a key, without taking a frame on the way: what is in one stays there.
+    /// Answers which page it is.
     pub(super) fn peek<N: Nand, V>(
         &mut self,
         ctx: &mut Context<'_, N, V>,

@@ -458,7 +458,8 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         }
     }
 
-    /// Where only the pages written last may be dirty, a mount looks whether each entry leads to a live page.
+    /// Where only the pages written last may be dirty, a mount looks whether each entry leads to a
+    /// live page.
     fn keep_lost<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<(), FtlError> {
         match if LAZY && self.recent.is_empty() { self.cmt.find(lpn) } else { None } {
             Some(slot) if self.cmt.is_dirty(slot) => {

@@ -21,7 +21,8 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         self.replace_page(ctx, page, purpose)
     }
 
-    /// Brings the translation page in the buffer up to date with every dirty entry of it, and reports their before-images.
+    /// Brings the translation page in the buffer up to date with every dirty entry of it, and
+    /// reports their before-images.
     pub(super) fn absorb<N: Nand, V: Validity>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
@@ -43,7 +44,8 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         Ok(())
     }
 
-    /// Programs the buffer, which has taken in every dirty entry, as the newest version of a translation page.
+    /// Programs the buffer, which has taken in every dirty entry, as the newest version of a
+    /// translation page.
     pub(super) fn replace_page<N: Nand, V: Validity>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
@@ -75,11 +77,11 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         Ok(())
     }
 
-    /// Whether a before-image that recovery knows nothing of has to be reported: it still holds the logical page (C.3.2), is
-    /// not its present copy, and the store does not know yet.
+    /// Whether a before-image that recovery knows nothing of has to be reported: it still holds the
+    /// logical page (C.3.2), is not its present copy, and the store does not know yet.
     ///
-    /// The paper reports it again without asking the store. That would count the page as dead twice, and a
-    /// block without live pages is erased without a look.
+    /// The paper reports it again without asking the store. That would count the page as dead
+    /// twice, and a block without live pages is erased without a look.
     #[cold]
     pub(super) fn still_dies<N: Nand, V: Validity>(
         &mut self,
@@ -103,8 +105,9 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         Ok(!self.dead.contains(geometry.offset_of(before)))
     }
 
-    /// Whether the block of a page that flash names for a logical page was not erased since. The page cannot be read, and may be read
-    /// well another time. Any older page of its block proves it.
+    /// Whether the block of a page that flash names for a logical page was not erased since. The
+    /// page cannot be read, and may be read well another time. Any older page of its block proves
+    /// it.
     fn is_unerased<N: Nand, V>(&self, ctx: &mut Context<'_, N, V>, lpn: Lpn, named: Ppn) -> Result<bool, FtlError> {
         let (flash, geometry) = (&mut ctx.core.flash, *ctx.core.space.geometry());
         let mut seq_of = |ppn: Ppn| match flash.read_spare(Purpose::Recovery, ppn) {

@@ -33,7 +33,8 @@ fn put(flash: &mut Device, ppn: u32, lpn: u32, seq: u64, root: u64) {
     flash.nand_mut().program(Ppn(ppn), &Stamp { lpn: Lpn(lpn), version: seq as u16 }, &spare).unwrap();
 }
 
-/// Programs page `tag` of the trim map, with its first byte. A mount does it if it is told of the newest page of a disk in use.
+/// Programs page `tag` of the trim map, with its first byte. A mount does it if it is told of the
+/// newest page of a disk in use.
 fn put_trims(flash: &mut Device, ppn: u32, tag: u32, (seq, in_use_seq): (u64, Option<u64>), first: u8) {
     let wear = ppn / PAGES;
     let aux = mark(seq, in_use_seq);
@@ -150,7 +151,8 @@ fn what_a_page_superseded_is_found_but_for_what_is_excluded() {
 
 #[test]
 fn a_last_page_that_cannot_be_read_is_worn_if_something_was_programmed_after_it_while_the_disk_was_in_use() {
-    // The second block holds one page, programmed last: what it says of its wear is all that speaks for it.
+    // The second block holds one page, programmed last: what it says of its wear is all that speaks
+    // for it.
     for (last, (seq, root), worn) in [
         (5, (15, 0), true),
         (5, (15, 12), false),
