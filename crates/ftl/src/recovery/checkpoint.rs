@@ -125,6 +125,8 @@ pub struct Checkpoint {
     pub blocks: Vec<BlockId>,
     /// The blocks of the next youngest that is whole; none if there is no other.
     pub older: Vec<BlockId>,
+    /// Whether a page behind its own says that it was complete.
+    pub sealed: bool,
     /// How far each block of the device was programmed.
     next: Vec<u16>,
     places: Vec<Place>,
@@ -152,6 +154,7 @@ fn checked(bytes: &[u8]) -> Option<impl Iterator<Item = u32>> {
 impl Checkpoint {
     /// Looks for the youngest whole checkpoint, and for the one before it. Answers also the blocks
     /// with the first page of any other: one that cannot be read now may be whole at a later mount.
+    /// Of three the youngest counts only if it is sealed.
     ///
     /// # Errors
     /// Those of the device, except unreadable pages.
@@ -169,16 +172,24 @@ impl Checkpoint {
             }
         }
         firsts.sort_unstable_by_key(|first| u64::MAX - first.spare.seq);
-        let (mut youngest, mut others): (Option<Self>, _) = (None, Vec::new());
+        let (mut whole, mut others) = (Vec::new(), Vec::new());
         for first in firsts.iter().filter(|first| first.spare.tag == 0) {
-            let is_wanted = youngest.as_ref().is_none_or(|youngest| youngest.older.is_empty());
-            let found = if is_wanted { Self::read(flash, logical_pages, first, &firsts)? } else { None };
-            match (found, &mut youngest) {
-                (Some(found), None) => youngest = Some(found),
-                (Some(found), Some(youngest)) => youngest.older = found.blocks,
-                (None, _) => others.push(first.block),
+            let found = if whole.len() < 3 { Self::read(flash, logical_pages, first, &firsts)? } else { None };
+            match found {
+                Some(found) => whole.push(found),
+                None => others.push(first.block),
             }
         }
+        if whole.len() == 3 && !whole[0].sealed {
+            // Nothing of the other two was erased since it was begun.
+            others.append(&mut whole.remove(0).blocks);
+        }
+        let mut whole = whole.into_iter();
+        let mut youngest = whole.next();
+        if let (Some(youngest), Some(older)) = (&mut youngest, whole.next()) {
+            youngest.older = older.blocks;
+        }
+        others.extend(whole.flat_map(|other: Self| other.blocks));
         Ok((youngest, others))
     }
 
@@ -215,9 +226,31 @@ impl Checkpoint {
                 wanted = Some((header, header.pages(&geometry)));
             }
         }
-        let Some((header, _)) = wanted else { return Ok(None) };
+        let Some((header, end)) = wanted else { return Ok(None) };
         bytes.truncate(4 * (header.words_in_all(&geometry) as usize + 1));
-        Ok(checked(&bytes).and_then(|words| Self::decode(header, blocks, words, &geometry)))
+        let mut found = checked(&bytes).and_then(|words| Self::decode(header, blocks, words, &geometry));
+        if let Some(found) = &mut found {
+            found.sealed = Self::is_sealed(flash, found, end, firsts)?;
+        }
+        Ok(found)
+    }
+
+    /// Whether a page behind the last of a checkpoint was begun after it: complete or torn.
+    fn is_sealed<N: Nand>(flash: &mut Flash<N>, found: &Self, end: u32, firsts: &[First]) -> Result<bool, FtlError> {
+        let geometry = *flash.nand().geometry();
+        let is_seal = |spare: &Spare| {
+            (spare.kind, spare.tag, spare.aux) == (PageKind::Checkpoint, end, found.header.seq as u32)
+                && spare.seq == found.header.seq + u64::from(end)
+        };
+        let (set, offset) = (end / geometry.pages_per_block(), end % geometry.pages_per_block());
+        let Some(block) = found.blocks.get(set as usize) else {
+            return Ok(firsts.iter().any(|first| is_seal(&first.spare)));
+        };
+        match flash.read_spare(Purpose::Recovery, geometry.page_at(*block, offset)) {
+            Ok(spare) => Ok(spare.is_some_and(|spare| is_seal(&spare))),
+            Err(NandError::Uncorrectable { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// `None` if it names what does not exist, or a page twice.
@@ -261,7 +294,7 @@ impl Checkpoint {
                 }
             }
         }
-        Some(Self { header, blocks, older: Vec::new(), next, places: places.list })
+        Some(Self { header, blocks, older: Vec::new(), sealed: false, next, places: places.list })
     }
 
     /// The copies of every logical page, and how many blocks changed since the checkpoint; `None` if the device contradicts it.

@@ -13,8 +13,9 @@
 //!    says so too, and is written while the other set does.
 //! 5. The checkpoint that a mount finds youngest may be one that reads now and not later, unless a
 //!    page was programmed after it. The one before it may be half erased. So the next is written to
-//!    other blocks before either is erased. If too few are free, it is written over the youngest. A
-//!    mount erases all others.
+//!    other blocks before either is erased, and one page more says that it was complete. If too few
+//!    are free, it is written over the youngest. A mount erases all others: if it finds three, the
+//!    youngest does not count without the page that says so.
 //!
 //! Only trims need a checkpoint: without one, every spare area is read, and pages trimmed since
 //! they were written come back.
@@ -64,9 +65,9 @@ impl Extent {
         pages(&self.geometry, words(&self.geometry, self.logical_blocks, u64::from(logs) + u64::from(fused)))
     }
 
-    /// Blocks of a set.
+    /// Blocks of a set: for its pages, and one that says that they are complete.
     pub(super) fn blocks(&self) -> u32 {
-        self.pages(self.logs, self.fused).div_ceil(self.geometry.pages_per_block())
+        (self.pages(self.logs, self.fused) + 1).div_ceil(self.geometry.pages_per_block())
     }
 }
 
@@ -262,7 +263,8 @@ impl<N: Nand> Area<N> {
         let mut page = core::mem::take(&mut self.checkpoints.page);
         let mut outcome = Ok(true);
         let mut crc = Crc::new();
-        for index in 0..(words + 1).div_ceil(per_page) {
+        let pages = (words + 1).div_ceil(per_page);
+        for index in 0..pages {
             for (at, bytes) in (index * per_page..=words).zip(page.chunks_exact_mut(4)) {
                 let word = if at < words { self.word(&header, at) } else { crc.value() };
                 bytes.copy_from_slice(&word.to_le_bytes());
@@ -275,6 +277,10 @@ impl<N: Nand> Area<N> {
             }
         }
         self.checkpoints.page = page;
+        if outcome == Ok(true) && !self.checkpoints.youngest.is_empty() {
+            // Neither of the two before it is certain, so that it has to be before one of them is erased.
+            outcome = self.write_checkpoint_page(&header, pages, &[0]);
+        }
         outcome
     }
 

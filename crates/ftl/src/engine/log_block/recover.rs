@@ -88,6 +88,8 @@ struct Found {
     kept: Vec<BlockId>,
     /// Those of the one before it.
     older: Vec<BlockId>,
+    /// Whether the youngest was complete when power went.
+    complete: bool,
     /// Blocks of others.
     others: Vec<BlockId>,
 }
@@ -129,7 +131,7 @@ impl<N: Nand> Area<N> {
         }
         let mut steps = Steps { done: Vec::new(), before: *flash.counts() };
         let found = Self::read_copies(&mut flash, config.logical_pages, excluded, &mut steps)?;
-        let Found { mut copies, changed, kept, older, others: checkpoints } = found;
+        let Found { mut copies, changed, kept, complete, older, others: checkpoints } = found;
         if let Some(block) = copies.take_back(&mut flash)? {
             match flash.erase(Purpose::Recovery, block) {
                 Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
@@ -146,7 +148,7 @@ impl<N: Nand> Area<N> {
         }
         kept.iter().chain(&older).for_each(|block| plan.role[block.index()] = Role::Checkpoint);
         area.adopt(&copies, &plan);
-        area.checkpoints.resume(kept, older, copies.was_checkpoint_complete(), changed);
+        area.checkpoints.resume(kept, older, complete, changed);
         let logs = area.restore_maps(&copies, &plan)?;
         let last = match area.doubts(&copies) {
             Ok(last) => last,
@@ -183,13 +185,15 @@ impl<N: Nand> Area<N> {
             let rolled = checkpoint.roll_forward(flash, excluded)?;
             steps.end("roll forward", flash);
             if let Some((copies, changed)) = rolled {
-                return Ok(Found { copies, changed, kept: checkpoint.blocks, older: checkpoint.older, others });
+                let complete = checkpoint.sealed || copies.was_checkpoint_complete();
+                let (kept, older) = (checkpoint.blocks, checkpoint.older);
+                return Ok(Found { copies, changed, kept, complete, older, others });
             }
             others.extend(checkpoint.blocks.into_iter().chain(checkpoint.older));
         }
         let copies = Copies::scan(flash, logical_pages, excluded)?;
         steps.end("scan every spare area", flash);
-        Ok(Found { copies, changed: u32::MAX, kept: Vec::new(), older: Vec::new(), others })
+        Ok(Found { copies, changed: u32::MAX, kept: Vec::new(), complete: false, older: Vec::new(), others })
     }
 
     /// What is in doubt and lives. What it superseded is spared.
