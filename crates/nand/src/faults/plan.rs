@@ -66,7 +66,10 @@ impl CutOutcome {
     ];
 
     /// Those that leave nothing which fades or lies.
-    pub const PLAIN: &[Self] = Self::ALL.split_at(8).0;
+    pub const PLAIN: [Self; 8] = match Self::ALL.first_chunk() {
+        Some(plain) => *plain,
+        None => unreachable!(),
+    };
 }
 
 /// A power cut in the middle of an operation.
