@@ -314,6 +314,8 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         young.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
         last.retain(|(ppn, _)| !torn(*ppn));
         last.extend(newest.filter(|(_, spare)| counts(spare.kind)));
+        // A copy of another would be the newest, and the newest look worn to the next mount.
+        last.sort_unstable_by_key(|(_, spare)| u64::MAX - spare.seq);
         *seen = doubts.iter().chain(&last).copied().collect();
         let worn = |ppn: Ppn| young.iter().any(|(at, _)| *at == ppn);
         let torn = survey.torn().iter().chain(survey.alone());
