@@ -171,7 +171,7 @@ fn is_path_separator(tokens: &[TokenTree]) -> bool {
 }
 
 /// `#[test]`, `#[cfg(test)]`, `#[cfg(any(test, …))]` do not count alike: the last is seen without tests too.
-fn is_test(attribute: &syn::Attribute) -> bool {
+pub fn is_test(attribute: &syn::Attribute) -> bool {
     if attribute.path().is_ident("test") {
         return true;
     }

@@ -1,12 +1,13 @@
 //! `cargo xtask tidy` checks what the compiler does not; `cargo xtask docs` writes the documents
-//! that follow from the code.
+//! that follow from the code; `cargo xtask mutants` changes the code and sees whether a test turns red.
 //!
 //! Reading order: [`tree`] (the files), [`facts`] (what a Rust file says, for rules to judge),
-//! [`rules`] (one file each, and their table).
+//! [`rules`] (one file each, and their table), [`mutants`].
 #![forbid(unsafe_code)]
 
 mod docs;
 mod facts;
+mod mutants;
 mod rules;
 mod tree;
 
@@ -18,17 +19,27 @@ use tree::Tree;
 const HELP: &str = "\
 usage: cargo xtask COMMAND
 
-  tidy    check lengths, layering, tables, words, links and generated documents
-  docs    write the generated documents";
+  tidy       check lengths, layering, tables, words, links and generated documents
+  docs       write the generated documents
+  mutants    change the code in one place at a time, and say which changes no test sees";
 
 fn main() -> ExitCode {
-    match run(std::env::args().nth(1).as_deref()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("xtask: {error:#}");
-            ExitCode::FAILURE
-        }
+    let command = std::env::args().nth(1);
+    if command.as_deref() == Some("mutants") {
+        return match root() {
+            Ok(root) => mutants::main(&root, std::env::args().skip(2)),
+            Err(error) => failed(&error),
+        };
     }
+    match run(command.as_deref()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("xtask: {error:#}");
+    ExitCode::FAILURE
 }
 
 fn run(command: Option<&str>) -> Result<()> {

@@ -1,0 +1,54 @@
+//! Short runs of the explorer over one FTL: put by `cargo xtask mutants` into its copy.
+//!
+//! The faults are those of `.ci/run`, in its two groups. A failure ends the process before it is shrunk.
+
+use openftl_crash::{Device, Fault, Options, replay, run};
+
+/// Names the FTLs.
+#[test]
+fn ftls() {
+    for entry in ftl::ftls::table::<Device>() {
+        println!("\nFTL {}", entry.info.name);
+    }
+}
+
+fn ftl() -> String {
+    std::env::var("OPENFTL_EXPLORER_FTL").unwrap_or_default()
+}
+
+/// Explores with every fault but these.
+fn explore(left_out: &[Fault]) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let options = Options {
+        ftls: vec![ftl()],
+        depth: 2,
+        cuts: number("OPENFTL_EXPLORER_CUTS").unwrap_or(3000),
+        seed: number("OPENFTL_EXPLORER_SEED").unwrap_or(1),
+        images: 60,
+        endurance: 60,
+        worn_step: 17,
+        faults: Fault::ALL.into_iter().filter(|fault| !left_out.contains(fault)).collect(),
+        ..Options::default()
+    };
+    let report = run(&options, &mut |_| {});
+    assert!(report.is_ok_and(|report| report.is_clean()));
+}
+
+#[test]
+fn fading() {
+    explore(&[Fault::Worn, Fault::Endurance]);
+}
+
+#[test]
+fn worn() {
+    explore(&[Fault::Images, Fault::Mounts, Fault::Fading]);
+}
+
+/// What was found once.
+#[test]
+fn replays() {
+    let begin = format!("{}-0", ftl());
+    for id in include_str!("regressions.txt").lines().filter(|line| line.starts_with(&begin)) {
+        assert!(replay(id).is_ok_and(|failure| failure.is_none()), "{id}");
+    }
+}

@@ -1,0 +1,95 @@
+//! The whole way of a tiny crate: its mutants compile, and the environment switches between them.
+
+use super::{one_in, render, rolled, source::Source};
+use std::process::Command;
+
+const SWITCH: &str = include_str!("../../mutants/inject/switch.rs");
+
+const TINY: &str = "
+struct Sum { total: u32, parts: Vec<u32> }
+impl Sum {
+    fn add(&mut self, part: u32) -> bool {
+        if part > 3 && self.parts.len() < 2 {
+            self.parts.push(part);
+            self.total += part;
+            return true;
+        }
+        false
+    }
+    const fn next(&self) -> u32 { self.total + 1 }
+    fn last(&self) -> Option<u32> { self.parts.iter().copied().filter(|part| *part > 4).max() }
+}
+fn main() {
+    let mut sum = Sum { total: 0, parts: Vec::new() };
+    let added = [3, 4, 5, 6].map(|part| sum.add(part));
+    println!(\"{added:?} {} {:?}\", sum.next(), sum.last());
+}
+";
+
+fn output(program: &std::path::Path, mutant: Option<usize>) -> String {
+    let mut command = Command::new(program);
+    command.env_remove("OPENFTL_MUTANT").env_remove("OPENFTL_MUTANT_REACHED");
+    if let Some(mutant) = mutant {
+        command.env("OPENFTL_MUTANT", mutant.to_string());
+    }
+    String::from_utf8(command.output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn a_tiny_crate_compiles_with_all_its_mutants_and_switches() {
+    let source = Source::read("tiny.rs", TINY, &[], &[]).unwrap();
+    // Not `main`, which the operators would have the test end with.
+    let kept = |mutant: usize| !source.mutants[mutant].identity.starts_with("tiny.rs::main");
+    let written = render::write(&source, &|mutant| kept(mutant).then_some(mutant as u32));
+    let folder = std::env::temp_dir().join(format!("xtask-mutants-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let switch = format!("{SWITCH}\nconst COUNT: usize = {};\n", source.mutants.len());
+    std::fs::write(folder.join("mutant.rs"), switch).unwrap();
+    std::fs::write(folder.join("main.rs"), format!("mod mutant;\n{}", written.text)).unwrap();
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let program = folder.join("tiny");
+    let arguments = ["--edition=2024", "-Awarnings", "-o"];
+    let built = Command::new(rustc).args(arguments).arg(&program).arg(folder.join("main.rs")).output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+
+    let plain = "[false, true, true, false] 10 Some(5)\n";
+    assert_eq!(output(&program, None), plain);
+    let mutant = |end: &str| source.mutants.iter().position(|mutant| mutant.identity.ends_with(end)).unwrap();
+    for (end, expected) in [
+        ("Sum::add#relation:1", "[true, true, false, false] 8 None\n"),
+        ("Sum::add#skip-call:1", "[false, true, true, true] 16 None\n"),
+        ("Sum::add#skip-return:1", "[false, false, false, false] 10 Some(5)\n"),
+        ("Sum::next#drop-one:1", "[false, true, true, false] 9 Some(5)\n"),
+        ("Sum::last#body-none:1", "[false, true, true, false] 10 None\n"),
+        ("Sum::last#max-min:1", plain),
+        ("Sum::last#closure-true:1", plain),
+    ] {
+        assert_eq!(output(&program, Some(mutant(end))), expected, "{end}");
+    }
+    let notes = folder.join("notes");
+    Command::new(&program).env("OPENFTL_MUTANT_REACHED", &notes).output().unwrap();
+    let reached = std::fs::read_to_string(&notes).unwrap();
+    let id = mutant("Sum::add#relation:1").to_string();
+    assert_eq!(reached.lines().filter(|line| *line == id).count(), 1);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_sample_follows_from_its_seed_and_the_identities() {
+    assert_eq!(rolled(1, "a"), rolled(1, "a"));
+    assert_ne!(rolled(1, "a"), rolled(2, "a"));
+    assert_ne!(rolled(1, "a"), rolled(1, "b"));
+}
+
+#[test]
+fn the_whole_has_a_share_of_each_function_and_what_is_kept() {
+    let identities: Vec<String> =
+        (1..=13).map(|n| format!("a.rs::f#not:{n}")).chain(["a.rs::g#not:1".into()]).collect();
+    let mutants: Vec<(u32, &str)> = (0..).zip(identities.iter().map(|identity| &**identity)).collect();
+    let chosen = one_in(6, &mutants, &[]);
+    assert_eq!(chosen.len(), 4);
+    assert!(chosen.contains(&13));
+    assert_eq!(one_in(1, &mutants, &[]).len(), 14);
+    let left = (0..13).find(|id| !chosen.contains(id)).unwrap();
+    assert!(one_in(6, &mutants, &[identities[left as usize].clone()]).contains(&left));
+}
