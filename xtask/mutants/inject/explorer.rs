@@ -1,6 +1,6 @@
 //! Short runs of the explorer over one FTL: put by `cargo xtask mutants` into its copy.
 //!
-//! The faults are those of `.ci/run`, in its two groups. A failure ends the process before it is shrunk.
+//! The faults come in two groups. A failure ends the process before it is shrunk.
 
 use openftl_crash::{Device, Fault, Options, replay, run};
 
