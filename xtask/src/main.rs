@@ -1,5 +1,6 @@
 //! `cargo xtask tidy` checks what the compiler does not; `cargo xtask docs` writes the documents
-//! that follow from the code; `cargo xtask mutants` changes the code and sees whether a test turns red.
+//! that follow from the code; `cargo xtask mutants` changes the code and sees whether a test turns
+//! red.
 //!
 //! Reading order: [`tree`] (the files), [`facts`] (what a Rust file says, for rules to judge),
 //! [`rules`] (one file each, and their table), [`mutants`].

@@ -106,7 +106,8 @@ impl Mutants {
         Ok(written)
     }
 
-    /// Drops every mutant that an error is about; how many. Functions that must stay `const` are added to `keep_const`.
+    /// Drops every mutant that an error is about; how many. Functions that must stay `const` are
+    /// added to `keep_const`.
     fn drop_those_in(&mut self, errors: &[Value], written: &[Written]) -> Result<usize> {
         let before = (self.dropped.len(), self.keep_const.len());
         for error in errors {
@@ -130,8 +131,9 @@ impl Mutants {
 }
 
 impl Mutants {
-    /// The identities of the mutants that an error is about: what is written around its main span, or in it. If there is none,
-    /// those between its spans, suspects first, after which a value is used that is gone or still borrowed.
+    /// The identities of the mutants that an error is about: what is written around its main span,
+    /// or in it. If there is none, those between its spans, suspects first, after which a value is
+    /// used that is gone or still borrowed.
     fn blamed(&self, error: &Value, written: &[Written]) -> Vec<String> {
         let in_file = |(name, range): (String, Range<usize>)| {
             let file = self.sources.iter().position(|source| name == format!("{SOURCES}/{}", source.file))?;
@@ -242,8 +244,8 @@ fn errors(messages: Vec<Value>) -> Vec<Value> {
     errors.map(|mut message| message["message"].take()).filter(|message| message["level"] == "error").collect()
 }
 
-/// Writes the mutants and drops those that do not compile, until the rest does. After each check `say` is
-/// given them and how many were dropped.
+/// Writes the mutants and drops those that do not compile, until the rest does. After each check
+/// `say` is given them and how many were dropped.
 ///
 /// # Errors
 /// If the copy does not compile for another reason.

@@ -1,5 +1,6 @@
-//! What decides over a mutant: the explorer over each FTL and the tests of the mutated crate, the quickest first, then
-//! those of the explorer. The unmutated run says how long each takes and which mutants it reaches.
+//! What decides over a mutant: the explorer over each FTL and the tests of the mutated crate, the
+//! quickest first, then those of the explorer. The unmutated run says how long each takes and which
+//! mutants it reaches.
 
 use super::build::Binary;
 use super::process::{self, End, Run};

@@ -52,7 +52,8 @@ pub fn accepted(root: &Path) -> Result<BTreeMap<String, String>> {
     Ok(rows.map(|[identity, reason]| (identity, reason)).collect())
 }
 
-/// The tables `[[table]]` of a file, each with exactly these fields. The file is given with all the tables that it may have.
+/// The tables `[[table]]` of a file, each with exactly these fields. The file is given with all the
+/// tables that it may have.
 fn rows<const N: usize>(
     root: &Path,
     (file, tables): (&str, &[&str]),

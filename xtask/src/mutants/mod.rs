@@ -1,8 +1,8 @@
 //! `cargo xtask mutants`: does a test turn red when the code is changed?
 //!
-//! Reading order: [`source`] and [`operators`] (which changes there are), [`render`] (all of them in
-//! one text), [`tree`] and [`build`] (the copy), [`checks`] and [`process`] (what decides), [`report`].
-//! `docs/MUTATIONS.md` says how to use it.
+//! Reading order: [`source`] and [`operators`] (which changes there are), [`render`] (all of them
+//! in one text), [`tree`] and [`build`] (the copy), [`checks`] and [`process`] (what decides),
+//! [`report`]. `docs/MUTATIONS.md` says how to use it.
 
 mod build;
 mod checks;
@@ -42,7 +42,8 @@ struct Options {
     /// Choose with this seed; without, the days since 1970
     #[arg(long, requires = "sample")]
     seed: Option<u64>,
-    /// Run the whole: of each function one mutant in `--one-in`, and those of xtask/mutants/by-hand.toml
+    /// Run the whole: of each function one mutant in `--one-in`, and those of
+    /// xtask/mutants/by-hand.toml
     #[arg(long, conflicts_with = "only")]
     all: bool,
     /// How many mutants of a function stand behind one that `--all` runs; 1 for every mutant
@@ -196,7 +197,8 @@ fn choose(mutants: &Mutants, kept: &[String], options: &Options, say: &dyn Fn(&s
     Ok(all.into_iter().take(count).map(|(id, _)| id).collect())
 }
 
-/// One in so many mutants of each function, at least one, the same whatever is changed elsewhere; and those that are kept.
+/// One in so many mutants of each function, at least one, the same whatever is changed elsewhere;
+/// and those that are kept.
 fn one_in(many: u64, mutants: &[(u32, &str)], kept: &[String]) -> Vec<u32> {
     let mut functions: BTreeMap<&str, Vec<(u32, &str)>> = BTreeMap::new();
     let mut chosen = Vec::new();

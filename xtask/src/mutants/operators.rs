@@ -50,7 +50,8 @@ pub struct Reader<'t> {
     owner: Option<String>,
     /// Conditions that other mutants force.
     forced: HashSet<Range<usize>>,
-    /// The first bytes of statements that must not be skipped: they end the block of a `let … else`.
+    /// The first bytes of statements that must not be skipped: they end the block of a
+    /// `let … else`.
     diverging: Vec<usize>,
     /// The function whose body is read, if it can switch.
     function: Option<String>,
@@ -159,7 +160,8 @@ impl<'t> Reader<'t> {
         format!("{}{by}{}", &self.text[node.start..part.start], &self.text[part.end..node.end])
     }
 
-    /// A condition that is not taken, or always. `only_skips`: not to take it is to skip its one statement.
+    /// A condition that is not taken, or always. `only_skips`: not to take it is to skip its one
+    /// statement.
     fn condition(&mut self, condition: &Expr, only_skips: bool) {
         match condition {
             Expr::Binary(chain) if matches!(chain.op, BinOp::And(_)) && has_let(condition) => {

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Memory that a run may take; a mutant can make a loop allocate for ever.
 const KIBIBYTES: u64 = 6 << 20;
-/// Wall-clock time over processor time: other work on the machine is no reason to take a mutant for killed.
+/// Wall-clock time over processor time: other work on the machine is no reason to take a mutant for
+/// killed.
 const WALL: u32 = 200;
 /// The signals of a process that used up its processor time.
 const LATE: [i32; 2] = [9, 24];
@@ -38,7 +39,8 @@ pub struct Run<'a> {
     pub environment: &'a [(&'a str, String)],
     /// Processor time that it may take.
     pub limit: Duration,
-    /// Whether the time that it takes is to be processor time: for a run that is not expected to fail.
+    /// Whether the time that it takes is to be processor time: for a run that is not expected to
+    /// fail.
     pub measured: bool,
 }
 
@@ -57,7 +59,8 @@ impl Run<'_> {
     /// If it cannot be started.
     pub fn run(&self) -> Result<(End, Duration)> {
         let start = Instant::now();
-        // A shell sets the limits that the standard library cannot; it then is the program, or tells the time.
+        // A shell sets the limits that the standard library cannot; it then is the program, or
+        // tells the time.
         let seconds = self.limit.as_secs_f64().ceil() as u64;
         let program = if self.measured { "\"$0\" \"$@\" && times" } else { "exec \"$0\" \"$@\"" };
         let script = format!("ulimit -t {seconds} -v {KIBIBYTES} 2>/dev/null; {program}");
@@ -89,8 +92,8 @@ impl Run<'_> {
         Ok((end, took))
     }
 
-    /// Reads what it prints until a test fails, it ends or its time is up; then it is dead or ends by itself. Returns also the
-    /// last line, if it was read.
+    /// Reads what it prints until a test fails, it ends or its time is up; then it is dead or ends
+    /// by itself. Returns also the last line, if it was read.
     fn watch(&self, child: &mut Child, start: Instant) -> (End, String) {
         let (sender, receiver) = channel();
         if let Some(output) = child.stdout.take() {
@@ -118,7 +121,8 @@ impl Run<'_> {
     }
 }
 
-/// What the last line of the shell's `times` says of the processes that it started: `0m1.25s 0m0.03s`.
+/// What the last line of the shell's `times` says of the processes that it started:
+/// `0m1.25s 0m0.03s`.
 fn processor_time(line: &str) -> Option<Duration> {
     let one = |text: &str| {
         let (minutes, seconds) = text.strip_suffix('s')?.split_once('m')?;

@@ -24,7 +24,8 @@ pub struct Written {
 }
 
 impl Written {
-    /// The mutants of the smallest piece in which a range of bytes lies, or of the first that lies in it.
+    /// The mutants of the smallest piece in which a range of bytes lies, or of the first that lies
+    /// in it.
     pub fn blame(&self, range: &Range<usize>) -> Option<&[usize]> {
         let around =
             self.pieces.iter().filter(|piece| piece.range.start <= range.start && range.end <= piece.range.end);

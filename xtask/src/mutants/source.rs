@@ -68,7 +68,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Reads a file; `by_hand` are the entries of the table that name it. Functions of the names in `keep_const` are left alone.
+    /// Reads a file; `by_hand` are the entries of the table that name it. Functions of the names in
+    /// `keep_const` are left alone.
     ///
     /// # Errors
     /// If the file does not parse or an entry does not fit.

@@ -30,7 +30,8 @@ pub struct Copy {
 }
 
 impl Copy {
-    /// A copy of the tree below `root`, in `folder`. Files that are the same stay untouched, so that a build can be resumed.
+    /// A copy of the tree below `root`, in `folder`. Files that are the same stay untouched, so
+    /// that a build can be resumed.
     ///
     /// # Errors
     /// If files cannot be read or written.

@@ -540,8 +540,8 @@ impl Survey {
             .collect()
     }
 
-    /// What is known of a block; `None` if no page of it can be read as programmed, or if the device
-    /// has no such block.
+    /// What is known of a block; `None` if no page of it can be read as programmed, or if the
+    /// device has no such block.
     #[must_use]
     pub fn block(&self, block: BlockId) -> Option<&BlockInfo> {
         self.blocks.get(block.index())?.as_ref()

@@ -278,7 +278,8 @@ impl<N: Nand> Area<N> {
         }
         self.checkpoints.page = page;
         if outcome == Ok(true) && !self.checkpoints.youngest.is_empty() {
-            // Neither of the two before it is certain, so that it has to be before one of them is erased.
+            // Neither of the two before it is certain, so that it has to be before one of them is
+            // erased.
             outcome = self.write_checkpoint_page(&header, pages, &[0]);
         }
         outcome
