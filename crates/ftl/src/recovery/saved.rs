@@ -1,7 +1,7 @@
 //! State saved to flash while a battery lasts, as a run of checkpoint pages, and found again by a mount.
 //!
-//! 1. Page i of n carries the tag i and the auxiliary field n; its first eight bytes are the sequence number that the first of
-//!    them was about to carry, so that pages of two runs are never mixed. The rest is one stream of bytes. The last four bytes
+//! 1. Page i of n carries the tag i and the auxiliary field n; its first eight bytes are a sequence number at which the save
+//!    had begun, so that pages of two runs are never mixed. The rest is one stream of bytes. The last four bytes
 //!    of page n - 1 are the check value of everything before them ([`Crc`]).
 //! 2. The run counts if its last page is the youngest page of the device: whatever is programmed after it makes it stale.
 //!    So a mount that loads it programs nothing, and can be cut short any number of times.
@@ -40,11 +40,11 @@ pub struct Writer<'a, N> {
 }
 
 impl<'a, N: Nand> Writer<'a, N> {
-    /// Begins a run of so many bytes; `page` has the size of a page.
-    pub fn new(core: &'a mut Core<N>, page: &'a mut [u8], bytes: u64) -> Self {
+    /// Begins a run of so many bytes; `page` has the size of a page. It is found with `since`, a sequence number of this save.
+    pub fn new(core: &'a mut Core<N>, page: &'a mut [u8], bytes: u64, since: u64) -> Self {
         let total = pages(bytes, page.len() as u32);
         page.fill(0xFF);
-        page[..HEADER].copy_from_slice(&core.seq.to_le_bytes());
+        page[..HEADER].copy_from_slice(&since.to_le_bytes());
         Self { core, page, filled: HEADER, written: 0, total, crc: Crc::new() }
     }
 
@@ -106,11 +106,19 @@ impl<N: Nand> Sink for Writer<'_, N> {
     }
 }
 
-/// The bytes that were saved last; `None` if there are none, or anything was programmed since.
+/// What a battery saved.
+#[derive(Debug)]
+pub struct Saved {
+    pub bytes: Vec<u8>,
+    /// Blocks whose first page carries this sequence number or a larger one were opened by the save.
+    pub since: u64,
+}
+
+/// What was saved last; `None` if that is nothing, or anything was programmed since.
 ///
 /// # Errors
 /// Those of the device, except pages that cannot be read.
-pub fn find<N: Nand>(flash: &mut Flash<N>, survey: &mut Survey) -> Result<Option<Vec<u8>>, FtlError> {
+pub fn find<N: Nand>(flash: &mut Flash<N>, survey: &mut Survey) -> Result<Option<Saved>, FtlError> {
     // Pages of a validity store may share their blocks.
     let mut pages = survey.read_kind(flash, PageKind::Checkpoint, |_| true)?;
     pages.extend(survey.read_kind(flash, PageKind::Validity, |_| true)?);
@@ -144,5 +152,5 @@ pub fn find<N: Nand>(flash: &mut Flash<N>, survey: &mut Survey) -> Result<Option
         }
     }
     bytes.truncate(bytes.len() - CHECK);
-    Ok(Some(bytes))
+    Ok(Some(Saved { bytes, since: u64::from_le_bytes(name) }))
 }

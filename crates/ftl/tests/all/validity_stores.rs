@@ -386,6 +386,17 @@ proptest! {
     }
 }
 
+#[test]
+fn a_log_cut_after_every_flush_stays_as_short_as_it_promises() {
+    let gecko = GeckoOptions::default();
+    let site = Site { blocks: BLOCKS, pages_per_block: 4, page_bytes: 128, logical_pages: 0, reports: 1, gecko };
+    let steps = (0..1000_u32).flat_map(|i| {
+        let die = Step::Die(i * 5, 1);
+        [(Step::Erase(i), None), (die, None), (Step::Flush, None), (Step::Die(i * 7, 1), Some((0, false)))]
+    });
+    survives::<ValidityLog>(site, &steps.collect::<Vec<_>>());
+}
+
 fn log(pages_per_block: u32, page_bytes: u32, entries: u64) -> ValidityLog {
     ValidityLog::new(LogOptions { blocks: BLOCKS, pages_per_block, page_bytes, entries, reports: 1 }).unwrap()
 }

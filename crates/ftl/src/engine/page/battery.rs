@@ -55,6 +55,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         self.validity.flush(&mut self.core)?;
         self.report_erased()?;
+        // The store is not told of blocks that are opened from here on, until a mount finds the run.
+        let since = self.core.seq;
         if self.unreported {
             self.report_moved()?;
         }
@@ -79,7 +81,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         let bytes = saved_bytes(&geometry, &self.mapping, &self.validity);
         // The run itself opens blocks: the counts of those are of no use to a mount, and it does not use them.
-        let mut writer = Writer::new(&mut self.core, &mut self.saving, bytes);
+        let mut writer = Writer::new(&mut self.core, &mut self.saving, bytes, since);
         for block in (0..geometry.blocks()).map(BlockId) {
             let valid = writer.core().space.valid(block) as u16;
             writer.put(&valid.to_le_bytes())?;

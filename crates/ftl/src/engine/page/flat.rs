@@ -25,7 +25,7 @@ use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only, witho
 use crate::flash::Purpose;
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use crate::mapping::{LOST, is_page};
-use crate::recovery::saved;
+use crate::recovery::saved::{self, Saved};
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::saved::Source;
 use crate::space::blocks::Found;
@@ -213,9 +213,9 @@ impl Known {
         steps.end("2 spare areas of translation blocks: GMD", flash);
         let mut spoilt = false;
         if saving.0 {
-            let bytes = saved::find(flash, survey)?;
+            let saved = saved::find(flash, survey)?;
             steps.end("3 pages that a battery saved: dirty entries, BVC, PVB", flash);
-            if let Some(bytes) = bytes {
+            if let Some(Saved { bytes, .. }) = saved {
                 let geometry = table.geometry;
                 let mut validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
                 let (translation_pages, entries) = table.load(&bytes, mapping, &mut validity)?;

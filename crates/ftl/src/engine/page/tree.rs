@@ -32,8 +32,9 @@ use crate::contract::{FtlError, MountReport};
 use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only, without_doubt};
 use crate::mapping::btree::{BtreeMap, BtreeOptions, Piece};
 use crate::mapping::{LOST, is_page};
+use crate::recovery::leaves;
+use crate::recovery::saved::{self, Saved};
 use crate::recovery::survey::{FoundPage, Survey};
-use crate::recovery::{leaves, saved};
 use crate::saved::Source;
 use crate::space::blocks::Found;
 use crate::space::core::Context;
@@ -108,13 +109,13 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         let newest = survey.newest().map(|(ppn, _)| ppn);
         steps.end("1 first and last spare area of every block", &flash);
         if options.battery {
-            let bytes = match saved::find(&mut flash, &mut survey) {
-                Ok(bytes) => bytes,
+            let saved = match saved::find(&mut flash, &mut survey) {
+                Ok(saved) => saved,
                 Err(error) => return Err(Unmounted::in_doubt(flash, error, newest)),
             };
             steps.end("2 pages that a battery saved: dirty entries, inner nodes, BVC", &flash);
-            if let Some(bytes) = bytes {
-                let (ftl, rebuilt_entries) = Self::resume(flash, config, plan, &survey, mapping, validity, &bytes)?;
+            if let Some(saved) = saved {
+                let (ftl, rebuilt_entries) = Self::resume(flash, config, plan, &survey, mapping, validity, &saved)?;
                 return Ok((ftl, steps.report(survey.unreadable, rebuilt_entries)));
             }
         }
@@ -161,10 +162,10 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         survey: &Survey,
         mut mapping: BtreeMap,
         mut validity: V,
-        bytes: &[u8],
+        saved: &Saved,
     ) -> Result<(Self, u64), Unmounted<N>> {
         let geometry = *flash.nand().geometry();
-        let mut source = Source(bytes);
+        let mut source = Source(&saved.bytes);
         let mut valid = vec![0; geometry.blocks() as usize];
         for count in &mut valid {
             *count = source.take(2).map_or(u16::MAX, |bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
@@ -187,6 +188,11 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         });
         let mut ftl = Self::assemble(flash, config, plan, space, mapping, validity);
         ftl.core.seq = survey.next_seq();
+        if !V::TRACKS_METADATA {
+            // The saved store may call pages dead that the block had before it was opened for the run.
+            let opened = survey.blocks().filter(|(_, info)| info.first_seq >= saved.since);
+            ftl.core.newly_erased.extend(opened.map(|(block, info)| (block, info.first_seq)));
+        }
         ftl.begin_levelling(config.wear);
         Ok((ftl, entries))
     }

@@ -453,10 +453,10 @@ impl Mapping for BtreeMap {
     fn disown<N: Nand, V: Validity>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
-        _: PageKind,
+        kind: PageKind,
         tag: u32,
     ) -> Result<(), FtlError> {
-        self.program_witness(ctx, tag)
+        if kind == PageKind::User { self.program_witness(ctx, tag) } else { self.program_again(ctx, tag) }
     }
 
     fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {

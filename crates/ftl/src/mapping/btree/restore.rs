@@ -165,6 +165,22 @@ impl BtreeMap {
         if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
     }
 
+    /// Programs the leaf of a logical page anew as it is on flash, so that it outranks every leaf of its range.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(super) fn program_again<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        lpn: u32,
+    ) -> Result<(), FtlError> {
+        let place = self.leaf_place(ctx, lpn)?;
+        self.tree.read(ctx, place, Purpose::Checkpoint, &mut self.leaf)?;
+        let leaf = self.tree.program(ctx, &mut self.leaf, place.end, Purpose::Checkpoint)?;
+        let old = self.tree.replace(place, leaf);
+        if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
+    }
+
     /// Leads to a leaf, behind those that were told of before.
     ///
     /// # Errors

@@ -21,6 +21,8 @@
 //! cleaning begins, not a bound. The bound, in pages: a pass cleans the n pages that the log has when it begins. Meanwhile n/4 pages
 //! of new entries come in, and at most d pages return, d being what all pages of the device would fill. So a pass that begins
 //! with n ends with n/4 + d, none begins with more than the larger of X/V and 4d/3, and d/4 more is the most in between.
+//! Cleaning comes before the next report, not after a program: power loss in between would else leave a page more each time.
+//! So a mount owes it too.
 //!
 //! Power loss: entries in the buffer, the chain heads and the times of erases are lost; what is on flash says the rest.
 //!
@@ -96,7 +98,7 @@ pub struct ValidityLog {
     cleaned: u32,
     buffer: Vec<u8>,
     buffered: u32,
-    /// New entries since pages were cleaned last.
+    /// New entries since pages were cleaned last; a page of them and no more are taken before cleaning.
     fresh: u32,
     scratch: Vec<u8>,
     flushes: u64,
@@ -271,12 +273,12 @@ impl Validity for ValidityLog {
 
     /// On an error the report may have been taken; to make it again does no harm.
     fn invalidate<S: MetaStore>(&mut self, store: &mut S, ppn: Ppn) -> Result<(), FtlError> {
+        if self.fresh >= self.per_page {
+            self.clean(store)?;
+        }
         self.push(store, ppn)?;
         self.fresh += 1;
-        if self.fresh < self.per_page {
-            return Ok(());
-        }
-        self.clean(store)
+        Ok(())
     }
 
     fn erased<S: MetaStore>(&mut self, _: &mut S, block: BlockId, seq: u64) -> Result<(), FtlError> {
@@ -323,7 +325,8 @@ impl Validity for ValidityLog {
             return Ok(());
         }
         self.program(store)?;
-        self.clean(store)
+        self.fresh = self.per_page;
+        Ok(())
     }
 
     fn flushes(&self) -> u64 {

@@ -52,6 +52,7 @@ impl ValidityLog {
             .checked_sub(u64::from(newest.before))
             .ok_or_else(|| damaged(newest_ppn, "it says that more pages came before it than there can have been"))?;
         log.flushes = newest.number + 1;
+        log.fresh = log.per_page;
         for age in 0..log.pages {
             let number = (log.oldest + u64::from(age)) as u32;
             let begin =
