@@ -109,6 +109,7 @@ impl<N: Nand> Sink for Writer<'_, N> {
 /// What a battery saved.
 #[derive(Debug)]
 pub struct Saved {
+    /// Counts of live pages, then what the validity store and the mapping put.
     pub bytes: Vec<u8>,
     /// Blocks whose first page carries this sequence number or a larger one were opened by the save.
     pub since: u64,
