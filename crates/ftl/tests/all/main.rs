@@ -6,6 +6,7 @@ mod aftl;
 mod btree;
 mod checkpoints;
 mod damaged_checkpoints;
+mod effort;
 mod flat;
 mod gecko_thin;
 mod gecko_torn;

@@ -28,12 +28,12 @@ fn device() -> Flash<SimNand> {
     Flash::new(SimNand::new(geometry.unwrap(), capabilities))
 }
 
-fn plain() -> Config {
+pub fn plain() -> Config {
     Config { cache_entries: 64, ..Config::new(LOGICAL) }
 }
 
 /// Other values of a setting than [`plain`] has.
-fn others(setting: Setting) -> Vec<Config> {
+pub fn others(setting: Setting) -> Vec<Config> {
     let plain = plain();
     let gecko = |change: fn(&mut ftl::GeckoOptions)| {
         let mut config = plain;
@@ -81,15 +81,15 @@ fn grouped(groups: GroupOptions) -> Config {
 
 /// What a disk did and holds, and what its mount did.
 #[derive(Debug, PartialEq, Eq)]
-struct Outcome {
-    counts: Counts,
-    mount: Option<Result<(Counts, MountReport), FtlError>>,
-    ram: RamReport,
+pub struct Outcome {
+    pub counts: Counts,
+    pub mount: Option<Result<(Counts, MountReport), FtlError>>,
+    pub ram: RamReport,
 }
 
 /// Writes of which most go to a sixth of the disk, in runs and single, with reads, trims, flushes and idle times; then power
 /// goes and comes back.
-fn run(entry: &ftls::Entry<SimNand>, config: &Config) -> Result<Outcome, FtlError> {
+pub fn run(entry: &ftls::Entry<SimNand>, config: &Config) -> Result<Outcome, FtlError> {
     let mut ftl = (entry.format)(device(), config)?;
     (0..LOGICAL).for_each(|lpn| ftl.write(Lpn(lpn), &Stamp { lpn: Lpn(lpn), version: 1 }).unwrap());
     let mut state = 17_u32;
