@@ -204,11 +204,11 @@ impl<'a> Bench<'a> {
         let plan = nand::FaultPlan { count_reads, odd_failures, ..plan };
         let device = self.case.shape().device(plan).map_err(|e| e.to_string())?;
         if count_reads {
-            faults::litter(device.get_mut().flash(), self.case.seed);
+            faults::litter(device.get().flash(), self.case.seed);
         }
         let formatted = (self.entry.format)(Flash::new(device.clone()), &self.config);
         let ftl = formatted.map_err(|error| format!("formatting: {error}"))?;
-        device.get_mut().flash().plan_mut().failing_blocks =
+        device.get().flash().plan_mut().failing_blocks =
             faults::worn_blocks(self.case.faults, self.case.seed, &geometry);
         let mut line = Line::new(device, ftl, self.case.model(self.durable()));
         self.age(&mut line).map_err(|error| format!("ageing: {error}"))?;
@@ -270,7 +270,7 @@ impl<'a> Explorer<'a> {
         let levels = core::mem::take(&mut self.levels);
         let acts = quiet::catch(|| {
             let mut line = self.bench.format()?;
-            line.device.get_mut().begin(Tap::OFF, self.bench.case.seed, LIMIT);
+            line.device.get().begin(Tap::OFF, self.bench.case.seed, LIMIT);
             // What goes wrong is found when the workload is watched.
             let _ = self.work(&mut line, 0, self.bench.steps.len());
             let acts = line.device.get().acts();
@@ -319,7 +319,7 @@ impl<'a> Explorer<'a> {
         self.ram_bytes = ram_bytes(&*line.ftl);
         self.tell(|_| Event::Format { logical_pages: bench.case.logical_pages });
         let tap = self.levels.first().map_or(Tap::OFF, |level| level.after);
-        line.device.get_mut().begin(tap, bench.case.seed, LIMIT);
+        line.device.get().begin(tap, bench.case.seed, LIMIT);
         self.work(&mut line, 0, bench.steps.len())?;
         self.inspect(&mut line, bench.steps.len())?;
         self.reopen(line, bench.steps.len())
@@ -334,10 +334,10 @@ impl<'a> Explorer<'a> {
         let from = self.bench.has_battery().then(|| flash.snapshot());
         let device = Shared::new(Tapped::new(flash, LIMIT));
         let level = self.level();
-        device.get_mut().begin(level.mounting, self.bench.case.seed, LIMIT);
+        device.get().begin(level.mounting, self.bench.case.seed, LIMIT);
         let mut line = self.mount(device, model, next)?;
         line.again.from = from;
-        line.device.get_mut().tap(level.after);
+        line.device.get().tap(level.after);
         self.inspect(&mut line, next)?;
         self.count(line.model.take_tally());
         self.work(&mut line, next, self.bench.case.tail as usize)?;
@@ -369,7 +369,7 @@ impl<'a> Explorer<'a> {
     /// A clean end, and a mount that finds everything.
     fn reopen(&mut self, mut line: Line, next: usize) -> Result<(), Ending> {
         self.step(&mut line, Step::Flush, next)?;
-        line.device.get_mut().tap(Tap::OFF);
+        line.device.get().tap(Tap::OFF);
         self.bench.save(&mut *line.ftl).or_else(|what| self.found(what))?;
         let Line { device, ftl, mut model, .. } = line;
         drop(ftl);
@@ -492,10 +492,10 @@ impl<'a> Explorer<'a> {
                 (device, ftl)
             }
         };
-        device.get_mut().flash().plan_mut().cuts = vec![cut];
-        device.get_mut().begin(Tap::OFF, 0, LIMIT);
+        device.get().flash().plan_mut().cuts = vec![cut];
+        device.get().begin(Tap::OFF, 0, LIMIT);
         let lost = |call: &Call| call.to(&mut *ftl) == Err(FtlError::Nand(NandError::PowerLost));
-        if !again.calls.iter().any(lost) && device.get_mut().flash().is_powered() {
+        if !again.calls.iter().any(lost) && device.get().flash().is_powered() {
             return Err("the same calls do not come to the same operation".into());
         }
         if self.bench.case.is_harsh() {
@@ -504,13 +504,13 @@ impl<'a> Explorer<'a> {
                 let _ = call.to(&mut *ftl);
             }
         }
-        device.get_mut().flash().plan_mut().cuts.clear();
-        device.get_mut().flash().power_up();
-        device.get_mut().begin(self.level().saving, self.bench.case.seed, LIMIT);
+        device.get().flash().plan_mut().cuts.clear();
+        device.get().flash().power_up();
+        device.get().begin(self.level().saving, self.bench.case.seed, LIMIT);
         self.bench.save(&mut *ftl)?;
-        let images = device.get_mut().take_images();
-        device.get_mut().tap(Tap::OFF);
-        let flash = device.get_mut().flash().snapshot();
+        let images = device.get().take_images();
+        device.get().tap(Tap::OFF);
+        let flash = device.get().flash().snapshot();
         Ok((flash, images))
     }
 
@@ -529,7 +529,7 @@ impl<'a> Explorer<'a> {
         next: usize,
         mut again: Option<&mut Again>,
     ) -> Result<(), Ending> {
-        let images = device.get_mut().take_images();
+        let images = device.get().take_images();
         for Image { mut flash, cut, op, casualties } in images {
             let depth = self.path.len();
             let mut model = model.clone();

@@ -4,20 +4,19 @@
 //! there for the next one, because the handle kept outside leads to the same device.
 
 use nand::{BlockId, Capabilities, Geometry, Nand, NandError, Ppn, Spare};
-use std::cell::{Ref, RefCell, RefMut};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A handle to a device; clones lead to the same one.
 #[derive(Debug)]
 pub struct Shared<N> {
-    device: Rc<RefCell<N>>,
+    device: Arc<Mutex<N>>,
     geometry: Geometry,
     capabilities: Capabilities,
 }
 
 impl<N> Clone for Shared<N> {
     fn clone(&self) -> Self {
-        Self { device: Rc::clone(&self.device), geometry: self.geometry, capabilities: self.capabilities }
+        Self { device: Arc::clone(&self.device), geometry: self.geometry, capabilities: self.capabilities }
     }
 }
 
@@ -25,17 +24,13 @@ impl<N: Nand> Shared<N> {
     /// The first handle to a device.
     pub fn new(device: N) -> Self {
         let (geometry, capabilities) = (*device.geometry(), device.capabilities());
-        Self { device: Rc::new(RefCell::new(device)), geometry, capabilities }
+        Self { device: Arc::new(Mutex::new(device)), geometry, capabilities }
     }
 
-    /// The device, to look at. Not while an operation of it is running.
-    pub fn get(&self) -> Ref<'_, N> {
-        self.device.borrow()
-    }
-
-    /// The device, to change. Not while an operation of it is running.
-    pub fn get_mut(&self) -> RefMut<'_, N> {
-        self.device.borrow_mut()
+    /// The device. Not while an operation of it is running, nor while it is looked at.
+    pub fn get(&self) -> MutexGuard<'_, N> {
+        // A panic is a finding; what the device held then is still to be looked at.
+        self.device.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -51,35 +46,35 @@ impl<N: Nand> Nand for Shared<N> {
     }
 
     fn read(&mut self, ppn: Ppn, out: &mut Self::Payload) -> Result<Spare, NandError> {
-        self.get_mut().read(ppn, out)
+        self.get().read(ppn, out)
     }
 
     fn read_meta(&mut self, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError> {
-        self.get_mut().read_meta(ppn, out)
+        self.get().read_meta(ppn, out)
     }
 
     fn read_spare(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError> {
-        self.get_mut().read_spare(ppn)
+        self.get().read_spare(ppn)
     }
 
     fn probe(&mut self, ppn: Ppn) -> Result<Spare, NandError> {
-        self.get_mut().probe(ppn)
+        self.get().probe(ppn)
     }
 
     fn program(&mut self, ppn: Ppn, data: &Self::Payload, spare: &Spare) -> Result<(), NandError> {
-        self.get_mut().program(ppn, data, spare)
+        self.get().program(ppn, data, spare)
     }
 
     fn program_meta(&mut self, ppn: Ppn, data: &[u8], spare: &Spare) -> Result<(), NandError> {
-        self.get_mut().program_meta(ppn, data, spare)
+        self.get().program_meta(ppn, data, spare)
     }
 
     fn copy(&mut self, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError> {
-        self.get_mut().copy(from, to, spare)
+        self.get().copy(from, to, spare)
     }
 
     fn erase(&mut self, block: BlockId) -> Result<(), NandError> {
-        self.get_mut().erase(block)
+        self.get().erase(block)
     }
 
     fn is_bad(&self, block: BlockId) -> bool {
@@ -87,11 +82,11 @@ impl<N: Nand> Nand for Shared<N> {
     }
 
     fn mark_bad(&mut self, block: BlockId) -> Result<(), NandError> {
-        self.get_mut().mark_bad(block)
+        self.get().mark_bad(block)
     }
 
     fn reprogram_spare(&mut self, ppn: Ppn, spare: &Spare) -> Result<(), NandError> {
-        self.get_mut().reprogram_spare(ppn, spare)
+        self.get().reprogram_spare(ppn, spare)
     }
 
     fn corrected_bits(&self) -> u32 {

@@ -139,7 +139,7 @@ pub enum FtlError {
 /// [`Ftl::gauges`]) or check. After a fault an FTL that is mapped by page may allocate: when its collector meets a page
 /// of host data of which the spare area cannot be read, and looks for its logical page in the whole table; when it makes
 /// metadata again of which a page cannot be read; and when more than 64 blocks have failed and wait to be collected.
-pub trait Ftl<N: Nand> {
+pub trait Ftl<N: Nand>: Send {
     /// Pages that the host sees.
     fn logical_pages(&self) -> u32;
 

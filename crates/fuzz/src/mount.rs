@@ -104,7 +104,7 @@ fn work(entry: &Entry<Device>, device: &Device, config: &Config, input: &mut Inp
 impl Contents {
     fn of(device: &Device) -> Self {
         let geometry = *device.geometry();
-        let mut device = device.get_mut();
+        let mut device = device.get();
         let flash = device.inner_mut();
         let page = |ppn| {
             let spare = flash.read_spare(ppn).ok()??;

@@ -9,7 +9,7 @@ use crate::spare::Spare;
 ///
 /// A flash translation layer never looks inside; it is generic over this so that the same code
 /// serves a simulation of terabytes and a disk with real contents.
-pub trait Payload {
+pub trait Payload: Send {
     /// Makes this what a host reads from a page that was never written, or was trimmed.
     fn clear(&mut self);
 }
@@ -51,7 +51,7 @@ impl Payload for Stamp {
 /// # Power loss
 /// Each method says what a cut in its middle may leave. Completed operations stay. After a cut
 /// every operation answers [`NandError::PowerLost`] until the device is opened again.
-pub trait Nand {
+pub trait Nand: Send {
     /// What is kept of a page of host data.
     type Payload: Payload + ?Sized;
 

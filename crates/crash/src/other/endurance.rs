@@ -37,7 +37,7 @@ pub(super) fn run(bench: &Bench<'_>, rounds: u32, record: &mut Record) -> Result
         plug(&device, &mut rng);
         let steps = steps(bench, round, &mut rng);
         write_until_cut(&device, &mut *ftl, &mut model, &steps).map_err(told)?;
-        if bench.case.is_harsh() && bench.has_battery() && !device.get_mut().flash().is_powered() {
+        if bench.case.is_harsh() && bench.has_battery() && !device.get().flash().is_powered() {
             model.cut();
             // A host that has not heard of it yet. Without a battery nothing remembers that it
             // asked.
@@ -59,7 +59,7 @@ pub(super) fn run(bench: &Bench<'_>, rounds: u32, record: &mut Record) -> Result
             if interrupted > 0 {
                 plug(&device, &mut rng);
             }
-            device.get_mut().begin(Tap::OFF, 0, LIMIT);
+            device.get().begin(Tap::OFF, 0, LIMIT);
             match (bench.mount)(Flash::new(device.clone()), &bench.config) {
                 Ok((ftl, _)) => break ftl,
                 Err(FtlError::Nand(NandError::PowerLost)) if !device.get().is_exhausted() => {
@@ -68,7 +68,7 @@ pub(super) fn run(bench: &Bench<'_>, rounds: u32, record: &mut Record) -> Result
                 Err(error) => return Err(told(format!("mounting: {error}"))),
             }
         };
-        device.get_mut().flash().plan_mut().cuts.clear();
+        device.get().flash().plan_mut().cuts.clear();
         let ram = ram_bytes(&*ftl);
         if ram > ram_bound {
             return Err(told(format!("{ram} B of RAM after a mount, at most {ram_bound} B are right")));
@@ -102,7 +102,7 @@ fn steps(bench: &Bench<'_>, round: u32, rng: &mut Rng) -> Vec<Step> {
 
 /// Has power cut soon.
 fn plug(device: &Device, rng: &mut Rng) {
-    let mut device = device.get_mut();
+    let mut device = device.get();
     let harsh = device.flash().plan().odd_failures;
     let within = if harsh { SOON[rng.below(SOON.len() as u32) as usize] } else { SOON[rng.below(2) as usize] };
     let at = device.flash().ops() + u64::from(rng.below(within));
@@ -117,7 +117,7 @@ fn plug(device: &Device, rng: &mut Rng) {
 }
 
 fn power_up(device: &Device) {
-    let mut device = device.get_mut();
+    let mut device = device.get();
     device.flash().plan_mut().cuts.clear();
     device.flash().power_up();
     device.begin(Tap::OFF, 0, LIMIT);

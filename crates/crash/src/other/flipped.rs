@@ -27,7 +27,7 @@ pub(super) fn run(bench: &Bench<'_>, n: u32, record: &mut Record) -> Result<(), 
     let mut rng = Rng::new(bench.case.seed, u64::from(n) << 16 | 0xF11);
     let mut line = work(bench, &mut rng)?;
     bench.save(&mut *line.ftl)?;
-    let flash = flip(line.device.get_mut().flash(), &mut rng);
+    let flash = flip(line.device.get().flash(), &mut rng);
     // What was lost with a checkpoint is at most what was trimmed.
     line.model.harm_trims();
     let mut line = mount(bench, flash, line)?.ok_or("the mount was refused")?;
@@ -37,7 +37,7 @@ pub(super) fn run(bench: &Bench<'_>, n: u32, record: &mut Record) -> Result<(), 
     accepts_writes(&mut line)?;
     line.ftl.check()?;
     bench.save(&mut *line.ftl)?;
-    let flash = line.device.get_mut().flash().snapshot();
+    let flash = line.device.get().flash().snapshot();
     read_all(&mut mount(bench, flash, line)?.ok_or("the second mount was refused")?)
 }
 

@@ -96,7 +96,7 @@ fn fill(bench: &Bench<'_>, content: Content, rng: &mut Rng) -> Result<Faulty<Sim
     let mut old = bench.format()?;
     let geometry = *old.device.geometry();
     let blocks = geometry.blocks();
-    let mut out = old.device.get_mut().flash().snapshot();
+    let mut out = old.device.get().flash().snapshot();
     (0..blocks).for_each(|block| erase(&mut out, BlockId(block)));
     match content {
         Content::Random => random(&mut out, rng),
@@ -111,11 +111,11 @@ fn fill(bench: &Bench<'_>, content: Content, rng: &mut Rng) -> Result<Faulty<Sim
             for step in &bench.steps[..half] {
                 super::worn::apply(&mut old, *step)?;
             }
-            let mut before = old.device.get_mut().flash().snapshot();
+            let mut before = old.device.get().flash().snapshot();
             for step in &bench.steps[half..] {
                 super::worn::apply(&mut old, *step)?;
             }
-            let mut after = old.device.get_mut().flash().snapshot();
+            let mut after = old.device.get().flash().snapshot();
             let share = 2 + rng.below(16);
             for block in (0..blocks).map(BlockId) {
                 let from = if rng.one_in(share) { &mut before } else { &mut after };
@@ -125,7 +125,7 @@ fn fill(bench: &Bench<'_>, content: Content, rng: &mut Rng) -> Result<Faulty<Sim
         Content::Truncated | Content::OtherSize | Content::Lying | Content::Shuffled => {
             let mut line = work(bench)?;
             bench.save(&mut *line.ftl)?;
-            let mut from = line.device.get_mut().flash().snapshot();
+            let mut from = line.device.get().flash().snapshot();
             let end = if matches!(content, Content::Truncated) { rng.below(blocks) } else { blocks };
             let turn = if matches!(content, Content::Shuffled) { rng.below(blocks) } else { 0 };
             let lies = if matches!(content, Content::Lying) { 1 + rng.below(64) } else { 0 };
@@ -159,7 +159,7 @@ fn foreign(bench: &Bench<'_>, other: &Entry<Device>) -> Result<Option<Faulty<Sim
         }
     }
     drop(ftl);
-    Ok(Some(device.get_mut().flash().snapshot()))
+    Ok(Some(device.get().flash().snapshot()))
 }
 
 fn erase(flash: &mut Faulty<SimNand>, block: BlockId) {

@@ -24,7 +24,7 @@ pub(super) fn work(bench: &Bench<'_>) -> Result<Line, String> {
 /// Does a step, and holds the FTL to the model.
 pub(super) fn apply(line: &mut Line, step: Step) -> Result<(), String> {
     let pages = line.model.logical_pages();
-    line.device.get_mut().begin(Tap::OFF, 0, LIMIT);
+    line.device.get().begin(Tap::OFF, 0, LIMIT);
     match step {
         Step::Write { lpn, count } => {
             for lpn in (0..count.min(pages)).map(|i| (lpn % pages + i) % pages) {
@@ -75,7 +75,7 @@ pub(super) fn read_all(line: &mut Line) -> Result<(), String> {
 /// Pages that hold something after the workload.
 pub(crate) fn pages(bench: &Bench<'_>) -> Result<Vec<u32>, String> {
     let line = work(bench)?;
-    let mut device = line.device.get_mut();
+    let mut device = line.device.get();
     let geometry = *device.geometry();
     let nand = device.flash().inner_mut();
     Ok((0..geometry.pages()).filter(|ppn| matches!(nand.read_spare(Ppn(*ppn)), Ok(Some(_)))).collect())
@@ -84,7 +84,7 @@ pub(crate) fn pages(bench: &Bench<'_>) -> Result<Vec<u32>, String> {
 /// Harms a page, also in the eyes of the model; the logical page that suffers, if it is one only. `Err` if nothing is there.
 fn harm_page(bench: &Bench<'_>, line: &mut Line, worn: Worn) -> Result<Option<u32>, Nothing> {
     let Worn { ppn, harm, mounted, other } = worn;
-    let mut device = line.device.get_mut();
+    let mut device = line.device.get();
     let flash = device.flash();
     let Ok(Some(spare)) = flash.inner_mut().read_spare(Ppn(ppn)) else { return Err(Nothing) };
     let (blemish, pages) = (harm.blemish(flash.plan().correctable_bits), flash.geometry().pages());
@@ -159,7 +159,7 @@ pub(super) fn mounted(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Res
     bench.save(&mut *line.ftl)?;
     record.fault = "worn page, then a mount";
     let Ok(harmed) = harm(bench, &mut line, worn, record) else { return Ok(()) };
-    let flash = line.device.get_mut().flash().snapshot();
+    let flash = line.device.get().flash().snapshot();
     let Some(mut line) = mount(bench, flash, line)? else {
         record.tally.refused += 1;
         return Ok(());
@@ -173,7 +173,7 @@ pub(super) fn mounted(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Res
     }
     line.ftl.check()?;
     bench.save(&mut *line.ftl)?;
-    let flash = line.device.get_mut().flash().snapshot();
+    let flash = line.device.get().flash().snapshot();
     match mount(bench, flash, line)? {
         Some(mut line) => read_all(&mut line),
         None => Ok(()),

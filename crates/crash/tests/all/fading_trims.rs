@@ -38,20 +38,20 @@ fn most() -> u32 {
 
 /// Where the newest version of the one page of the trim map is.
 fn newest_of_map(device: &Device) -> Ppn {
-    let mut device = device.get_mut();
+    let mut device = device.get();
     let pages = (0..device.geometry().pages()).map(Ppn);
     let found = pages.filter_map(|ppn| device.read_spare(ppn).ok().flatten().map(|spare| (spare, ppn)));
     found.filter(|(spare, _)| spare.kind == PageKind::Translation).max_by_key(|(spare, _)| spare.seq).unwrap().1
 }
 
 fn cut_at(device: &Device, at: u64, outcome: CutOutcome) {
-    let mut device = device.get_mut();
+    let mut device = device.get();
     let at = device.ops() + at;
     device.plan_mut().cuts = vec![Cut { at, outcome }];
 }
 
 fn power_up(device: &Device) {
-    let mut device = device.get_mut();
+    let mut device = device.get();
     device.plan_mut().cuts.clear();
     device.power_up();
 }
@@ -106,7 +106,7 @@ fn a_flushed_trim_stays_trimmed_when_the_last_page_of_the_map_fades_after_a_moun
         tried += 1;
         let last = newest_of_map(&device);
         verify(&mut *mount(&device, logical).unwrap(), "mounted");
-        device.get_mut().damage(last, Blemish::Unreadable);
+        device.get().damage(last, Blemish::Unreadable);
         verify(&mut *mount(&device, logical).unwrap(), &format!("after {flushes} flushes"));
     }
     assert!(tried > PAGES, "{tried} cuts");
@@ -122,7 +122,7 @@ fn a_flushed_trim_stays_trimmed_when_the_last_page_of_the_map_fades_during_a_mou
         cut_at(&device, at, CutOutcome::Torn);
         cuts += u32::from(mount(&device, logical).is_none());
         power_up(&device);
-        device.get_mut().damage(last, Blemish::Unreadable);
+        device.get().damage(last, Blemish::Unreadable);
         verify(&mut *mount(&device, logical).unwrap(), &format!("after {flushes} flushes, mount cut at {at}"));
     }
     assert!(cuts > PAGES, "{cuts} cuts");
@@ -144,7 +144,7 @@ fn a_trim_that_was_read_and_flushed_after_a_mount_stays_when_the_page_that_said_
         let mut ftl = mount(&device, logical).unwrap();
         assert_eq!(read(&mut *ftl, logical - 1), Some(Stamp::UNWRITTEN), "mounted");
         ftl.flush().unwrap();
-        device.get_mut().damage(last, Blemish::DataUnreadable);
+        device.get().damage(last, Blemish::DataUnreadable);
         let mut ftl = mount(&device, logical).unwrap();
         assert_eq!(read(&mut *ftl, logical - 1), Some(Stamp::UNWRITTEN), "after {flushes} flushes");
     }
@@ -160,14 +160,14 @@ fn what_a_page_in_doubt_superseded_is_an_error_if_it_is_worn() {
     }
     let lpn = Lpn(PAGES - 1);
     let worn = (0..BLOCKS * PAGES).map(Ppn).find(|ppn| {
-        let spare = device.get_mut().read_spare(*ppn).ok().flatten();
+        let spare = device.get().read_spare(*ppn).ok().flatten();
         spare.is_some_and(|spare| spare.kind == PageKind::User && spare.tag == lpn.0)
     });
     // Read once by the scan, and then no more.
     cut_at(&device, 0, CutOutcome::Fading(1));
     ftl.write(lpn, &Stamp { lpn, version: 2 }).unwrap_err();
     power_up(&device);
-    device.get_mut().damage(worn.unwrap(), Blemish::DataUnreadable);
+    device.get().damage(worn.unwrap(), Blemish::DataUnreadable);
     for _ in 0..2 {
         let mut ftl = mount(&device, 100).unwrap();
         assert_eq!(read(&mut *ftl, lpn.0), None, "it is the last page of its block, and nobody may take it for torn");

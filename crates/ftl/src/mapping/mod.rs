@@ -28,7 +28,7 @@ pub const fn is_page(ppn: Ppn) -> bool {
 }
 
 /// A mapping table. It reports pages of host data that die to the context.
-pub trait Mapping {
+pub trait Mapping: Send {
     /// Whether superseded pages may be unknown to the validity store, so that a collector has to read
     /// the spare area of every page that the store believes to live and ask [`Mapping::superseded`].
     const LAZY: bool;

@@ -16,7 +16,7 @@ use nand::Lpn;
 pub struct Stream(pub u8);
 
 /// A placement policy.
-pub trait Placement {
+pub trait Placement: Send {
     /// Streams it uses, at least 1.
     fn streams(&self) -> u8;
 

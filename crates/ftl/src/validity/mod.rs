@@ -109,7 +109,7 @@ impl PageSet {
 /// A page-validity store.
 ///
 /// Pages of the store itself are reported to [`MetaStore::discard`], never to [`Validity::invalidate`].
-pub trait Validity {
+pub trait Validity: Send {
     /// Whether pages of metadata that die are reported to [`Validity::invalidate`] too. If not, only their owner knows
     /// whether they live.
     const TRACKS_METADATA: bool;

@@ -14,7 +14,7 @@ pub use lists::Links;
 use nand::BlockId;
 
 /// A victim policy over the blocks it has been told of.
-pub trait Victim {
+pub trait Victim: Send {
     /// A block is full and has `valid` live pages: it is a candidate from now on. It is none of another policy.
     fn closed(&mut self, links: &mut Links, block: BlockId, valid: u32);
 

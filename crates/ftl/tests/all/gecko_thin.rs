@@ -11,32 +11,32 @@ use nand::faults::{Blemish, CutOutcome, FaultPlan, Faulty};
 use nand::geometry::Dimensions;
 use nand::{BlockId, Capabilities, Geometry, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Snapshot, Spare, Stamp};
 use openftl_ftl as ftl;
-use std::cell::{RefCell, RefMut};
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A device that stays when a mount of it ends, as a mount that is cut short consumes what it was given.
 #[derive(Clone)]
 struct Device {
-    flash: Rc<RefCell<Faulty<SimNand>>>,
+    flash: Arc<Mutex<Faulty<SimNand>>>,
     geometry: Geometry,
     /// What a cut before each operation would leave, while that is wanted.
-    images: Rc<RefCell<Option<Vec<Faulty<SimNand>>>>>,
+    images: Arc<Mutex<Option<Vec<Faulty<SimNand>>>>>,
 }
 
 impl Device {
     fn new(flash: Faulty<SimNand>) -> Self {
         let geometry = *flash.geometry();
-        Self { flash: Rc::new(RefCell::new(flash)), geometry, images: Rc::default() }
+        Self { flash: Arc::new(Mutex::new(flash)), geometry, images: Arc::default() }
     }
 
-    fn get(&self) -> RefMut<'_, Faulty<SimNand>> {
-        self.flash.borrow_mut()
+    fn get(&self) -> MutexGuard<'_, Faulty<SimNand>> {
+        self.flash.lock().unwrap()
     }
 
     /// An operation is about to begin.
     fn note(&self) {
-        if let Some(images) = &mut *self.images.borrow_mut() {
+        if let Some(images) = &mut *self.images.lock().unwrap() {
             images.push(self.get().snapshot());
         }
     }
@@ -264,9 +264,9 @@ impl Disk {
     /// Writes a page at random; what power loss before each operation of it would leave.
     fn write_watched(&mut self) -> Vec<Off> {
         let mut before = self.host.clone();
-        *self.device.images.borrow_mut() = Some(Vec::new());
+        *self.device.images.lock().unwrap() = Some(Vec::new());
         assert!(self.write_some(1));
-        let images = self.device.images.take().unwrap();
+        let images = self.device.images.lock().unwrap().take().unwrap();
         for (may, now) in before.versions.iter_mut().zip(&self.host.versions) {
             may.extend(now);
         }
@@ -294,10 +294,10 @@ impl Off {
 
     /// What power loss before each operation of a mount would leave.
     fn mount_watched(self) -> Vec<Self> {
-        *self.device.images.borrow_mut() = Some(Vec::new());
+        *self.device.images.lock().unwrap() = Some(Vec::new());
         let (device, host) = (self.device.clone(), self.host.clone());
         drop(self.mount());
-        let images = device.images.take().unwrap();
+        let images = device.images.lock().unwrap().take().unwrap();
         images.into_iter().map(|flash| Self { device: Device::new(flash), host: host.clone() }).collect()
     }
 }

@@ -81,7 +81,7 @@ pub enum Step {
 }
 
 /// A scheme: which log blocks there are, and what becomes of them.
-pub trait Scheme {
+pub trait Scheme: Send {
     /// The fewest log blocks that it can work with.
     const LEAST_LOGS: u32;
 
