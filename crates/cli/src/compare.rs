@@ -87,7 +87,7 @@ fn check(args: &CompareArgs) -> Result<Vec<Info>> {
 
 /// The FTLs of these names, each of which has to be known and named once.
 pub fn ftls(names: &[String]) -> Result<Vec<Info>> {
-    let table = ftl::ftls::table::<SimNand>().map(|entry| entry.info);
+    let table = ftl::ftls::table::<SimNand>().into_iter().map(|entry| entry.info).collect::<Vec<_>>();
     let find = |(at, name): (usize, &String)| {
         let known = table.iter().map(|info| info.name);
         let info = table.iter().find(|info| info.name == name).ok_or_else(|| unknown("FTL", name, known, "ftls"))?;

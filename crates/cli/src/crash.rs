@@ -149,7 +149,7 @@ fn options(args: &CrashArgs, ftls: &[Info]) -> Result<Options> {
 /// The FTLs of these names, or all of them.
 fn ftls(names: &[String]) -> Result<Vec<Info>> {
     match names {
-        [all] if all == "all" => Ok(ftl::ftls::table::<SimNand>().map(|entry| entry.info).to_vec()),
+        [all] if all == "all" => Ok(ftl::ftls::table::<SimNand>().into_iter().map(|entry| entry.info).collect()),
         names => compare::ftls(names),
     }
 }

@@ -75,7 +75,7 @@ fn names(ftls: &[Info], which: impl Fn(&Info) -> bool) -> Vec<&'static str> {
 
 /// The FTLs that honour a setting over the page-validity store that was named or their own, and over which other.
 fn who_honours(setting: Setting, store: Option<&str>) -> String {
-    let table = ftl::ftls::table::<SimNand>().map(|entry| entry.info);
+    let table = ftl::ftls::table::<SimNand>().into_iter().map(|entry| entry.info).collect::<Vec<_>>();
     let honours = names(&table, |info| info.honours_over(setting, store));
     let mut parts = Vec::new();
     if !honours.is_empty() {

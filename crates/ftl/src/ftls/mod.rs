@@ -24,6 +24,8 @@ use crate::contract::{Ftl, FtlError, MountReport};
 use crate::flash::Flash;
 use crate::validity;
 use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
 use nand::{Capabilities, Nand, ProgramOrder};
 
 /// When a completed write survives power loss. A write that was under way when power was cut is there or not; a trim may
@@ -141,8 +143,8 @@ pub struct Entry<N: Nand> {
 
 /// Every FTL, in the order of reports.
 #[must_use]
-pub fn table<N: Nand + 'static>() -> [Entry<N>; 17] {
-    [
+pub fn table<N: Nand + 'static>() -> Vec<Entry<N>> {
+    vec![
         page::entry(),
         dftl::entry(),
         lazy::entry(),

@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::one_die;
 use ftl::{Config, Flash, Ftl, Maps, Purpose, ftls};
-use nand::geometry::Dimensions;
-use nand::{Capabilities, Geometry, Lpn, SimNand, Stamp};
+use nand::{Capabilities, Lpn, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 const PAGES: u32 = 16;
@@ -21,16 +21,8 @@ struct Disk {
 impl Disk {
     /// Every page written once.
     fn full(name: &str) -> Self {
-        let geometry = Geometry::new(Dimensions {
-            channels: 1,
-            dies_per_channel: 1,
-            planes_per_die: 1,
-            blocks: BLOCKS,
-            pages_per_block: PAGES,
-            page_bytes: 512,
-            spare_bytes: 32,
-        });
-        let device = SimNand::new(geometry.unwrap(), Capabilities::MODERN);
+        let geometry = one_die(BLOCKS, PAGES, 512);
+        let device = SimNand::new(geometry, Capabilities::MODERN);
         let config = Config { maps: Maps::NonVolatile, ..Config::new(LOGICAL) };
         let ftl = (ftls::find(name).unwrap().format)(Flash::new(device), &config).unwrap();
         let mut disk = Self { ftl, versions: vec![0; LOGICAL as usize] };

@@ -2,25 +2,17 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::one_die;
 use ftl::{Config, Flash, Ftl, FtlError, Purpose, ftls};
 use nand::faults::{CutOutcome, FaultPlan, Faulty};
-use nand::geometry::Dimensions;
-use nand::{Capabilities, Geometry, Lpn, NandError, SimNand, Stamp};
+use nand::{Capabilities, Lpn, NandError, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 const PAGES: u32 = 120_000;
 
 fn device() -> SimNand {
-    let dimensions = Dimensions {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        blocks: 2600,
-        pages_per_block: 64,
-        page_bytes: 512,
-        spare_bytes: 32,
-    };
-    SimNand::new(Geometry::new(dimensions).unwrap(), Capabilities::MODERN)
+    let geometry = one_die(2600, 64, 512);
+    SimNand::new(geometry, Capabilities::MODERN)
 }
 
 fn config() -> Config {

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::one_die;
 use ftl::crc::Crc;
 use ftl::ftls::{Durability, Entry};
 use ftl::recovery::checkpoint::words;
 use ftl::{Config, Flash, Ftl, FtlError, MountReport, Purpose, Setting, ftls};
-use nand::geometry::Dimensions;
 use nand::{
     BlockId, Capabilities, Cut, CutOutcome, FaultPlan, Faulty, Geometry, Lpn, Nand, NandError, PageKind, Ppn, SimNand,
     Spare, Stamp,
@@ -23,16 +23,7 @@ const LOGICAL: u32 = 44;
 const LIMIT: u64 = 200_000;
 
 fn geometry() -> Geometry {
-    Geometry::new(Dimensions {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        blocks: BLOCKS,
-        pages_per_block: PAGES,
-        page_bytes: 512,
-        spare_bytes: 32,
-    })
-    .unwrap()
+    one_die(BLOCKS, PAGES, 512)
 }
 
 /// SplitMix64.

@@ -3,26 +3,18 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::one_die;
 use ftl::{Config, Flash, Ftl, FtlError, ftls};
 use nand::faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty};
-use nand::geometry::Dimensions;
-use nand::{Capabilities, Geometry, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Stamp};
+use nand::{Capabilities, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Stamp};
 use openftl_ftl as ftl;
 use proptest::prelude::*;
 
 type Device = Faulty<SimNand>;
 
 fn device(blocks: u32, pages_per_block: u32, plan: FaultPlan) -> Device {
-    let geometry = Geometry::new(Dimensions {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        blocks,
-        pages_per_block,
-        page_bytes: 512,
-        spare_bytes: 32,
-    });
-    Faulty::new(SimNand::new(geometry.unwrap(), Capabilities::MODERN), plan)
+    let geometry = one_die(blocks, pages_per_block, 512);
+    Faulty::new(SimNand::new(geometry, Capabilities::MODERN), plan)
 }
 
 fn entry(name: &str) -> ftls::Entry<Device> {

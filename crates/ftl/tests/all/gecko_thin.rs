@@ -6,9 +6,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::one_die;
 use ftl::{Config, Flash, Ftl, FtlError, GeckoOptions, Purpose, ftls};
 use nand::faults::{Blemish, CutOutcome, FaultPlan, Faulty};
-use nand::geometry::Dimensions;
 use nand::{BlockId, Capabilities, Geometry, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Snapshot, Spare, Stamp};
 use openftl_ftl as ftl;
 
@@ -169,16 +169,8 @@ impl Disk {
     }
 
     fn of(name: &'static str, shape: Shape) -> Self {
-        let geometry = Geometry::new(Dimensions {
-            channels: 1,
-            dies_per_channel: 1,
-            planes_per_die: 1,
-            blocks: shape.blocks,
-            pages_per_block: shape.pages_per_block,
-            page_bytes: 512,
-            spare_bytes: 32,
-        });
-        let nand = SimNand::new(geometry.unwrap(), Capabilities::MODERN);
+        let geometry = one_die(shape.blocks, shape.pages_per_block, 512);
+        let nand = SimNand::new(geometry, Capabilities::MODERN);
         let device = Device::new(Faulty::new(nand, FaultPlan::default()));
         let gecko = GeckoOptions { partitions: shape.partitions, ..GeckoOptions::PAPER };
         let config = Config { cache_entries: shape.cache_entries, gecko, ..Config::new(shape.logical_pages) };

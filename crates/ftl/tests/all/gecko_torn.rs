@@ -3,10 +3,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::one_die;
 use ftl::{Config, Flash, Ftl, FtlError, MountReport, ftls};
 use nand::faults::{Blemish, CutOutcome, FaultPlan, Faulty};
-use nand::geometry::Dimensions;
-use nand::{Capabilities, Geometry, Lpn, Nand, PageKind, Ppn, SimNand, Snapshot, Spare, Stamp};
+use nand::{Capabilities, Lpn, Nand, PageKind, Ppn, SimNand, Snapshot, Spare, Stamp};
 use openftl_ftl as ftl;
 
 type Device = Faulty<SimNand>;
@@ -39,16 +39,8 @@ impl Disk {
     /// A disk of so many translation pages, filled and written to for a while.
     fn new(translation_pages: u32, cache_entries: u32) -> Self {
         let logical_pages = translation_pages * ENTRIES;
-        let geometry = Geometry::new(Dimensions {
-            channels: 1,
-            dies_per_channel: 1,
-            planes_per_die: 1,
-            blocks: logical_pages * 3 / 2 / PAGES_PER_BLOCK + 40,
-            pages_per_block: PAGES_PER_BLOCK,
-            page_bytes: 4 * ENTRIES,
-            spare_bytes: 32,
-        });
-        let flash = Faulty::new(SimNand::new(geometry.unwrap(), Capabilities::MODERN), FaultPlan::default());
+        let geometry = one_die(logical_pages * 3 / 2 / PAGES_PER_BLOCK + 40, PAGES_PER_BLOCK, 4 * ENTRIES);
+        let flash = Faulty::new(SimNand::new(geometry, Capabilities::MODERN), FaultPlan::default());
         let config = Config { cache_entries, ..Config::new(logical_pages) };
         let ftl = (ftls::find::<Device>("gecko").unwrap().format)(Flash::new(flash), &config).unwrap();
         let mut disk = Self { ftl, config, versions: vec![0; logical_pages as usize], next: 0, state: 2016 };

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::{log_block_ftls, one_die};
 use ftl::ftls::Entry;
 use ftl::{Config, Flash, Ftl, FtlError, ftls};
 use nand::faults::{Cut, CutOutcome, FaultPlan, Faulty};
-use nand::geometry::Dimensions;
-use nand::{Capabilities, Geometry, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Stamp};
+use nand::{Capabilities, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 type Device = Faulty<SimNand>;
@@ -25,16 +25,7 @@ const OUTCOMES: [CutOutcome; 6] = [
 
 fn device(entry: &Entry<Device>, blocks: u32) -> Device {
     let capabilities = Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN };
-    let geometry = Geometry::new(Dimensions {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        blocks,
-        pages_per_block: 4,
-        page_bytes: 512,
-        spare_bytes: 32,
-    })
-    .unwrap();
+    let geometry = one_die(blocks, 4, 512);
     Faulty::new(SimNand::new(geometry, capabilities), FaultPlan::default())
 }
 
@@ -110,7 +101,7 @@ impl Disk {
 #[test]
 fn a_flushed_trim_stays_trimmed_while_only_one_checkpoint_is_left() {
     let mut alone = 0;
-    for name in ["bast", "blockset", "fast", "vftl", "superblock", "aftl", "janus-fixed", "janus"] {
+    for name in log_block_ftls::<Device>().map(|entry| entry.info.name) {
         for seed in 0..400 {
             let mut disk = Disk::new(name, seed);
             for round in 0..3 {

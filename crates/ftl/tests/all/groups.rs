@@ -2,24 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::one_die;
 use ftl::{Config, Flash, Ftl, FtlError, GroupOptions, ftls};
-use nand::geometry::Dimensions;
-use nand::{Capabilities, Geometry, Lpn, SimNand, Stamp};
+use nand::{Capabilities, Lpn, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 const LOGICAL: u32 = 900;
 
 fn device() -> SimNand {
-    let geometry = Geometry::new(Dimensions {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        blocks: 140,
-        pages_per_block: 8,
-        page_bytes: 512,
-        spare_bytes: 32,
-    })
-    .unwrap();
+    let geometry = one_die(140, 8, 512);
     SimNand::new(geometry, Capabilities::MODERN)
 }
 

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::one_die;
 use ftl::{Config, Flash, Ftl, FtlError, JanusOptions, Maps, ftls};
-use nand::geometry::Dimensions;
-use nand::{Capabilities, Geometry, Lpn, SimNand, Stamp};
+use nand::{Capabilities, Lpn, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 const PAGES: u32 = 16;
@@ -12,16 +12,8 @@ const LOGICAL_BLOCKS: u32 = 100;
 const BLOCKS: u32 = 128;
 
 fn device() -> Flash<SimNand> {
-    let geometry = Geometry::new(Dimensions {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        blocks: BLOCKS,
-        pages_per_block: PAGES,
-        page_bytes: 512,
-        spare_bytes: 32,
-    });
-    Flash::new(SimNand::new(geometry.unwrap(), Capabilities::MODERN))
+    let geometry = one_die(BLOCKS, PAGES, 512);
+    Flash::new(SimNand::new(geometry, Capabilities::MODERN))
 }
 
 fn entry(name: &str) -> ftls::Entry<SimNand> {

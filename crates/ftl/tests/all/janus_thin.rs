@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::{log_block_ftls, one_die};
 use ftl::engine::janus::{Goal, JanusFtl};
 use ftl::recovery::mark::{Mark, Writer};
 use ftl::{Config, Flash, Ftl, FtlError, ftls};
-use nand::geometry::Dimensions;
-use nand::{BlockId, Capabilities, Geometry, Lpn, Nand, NandError, Ppn, ProgramOrder, SimNand, Spare, Stamp};
+use nand::{BlockId, Capabilities, Lpn, Nand, NandError, Ppn, ProgramOrder, SimNand, Spare, Stamp};
 use openftl_ftl as ftl;
 
 const PAGES: u32 = 8;
@@ -15,17 +15,9 @@ const LOGICAL_BLOCKS: u32 = 24;
 const BLOCKS: u32 = 36;
 
 fn device(program_order: ProgramOrder) -> Flash<SimNand> {
-    let dimensions = Dimensions {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        blocks: BLOCKS,
-        pages_per_block: PAGES,
-        page_bytes: 512,
-        spare_bytes: 32,
-    };
+    let geometry = one_die(BLOCKS, PAGES, 512);
     let capabilities = Capabilities { program_order, ..Capabilities::MODERN };
-    Flash::new(SimNand::new(Geometry::new(dimensions).unwrap(), capabilities))
+    Flash::new(SimNand::new(geometry, capabilities))
 }
 
 fn janus(goal: Goal) -> JanusFtl<SimNand> {
@@ -152,12 +144,14 @@ fn no_logical_block_fused_runs_for_ever() {
     assert_eq!((ftl.fused_blocks(), gauge(&ftl, "paged_area_collections")), (0, 0));
 }
 
-const LOG_BLOCK_FTLS: [&str; 8] = ["block", "bast", "fast", "vftl", "blockset", "aftl", "janus-fixed", "janus"];
+/// Every FTL with log blocks that a device of sequential programs serves.
+fn of_any_order() -> impl Iterator<Item = ftls::Entry<SimNand>> {
+    log_block_ftls().filter(|entry| entry.info.program_order == ProgramOrder::Sequential)
+}
 
 /// Every FTL with data blocks on a device of this order, and its model.
 fn log_block_ftls(order: ProgramOrder, mut run: impl FnMut(&mut dyn Ftl<SimNand>, &mut Model)) {
-    for name in LOG_BLOCK_FTLS {
-        let entry = ftls::table::<SimNand>().into_iter().find(|entry| entry.info.name == name).unwrap();
+    for entry in of_any_order() {
         let mut ftl = (entry.format)(device(order), &Config::new(LOGICAL_BLOCKS * PAGES)).unwrap();
         let mut model = Model::new(ftl.logical_pages());
         run(&mut *ftl, &mut model);
@@ -223,7 +217,7 @@ fn requests_over_the_border_of_two_logical_blocks_arrive_whole() {
 
 #[test]
 fn a_device_filled_to_the_last_page_goes_on() {
-    for entry in ftls::table::<SimNand>().into_iter().filter(|e| LOG_BLOCK_FTLS.contains(&e.info.name)) {
+    for entry in of_any_order() {
         let make = |pages| (entry.format)(device(ProgramOrder::Sequential), &Config::new(pages));
         // The largest disk that it makes of this device: no over-provisioning but what it asks for.
         let pages = (1..=BLOCKS * PAGES).rev().find(|&pages| make(pages).is_ok()).unwrap();

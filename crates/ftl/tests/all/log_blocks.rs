@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::one_die;
 use ftl::recovery::mark::{Mark, Writer};
 use ftl::{Config, Flash, Ftl, FtlError, Purpose, ftls};
 use nand::faults::{Cut, CutOutcome, FaultPlan, Faulty};
-use nand::geometry::Dimensions;
-use nand::{Capabilities, Geometry, Lpn, Nand, Ppn, SimNand, Stamp};
+use nand::{Capabilities, Lpn, Nand, Ppn, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 const LOGICAL_BLOCKS: u32 = 200;
@@ -16,17 +16,7 @@ const LOGICAL: u32 = LOGICAL_BLOCKS * PAGES;
 /// A disk with so many log blocks.
 fn disk(name: &str, logs: u32) -> Box<dyn Ftl<SimNand>> {
     let config = Config { maps: ftl::Maps::NonVolatile, ..Config::new(LOGICAL) };
-    let geometry = Geometry::new(Dimensions {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        // Three are kept free for merges.
-        blocks: LOGICAL_BLOCKS + 3 + logs,
-        pages_per_block: PAGES,
-        page_bytes: 512,
-        spare_bytes: 32,
-    })
-    .unwrap();
+    let geometry = one_die(LOGICAL_BLOCKS + 3 + logs, PAGES, 512);
     let device = SimNand::new(geometry, Capabilities::MODERN);
     (ftls::find::<SimNand>(name).unwrap().format)(Flash::new(device), &config).unwrap()
 }
@@ -186,16 +176,7 @@ fn was_collected(nand: &mut Faulty<SimNand>) -> bool {
 
 #[test]
 fn a_collection_within_the_log_can_be_cut_at_every_operation() {
-    let geometry = Geometry::new(Dimensions {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        blocks: 12 + 3 + 2 + 6,
-        pages_per_block: 4,
-        page_bytes: 512,
-        spare_bytes: 32,
-    })
-    .unwrap();
+    let geometry = one_die(12 + 3 + 2 + 6, 4, 512);
     let (entry, config) = (ftls::find::<Faulty<SimNand>>("vftl").unwrap(), Config::new(SMALL));
     let mut collected = 0;
     for at in 0.. {

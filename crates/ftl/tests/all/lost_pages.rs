@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::{log_block_ftls, one_die};
 use ftl::ftls::Entry;
 use ftl::{Config, Flash, Ftl, FtlError, ftls};
 use nand::faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty};
-use nand::geometry::Dimensions;
-use nand::{Capabilities, Geometry, Lpn, Nand, Ppn, SimNand, Stamp};
+use nand::{Capabilities, Lpn, Nand, Ppn, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 type Device = Faulty<SimNand>;
@@ -17,32 +17,9 @@ const LOST: Lpn = Lpn(18);
 /// What was written there last.
 const NEWEST: Stamp = Stamp { lpn: LOST, version: 175 };
 
-const FTLS: [&str; 11] = [
-    "block",
-    "nftl",
-    "bast",
-    "blockset",
-    "fast",
-    "vftl",
-    "reconfigurable",
-    "superblock",
-    "aftl",
-    "janus-fixed",
-    "janus",
-];
-
 fn device(entry: &Entry<Device>) -> Device {
     let capabilities = Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN };
-    let geometry = Geometry::new(Dimensions {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        blocks: 36,
-        pages_per_block: 4,
-        page_bytes: 512,
-        spare_bytes: 32,
-    })
-    .unwrap();
+    let geometry = one_die(36, 4, 512);
     Faulty::new(SimNand::new(geometry, capabilities), FaultPlan::default())
 }
 
@@ -95,7 +72,7 @@ fn write_others(ftl: &mut dyn Ftl<Device>, harmed: Ppn) -> Result<(), FtlError> 
 
 #[test]
 fn a_lost_page_stays_lost_after_its_block_was_erased_and_a_mount() {
-    for name in FTLS {
+    for name in log_block_ftls::<Device>().map(|entry| entry.info.name) {
         let (entry, config) = (ftls::find::<Device>(name).unwrap(), Config::new(LOGICAL));
         let mount = entry.mount.unwrap();
         for (blemish, flushed) in [(Blemish::DataUnreadable, false), (Blemish::Unreadable, true)] {
@@ -122,7 +99,7 @@ fn a_lost_page_stays_lost_after_its_block_was_erased_and_a_mount() {
 
 #[test]
 fn a_lost_page_stays_lost_wherever_power_is_cut_while_its_block_is_merged() {
-    for name in FTLS {
+    for name in log_block_ftls::<Device>().map(|entry| entry.info.name) {
         let (entry, config) = (ftls::find::<Device>(name).unwrap(), Config::new(LOGICAL));
         for outcome in [CutOutcome::Done, CutOutcome::TornData, CutOutcome::Fading(2), CutOutcome::HalfErased] {
             for at in 0.. {

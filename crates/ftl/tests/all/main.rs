@@ -26,3 +26,27 @@ mod trims;
 mod validity_stores;
 mod wear;
 mod worn_out;
+
+use nand::geometry::Dimensions;
+use nand::{Geometry, Nand};
+use openftl_ftl::Setting;
+use openftl_ftl::ftls::{self, Entry};
+
+/// A device of one die.
+fn one_die(blocks: u32, pages_per_block: u32, page_bytes: u32) -> Geometry {
+    let dimensions = Dimensions {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks,
+        pages_per_block,
+        page_bytes,
+        spare_bytes: 32,
+    };
+    Geometry::new(dimensions).expect("a device within the bounds of addresses")
+}
+
+/// Every FTL with log blocks: those that keep their maps in checkpoints.
+fn log_block_ftls<N: Nand + 'static>() -> impl Iterator<Item = Entry<N>> {
+    ftls::table().into_iter().filter(|entry: &Entry<N>| entry.info.honours(Setting::Maps))
+}

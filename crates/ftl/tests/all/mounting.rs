@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::one_die;
 use ftl::{Config, Flash, ftls};
 use nand::faults::{Blemish, CutOutcome, FaultPlan, Faulty};
-use nand::geometry::Dimensions;
-use nand::{Capabilities, Geometry, Lpn, Nand, NandError, PageKind, Ppn, ProgramOrder, SimNand, Stamp};
+use nand::{Capabilities, Lpn, Nand, NandError, PageKind, Ppn, ProgramOrder, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 type Device = Faulty<SimNand>;
@@ -13,19 +13,8 @@ type Device = Faulty<SimNand>;
 const PAGES: u32 = 64;
 
 fn device(blocks: u32, program_order: ProgramOrder) -> Device {
-    let geometry = Geometry::new(Dimensions {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        blocks,
-        pages_per_block: 8,
-        page_bytes: 512,
-        spare_bytes: 32,
-    });
-    Faulty::new(
-        SimNand::new(geometry.unwrap(), Capabilities { program_order, ..Capabilities::MODERN }),
-        FaultPlan::default(),
-    )
+    let geometry = one_die(blocks, 8, 512);
+    Faulty::new(SimNand::new(geometry, Capabilities { program_order, ..Capabilities::MODERN }), FaultPlan::default())
 }
 
 fn config() -> Config {

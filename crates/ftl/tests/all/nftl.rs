@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::one_die;
 use ftl::{Config, Flash, Ftl, Maps, OpCounts, Purpose, ftls};
-use nand::geometry::Dimensions;
-use nand::{Capabilities, Geometry, Lpn, ProgramOrder, SimNand, Stamp};
+use nand::{Capabilities, Lpn, ProgramOrder, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 const PAGES: u32 = 8;
@@ -19,18 +19,10 @@ struct Disk {
 
 impl Disk {
     fn new() -> Self {
-        let geometry = Geometry::new(Dimensions {
-            channels: 1,
-            dies_per_channel: 1,
-            planes_per_die: 1,
-            blocks: 40,
-            pages_per_block: PAGES,
-            page_bytes: 512,
-            spare_bytes: 32,
-        });
+        let geometry = one_die(40, PAGES, 512);
         let capabilities = Capabilities { program_order: ProgramOrder::Free, ..Capabilities::MODERN };
         let config = Config { maps: Maps::NonVolatile, ..Config::new(PAGES * LOGICAL_BLOCKS) };
-        let device = SimNand::new(geometry.unwrap(), capabilities);
+        let device = SimNand::new(geometry, capabilities);
         let ftl = (ftls::find("nftl").unwrap().format)(Flash::new(device), &config).unwrap();
         Self { ftl, versions: [0; (PAGES * LOGICAL_BLOCKS) as usize] }
     }

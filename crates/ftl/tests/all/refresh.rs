@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::one_die;
 use ftl::{Config, Flash, Ftl, Purpose, ftls};
 use nand::faults::{FaultPlan, Faulty};
-use nand::geometry::Dimensions;
-use nand::{Capabilities, Geometry, Lpn, ProgramOrder, SimNand, Stamp};
+use nand::{Capabilities, Lpn, ProgramOrder, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 type Device = Faulty<SimNand>;
@@ -14,17 +14,9 @@ const LOGICAL: u32 = 200;
 
 /// A device on which reading does harm: after 900 pages read of a block, all that is in it is lost.
 fn device(program_order: ProgramOrder) -> Device {
-    let geometry = Geometry::new(Dimensions {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        blocks: 80,
-        pages_per_block: 8,
-        page_bytes: 512,
-        spare_bytes: 32,
-    });
+    let geometry = one_die(80, 8, 512);
     let plan = FaultPlan { correctable_bits: 8, reads_per_flip: Some(100), ..FaultPlan::default() };
-    Faulty::new(SimNand::new(geometry.unwrap(), Capabilities { program_order, ..Capabilities::MODERN }), plan)
+    Faulty::new(SimNand::new(geometry, Capabilities { program_order, ..Capabilities::MODERN }), plan)
 }
 
 fn expect(ftl: &mut dyn Ftl<Device>, lpn: u32, version: u16, what: &str) {

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::one_die;
 use ftl::ftls::{Durability, Entry, Info};
 use ftl::{Config, Flash, Ftl, Purpose, ftls, validity};
 use nand::faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty};
-use nand::geometry::Dimensions;
-use nand::{BlockId, Capabilities, Geometry, Lpn, Nand, PageKind, SimNand, Stamp};
+use nand::{BlockId, Capabilities, Lpn, Nand, PageKind, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 type Device = Faulty<SimNand>;
@@ -17,16 +17,8 @@ const LOGICAL: u32 = 400;
 
 fn device(entry: &Entry<Device>, page_bytes: u32) -> Device {
     let capabilities = Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN };
-    let geometry = Geometry::new(Dimensions {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        blocks: BLOCKS,
-        pages_per_block: PAGES,
-        page_bytes,
-        spare_bytes: 64,
-    });
-    Faulty::new(SimNand::new(geometry.unwrap(), capabilities), FaultPlan::default())
+    let geometry = one_die(BLOCKS, PAGES, page_bytes);
+    Faulty::new(SimNand::new(geometry, capabilities), FaultPlan::default())
 }
 
 struct Disk {

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::one_die;
 use ftl::{Config, Flash, Ftl, FtlError, Purpose, WearOptions, ftls};
-use nand::geometry::Dimensions;
-use nand::{Capabilities, Geometry, Lpn, SimNand, Stamp};
+use nand::{Capabilities, Lpn, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 const BLOCKS: u32 = 400;
@@ -12,16 +12,8 @@ const PAGES_PER_BLOCK: u32 = 16;
 const LOGICAL: u32 = BLOCKS * PAGES_PER_BLOCK * 7 / 10;
 
 fn device() -> SimNand {
-    let geometry = Geometry::new(Dimensions {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        blocks: BLOCKS,
-        pages_per_block: PAGES_PER_BLOCK,
-        page_bytes: 512,
-        spare_bytes: 32,
-    });
-    SimNand::new(geometry.unwrap(), Capabilities::MODERN)
+    let geometry = one_die(BLOCKS, PAGES_PER_BLOCK, 512);
+    SimNand::new(geometry, Capabilities::MODERN)
 }
 
 /// Least, most and standard deviation of erase counts, and programs for each page written, after the hot part of a full

@@ -3,11 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::one_die;
 use ftl::{Config, Flash, Ftl, FtlError, Shortage, ftls, validity};
-use nand::geometry::Dimensions;
-use nand::{
-    BlockId, Capabilities, Cut, CutOutcome, FaultPlan, Faulty, Geometry, Lpn, NandError, Pairing, SimNand, Stamp,
-};
+use nand::{BlockId, Capabilities, Cut, CutOutcome, FaultPlan, Faulty, Lpn, NandError, Pairing, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 type Device = Faulty<SimNand>;
@@ -19,16 +17,8 @@ const PAGES: u32 = 150;
 /// What every NAND made today can do, and the order of programs that an FTL needs.
 fn device(entry: &Entry) -> Device {
     let capabilities = Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN };
-    let geometry = Geometry::new(Dimensions {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        blocks: BLOCKS,
-        pages_per_block: 8,
-        page_bytes: 512,
-        spare_bytes: 32,
-    });
-    Faulty::new(SimNand::new(geometry.unwrap(), capabilities), FaultPlan::default())
+    let geometry = one_die(BLOCKS, 8, 512);
+    Faulty::new(SimNand::new(geometry, capabilities), FaultPlan::default())
 }
 
 /// Every FTL, with every page-validity store that it can be formatted with.
