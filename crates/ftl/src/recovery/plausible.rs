@@ -1,7 +1,8 @@
 //! Which spare areas are believed: a torn page may show a well-formed one that nobody wrote.
 //!
 //! 1. A spare area fits by itself if its sequence number and its tag are in range.
-//! 2. All pages of a block carry the same erase count and erase stamp. What most of those that fit by themselves carry is right.
+//! 2. All pages of a block carry the same erase count and erase stamp, and all or none hold host data. What most of those that fit by
+//!    themselves carry is right.
 //! 3. If no value is carried by more pages than any other, the pages whose data can be read are right.
 //! 4. A page that does not fit and whose data cannot be read is torn, and nothing that its spare area says counts.
 //! 5. One that does not fit and whose data can be read is of another image: an error.
@@ -13,7 +14,7 @@ use super::survey::FoundPage;
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
 use alloc::vec::Vec;
-use nand::{Nand, NandError, Ppn, Spare};
+use nand::{Nand, NandError, PageKind, Ppn, Spare};
 
 /// What a spare area that does not fit would say if its page were of this disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +25,10 @@ pub struct Misfit {
     pub reason: &'static str,
 }
 
-const WEAR: Misfit =
-    Misfit { structure: "spare area", reason: "its erase count or stamp is not that of the other pages of its block" };
+const COMMON: Misfit = Misfit {
+    structure: "spare area",
+    reason: "its erase count, erase stamp or kind is not that of the other pages of its block",
+};
 
 const SEQ: Misfit =
     Misfit { structure: "spare area", reason: "its sequence number is beyond what a device can wear out with" };
@@ -46,14 +49,17 @@ pub const fn is_wear(spare: &Spare, erased_at: u32) -> bool {
     spare.erase_count <= spare.erased_at && spare.erased_at <= erased_at.saturating_add(NEAR as u32)
 }
 
-/// What most pages carry as erase count and stamp, of those marked true; `None` if no value is carried by more than any other.
-fn wear_of_most(pages: &[FoundPage], counts: &[bool]) -> Option<(u32, u32)> {
-    let mut wears: Vec<(u32, u32)> = pages
-        .iter()
-        .zip(counts)
-        .filter(|(_, counts)| **counts)
-        .map(|((_, spare), _)| (spare.erase_count, spare.erased_at))
-        .collect();
+/// What all pages of a block carry: erase count, erase stamp, whether they hold host data.
+type Common = (u32, u32, bool);
+
+fn common((_, spare): &FoundPage) -> Common {
+    (spare.erase_count, spare.erased_at, spare.kind == PageKind::User)
+}
+
+/// What most pages carry, of those marked true; `None` if no value is carried by more than any other.
+fn common_of_most(pages: &[FoundPage], counts: &[bool]) -> Option<Common> {
+    let mut wears: Vec<Common> =
+        pages.iter().zip(counts).filter(|(_, counts)| **counts).map(|(page, _)| common(page)).collect();
     wears.sort_unstable();
     let most = wears.chunk_by(|a, b| a == b).map(<[_]>::len).max()?;
     let mut found = wears.chunk_by(|a, b| a == b).filter(|chunk| chunk.len() == most);
@@ -73,23 +79,22 @@ pub fn keep<N: Nand>(
     misfit: impl Fn(&Spare) -> Option<Misfit>,
 ) -> Result<(), FtlError> {
     let alone = |spare: &Spare| if spare.seq < Spare::SEQ_END / 2 { misfit(spare) } else { Some(SEQ) };
-    let wear = |page: &FoundPage| (page.1.erase_count, page.1.erased_at);
     if let Some(first) = pages.first()
-        && pages.iter().all(|page| wear(page) == wear(first) && alone(&page.1).is_none())
+        && pages.iter().all(|page| common(page) == common(first) && alone(&page.1).is_none())
     {
         return Ok(());
     }
     let mut counts: Vec<bool> = pages.iter().map(|(_, spare)| alone(spare).is_none()).collect();
-    let mut right = wear_of_most(pages, &counts);
+    let mut right = common_of_most(pages, &counts);
     for (counts, page) in counts.iter_mut().zip(pages.iter()) {
         let (ppn, spare) = *page;
-        if *counts && right == Some(wear(page)) {
+        if *counts && right == Some(common(page)) {
             continue;
         }
         match flash.probe(Purpose::Recovery, ppn) {
             Ok(_) => {
-                let expected = *right.get_or_insert(wear(page));
-                let wrong = alone(&spare).or_else(|| (expected != wear(page)).then_some(WEAR));
+                let expected = *right.get_or_insert(common(page));
+                let wrong = alone(&spare).or_else(|| (expected != common(page)).then_some(COMMON));
                 if let Some(Misfit { structure, reason }) = wrong {
                     return Err(FtlError::Damaged { structure, ppn, reason });
                 }

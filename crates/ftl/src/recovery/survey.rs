@@ -331,6 +331,12 @@ impl Survey {
         self.torn.extend(found.iter().filter(|(ppn, _)| self.excluded.contains(ppn)));
         found.retain(|(ppn, _)| !self.excluded.contains(ppn));
         let Some(&(last, spare)) = found.last() else { return Ok(()) };
+        // What comes next was programmed while power lasted, unless a mount copied this page.
+        let follows =
+            |(_, next): &FoundPage| next.seq == spare.seq + 1 && (next.kind, next.tag) != (spare.kind, spare.tag);
+        if self.torn.iter().any(follows) {
+            return Ok(());
+        }
         match flash.probe(Purpose::Recovery, last) {
             Ok(_) => return Ok(()),
             Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => {}

@@ -88,7 +88,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
 
     /// Copies a page that may have been cut short.
     fn copy_doubtful(&mut self, table: &mut Table, at: usize) -> Result<(), FtlError> {
-        let Copy { lpn, ppn, seq, torn } = table.doubtful[at];
+        let Copy { lpn, ppn, seq, complete, .. } = table.doubtful[at];
         let spare = Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count: 0, erased_at: 0, aux: 0 };
         // A translation page may lead to it already: what can be read now and then is had.
         let mut tries = TRIES;
@@ -98,7 +98,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
                 Err(error) if unreadable(&error) != Some(ppn) => return Err(error),
                 Err(_) if tries > 1 => tries -= 1,
                 // Worn: nothing says that power was cut while it was programmed.
-                Err(_) if torn => break LOST,
+                Err(_) if complete => break LOST,
                 Err(error) => return Err(error),
             }
         };

@@ -44,6 +44,8 @@ pub(super) struct Copy {
     pub(super) ppn: Ppn,
     /// Its spare area can be read, its data cannot.
     pub(super) torn: bool,
+    /// Its program was over before power went: if it cannot be read, it is worn.
+    pub(super) complete: bool,
 }
 
 /// What is known of the table before there is an FTL.
@@ -145,6 +147,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         let Known { mut table, validity, resumed } = known;
         let rebuilt_entries = resumed.unwrap_or(table.changes.len() as u64);
         let mut ftl = Self::of_table(flash, config, plan, &survey, mapping, validity, &mut table);
+        ftl.core.seq += if resumed.is_some() { 0 } else { 2 };
         if resumed.is_none()
             && let Err(error) = ftl.settle(&mut table, &survey, &mut steps)
         {
@@ -360,7 +363,12 @@ impl Table {
                 *last = *ppn;
             }
         }
-        let copy = |torn| move |(ppn, spare): &FoundPage| Copy { lpn: Lpn(spare.tag), seq: spare.seq, ppn: *ppn, torn };
+        let copy = |torn| {
+            move |(ppn, spare): &FoundPage| {
+                let (lpn, seq) = (Lpn(spare.tag), spare.seq);
+                Copy { lpn, seq, ppn: *ppn, torn, complete: torn }
+            }
+        };
         let torn = survey.torn().iter().filter(|(ppn, spare)| spare.kind == PageKind::User && !excluded.contains(ppn));
         self.copies = found.iter().map(copy(false)).chain(torn.map(copy(true))).collect();
         self.copies.sort_unstable_by_key(|copy| (copy.lpn, u64::MAX - copy.seq));
@@ -378,18 +386,22 @@ impl Table {
         let pages = self.copies.iter().filter(|copy| !copy.torn).map(|copy| (copy.seq, copy.ppn));
         let pages = pages.chain(self.versions.iter().map(|(ppn, spare)| (spare.seq, *ppn)));
         let newest = pages.max();
-        let seq = newest.map_or(0, |(seq, _)| seq);
+        let seq_of_newest = newest.map_or(0, |(seq, _)| seq);
         let is_newest = |ppn: Ppn| newest.is_some_and(|(_, newest)| newest == ppn);
         let of_table = self.versions.iter().find(|(ppn, _)| is_newest(*ppn)).copied();
         let of_host = self.copies.iter().find(|copy| is_newest(copy.ppn)).map(|copy| {
             let (kind, tag) = (PageKind::User, copy.lpn.0);
-            (copy.ppn, Spare { kind, tag, seq, erase_count: 0, erased_at: 0, aux: 0 })
+            (copy.ppn, Spare { kind, tag, seq: seq_of_newest, erase_count: 0, erased_at: 0, aux: 0 })
         });
         self.newest = of_table.or(of_host);
         let lived = |ppn: Ppn| self.lived.as_ref().is_some_and(|lived| !lived.is_dead(ppn));
-        let excluded = |(ppn, spare): &&FoundPage| excluded.contains(ppn) || spare.seq > seq && !lived(*ppn);
+        // Mounts leave numbers out, so a page with the next number was programmed while power lasted.
+        let followed = |seq: u64| survey.torn().iter().any(|(_, spare)| spare.seq == seq + 1);
+        let counts = |seq: u64, ppn: Ppn| seq < seq_of_newest || lived(ppn) || followed(seq);
+        let excluded = |(ppn, spare): &&FoundPage| excluded.contains(ppn) || !counts(spare.seq, *ppn);
         self.excluded = survey.torn().iter().filter(excluded).copied().collect();
-        self.copies.retain(|copy| !copy.torn || copy.seq < seq || lived(copy.ppn));
+        self.copies.retain(|copy| !copy.torn || counts(copy.seq, copy.ppn));
+        self.copies.iter_mut().for_each(|copy| copy.complete |= followed(copy.seq));
     }
 
     /// Step 5: the bitmap, and the live pages of each block. `None` if an entry cannot be right and they are not checked.
