@@ -43,6 +43,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let geometry = *self.core.space.geometry();
         let interrupted = self.core.interrupted.take();
         let given_up = self.core.given_up.take();
+        // What follows the number of a page at once was programmed while power lasted.
+        self.core.seq += u64::from(interrupted.is_some());
         if let Some(Origin { ppn, spare }) = interrupted
             && match spare.kind {
                 PageKind::User => false,
