@@ -4,6 +4,7 @@
 //! contradict each other, an FTL that the chosen device cannot carry. Whatever depends on files or on the run is a
 //! failure.
 
+use papers::PaperError;
 use sim::SimError;
 use std::fmt;
 use std::io;
@@ -32,6 +33,7 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
         cause.is::<Usage>()
             || cause.downcast_ref::<WorkloadError>().is_some_and(workload_is_usage)
             || cause.downcast_ref::<SimError>().is_some_and(sim_is_usage)
+            || cause.downcast_ref::<PaperError>().is_some_and(paper_is_usage)
     });
     if by_usage { 2 } else { 1 }
 }
@@ -55,6 +57,11 @@ fn sim_is_usage(error: &SimError) -> bool {
         SimError::Ftl { source, .. } => matches!(source, ftl::FtlError::Unsupported { .. }),
         _ => false,
     }
+}
+
+/// A figure's error passes the run's on as its own, so that the chain of causes does not hold it.
+fn paper_is_usage(error: &PaperError) -> bool {
+    matches!(error, PaperError::Sim(source) if sim_is_usage(source))
 }
 
 /// The error and its causes in a line, leaving out a cause that has been said already.

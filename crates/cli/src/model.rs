@@ -6,9 +6,8 @@ use crate::output;
 use crate::report::table::{Align, Table};
 use crate::units::{bytes, count, duration_us, trimmed};
 use anyhow::{Context, Result};
+use papers::geckoftl::model::{CACHE_ENTRY_BYTES, Device, MODELS, Model, Step, Times, scans, structures};
 use serde_json::{Value, json};
-use sim::model::ftls::{block_scan, full_scan, pvb_rebuild, synchronisation};
-use sim::model::{CACHE_ENTRY_BYTES, Device, MODELS, Model, Step, Times};
 
 /// Prints the formulas' values.
 pub fn run(args: &ModelArgs) -> Result<()> {
@@ -81,43 +80,17 @@ fn models(args: &ModelArgs) -> Result<Vec<&'static Model>> {
 
 /// Refuses a share of dirty entries if no recovery depends on it.
 fn check_dirty_ratio(args: &ModelArgs, device: &Device, models: &[&Model]) -> Result<()> {
-    let other = Device { dirty_ratio: device.dirty_ratio / 2.0, ..*device };
-    let capped = |model: &&&Model| (model.recovery)(device) != (model.recovery)(&other);
-    if args.dirty_ratio.is_none() || models.iter().any(|model| capped(&model)) {
+    if args.dirty_ratio.is_none() || models.iter().any(|model| model.caps_dirty_entries(device)) {
         return Ok(());
     }
     let names = |list: &[&Model]| list.iter().map(|model| model.name).collect::<Vec<_>>().join(", ");
     let all: Vec<&Model> = MODELS.iter().collect();
-    let honour: Vec<&Model> = all.iter().filter(capped).copied().collect();
+    let honour: Vec<&Model> = all.iter().filter(|model| model.caps_dirty_entries(device)).copied().collect();
     Err(usage(format!(
         "--dirty-ratio means nothing to {}; it is honoured by {}; choose one of those, or leave --dirty-ratio out",
         names(models),
         names(&honour)
     )))
-}
-
-/// Structures of any FTL of the paper, with their formulas.
-fn structures(d: &Device) -> [(&'static str, &'static str, f64); 8] {
-    [
-        ("translation table", "4·K·B·R", d.translation_table_bytes()),
-        ("global mapping directory (GMD)", "4·TT / P", d.gmd_bytes()),
-        ("page validity bitmap (PVB)", "K·B / 8", d.pvb_bytes()),
-        ("block validity counters (BVC)", "2·K", d.bvc_bytes()),
-        ("cached mapping entries", "8·C", d.cache_bytes()),
-        ("run directories", "8 · 2·K·S / V", d.run_directory_bytes()),
-        ("buffers of Logarithmic Gecko", "P·(2 + L)", d.gecko_buffer_bytes()),
-        ("page validity log in flash", "2·D entries of 12 B", d.log_pages() as f64 * d.page_bytes as f64),
-    ]
-}
-
-/// Scans that section 2 gives times for.
-fn scans(d: &Device) -> [(&'static str, Step); 4] {
-    [
-        ("one spare area a block", block_scan(d)),
-        ("every spare area", full_scan(d)),
-        ("every translation page, to rebuild the PVB", pvb_rebuild(d)),
-        ("synchronising every cached entry", synchronisation(d, d.cache_entries as f64)),
-    ]
 }
 
 fn as_text(d: &Device, times: &Times, models: &[&Model]) -> String {
@@ -141,8 +114,8 @@ fn as_text(d: &Device, times: &Times, models: &[&Model]) -> String {
         trimmed(d.flash_pvb_write_amplification(times.delta())),
     );
     let mut table = Table::new(&[("structure", Align::Left), ("size", Align::Right), ("formula", Align::Left)]);
-    for (name, formula, value) in structures(d) {
-        table.row(vec![name.to_owned(), size(value), formula.to_owned()]);
+    for sized in structures(d) {
+        table.row(vec![sized.name.to_owned(), size(sized.bytes), sized.formula.to_owned()]);
     }
     out.push_str(&table.render());
     let mut table = Table::new(&[("scan", Align::Left), ("time", Align::Right)]);
@@ -194,7 +167,7 @@ fn recovery(d: &Device, times: &Times, models: &[&Model]) -> String {
 fn as_json(d: &Device, times: &Times, models: &[&Model]) -> Value {
     let structures: Vec<Value> = structures(d)
         .iter()
-        .map(|(name, formula, value)| json!({"name": name, "formula": formula, "bytes": value}))
+        .map(|sized| json!({"name": sized.name, "formula": sized.formula, "bytes": sized.bytes}))
         .collect();
     let step = |step: &Step| {
         json!({

@@ -66,12 +66,6 @@ pub enum SimError {
         /// In which part of the run.
         during: &'static str,
     },
-    /// A result was asked to be kept and was not.
-    #[error("the result of a run cannot be kept: {reason}")]
-    Keep {
-        /// Why, and where.
-        reason: String,
-    },
 }
 
 fn describe(stamp: Stamp) -> String {

@@ -4,8 +4,7 @@
 //! Reading order: [`spec`] (what to run: [`RunSpec`]), [`result`] (what comes out: [`RunResult`]),
 //! [`run()`] (one run from formatting to results), [`host`] (requests to pages, every read checked),
 //! [`precondition`] and [`aged`], [`timing`] (dies, channels and queues in virtual time), [`amplification`]
-//! (what write-amplification means here), [`mod@reference`] and [`mod@model`] (what theory says),
-//! [`reproduce`] (the papers' figures), [`mod@bench`].
+//! (what write-amplification means here), [`mod@reference`] (what theory says of it), [`mod@bench`].
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -18,10 +17,8 @@ mod feed;
 pub mod host;
 mod latency;
 pub mod memory;
-pub mod model;
 pub mod precondition;
 pub mod reference;
-pub mod reproduce;
 pub mod result;
 pub mod run;
 pub mod source;

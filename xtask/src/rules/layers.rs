@@ -4,20 +4,21 @@ use crate::tree::{Finding, Tree};
 use anyhow::{Context, Result};
 
 /// Each crate of the workspace (its folder) and the crates it may depend on.
-const CRATES: [(&str, &[&str]); 9] = [
+const CRATES: [(&str, &[&str]); 10] = [
     ("crates/nand", &[]),
     ("crates/ftl", &["nand"]),
     ("crates/workload", &[]),
     ("crates/sim", &["nand", "ftl", "workload"]),
+    ("crates/papers", &["nand", "ftl", "workload", "sim"]),
     ("crates/crash", &["nand", "ftl", "workload"]),
-    ("crates/cli", &["nand", "ftl", "workload", "sim", "crash"]),
+    ("crates/cli", &["nand", "ftl", "workload", "sim", "papers", "crash"]),
     ("crates/fuzz", &["nand", "ftl", "workload", "crash"]),
     ("fuzz", &["nand", "ftl"]),
     ("xtask", &["nand", "ftl"]),
 ];
 
 /// The short names by which the workspace's crates are depended on.
-const MEMBERS: [&str; 6] = ["nand", "ftl", "workload", "sim", "crash", "cli"];
+const MEMBERS: [&str; 7] = ["nand", "ftl", "workload", "sim", "papers", "crash", "cli"];
 
 const PARTS: [&str; 4] = ["mapping", "validity", "victim", "placement"];
 
@@ -140,6 +141,8 @@ mod tests {
         assert_eq!(found("crates/ftl/Cargo.toml", "[dependencies]\nnand.workspace = true"), []);
         let upwards = found("crates/ftl/Cargo.toml", "[dependencies]\nnand.workspace = true\nsim.workspace = true");
         assert_eq!((upwards.len(), upwards[0].line), (1, 3));
+        assert_eq!(found("crates/sim/Cargo.toml", "[dependencies]\npapers.workspace = true").len(), 1);
+        assert_eq!(found("crates/papers/Cargo.toml", "[dependencies]\nsim.workspace = true"), []);
         assert_eq!(found("crates/unknown/Cargo.toml", "").len(), 1);
     }
 

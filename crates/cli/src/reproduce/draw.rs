@@ -3,8 +3,8 @@
 use crate::report::html::CSS;
 use crate::report::html::charts::{self, Axes};
 use crate::report::html::svg::{Scale, escape, tick};
-use sim::reproduce::verdict::short;
-use sim::reproduce::{Chart, Lines};
+use papers::units::short;
+use papers::{Chart, Lines};
 
 /// Part of the file's name.
 pub fn name(chart: &Chart) -> &str {
@@ -134,7 +134,7 @@ fn view_height(svg: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sim::reproduce::{Bar, Part, Series};
+    use papers::{Bar, Part, Series};
 
     fn samples() -> [Chart; 2] {
         let points = vec![(1.0, 0.01), (2.0, 1.1)];

@@ -5,10 +5,10 @@
 
 use crate::output;
 use anyhow::{Context, Result};
+use papers::{Keep, PaperError};
 use serde::Deserialize;
 use serde_json::json;
-use sim::reproduce::Keep;
-use sim::{RunResult, SimError};
+use sim::RunResult;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -97,8 +97,8 @@ impl Keep for Folder {
         self.result(settings, &fs::read_to_string(self.file(settings)).ok()?)
     }
 
-    fn keep(&self, settings: &str, result: &RunResult) -> Result<(), SimError> {
-        self.write(settings, result).map_err(|error| SimError::Keep { reason: format!("{error:#}") })
+    fn keep(&self, settings: &str, result: &RunResult) -> Result<(), PaperError> {
+        self.write(settings, result).map_err(|error| PaperError::Keep { reason: format!("{error:#}") })
     }
 }
 
@@ -113,7 +113,7 @@ fn hash(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sim::reproduce::{Lab, lab::Shape};
+    use papers::{Lab, lab::Shape};
     use sim::{PreconditionMode, RunSpec, TimingMode, WorkloadSpec};
 
     /// A run with all that a result can hold.

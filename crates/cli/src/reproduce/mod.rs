@@ -13,9 +13,9 @@ use crate::report::table::{Align, Table};
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use kept::Folder;
+use papers::perform::{self, memory_needed};
+use papers::{Advance, Figure, Lab, Outcome, Performed};
 use serde_json::json;
-use sim::reproduce::lab::{self, memory_needed};
-use sim::reproduce::{self, Advance, Figure, Lab, Outcome, Performed};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -76,19 +76,19 @@ fn refuse_idle_traces(args: &ReproduceArgs, figures: &[&'static Figure]) -> Resu
     Err(usage(format!(
         "--traces means nothing to {}; recorded traces are played by {}; leave it out, or add one of these",
         names(&mut figures.iter().copied()),
-        names(&mut reproduce::table().iter().filter(|figure| figure.uses_traces))
+        names(&mut papers::table().filter(|figure| figure.uses_traces))
     )))
 }
 
 /// The figures of these names, each once, in the order of the table if all are meant.
 fn choose(names: &[String]) -> Result<Vec<&'static Figure>> {
     if names.iter().any(|name| name == "all") {
-        return Ok(reproduce::table().iter().collect());
+        return Ok(papers::table().collect());
     }
     let mut figures: Vec<&'static Figure> = Vec::new();
     for name in names {
-        let figure = reproduce::find(name).ok_or_else(|| {
-            let known = reproduce::table().iter().map(|figure| figure.name);
+        let figure = papers::find(name).ok_or_else(|| {
+            let known = papers::table().map(|figure| figure.name);
             unknown_figure(name, known)
         })?;
         if figures.iter().any(|other| other.name == figure.name) {
@@ -109,8 +109,7 @@ fn list(args: &ReproduceArgs) -> Result<()> {
         return Err(usage("`list` stands alone: it makes no figure"));
     }
     if args.json {
-        let rows: Vec<_> = reproduce::table()
-            .iter()
+        let rows: Vec<_> = papers::table()
             .map(|figure| json!({"name": figure.name, "title": figure.title, "source": figure.source, "uses_traces": figure.uses_traces}))
             .collect();
         let mut text = serde_json::to_string_pretty(&rows).context("the table is not JSON")?;
@@ -118,7 +117,7 @@ fn list(args: &ReproduceArgs) -> Result<()> {
         return output::print(&text);
     }
     let mut table = Table::new(&[("figure", Align::Left), ("what it shows", Align::Left)]);
-    for figure in reproduce::table() {
+    for figure in papers::table() {
         table.row(vec![figure.name.to_owned(), figure.title.to_owned()]);
     }
     output::print(&table.render())
@@ -148,7 +147,7 @@ fn do_only(figures: &[&'static Figure], lab: &Lab, kept: &Folder, args: &Reprodu
     let (mut runs, mut taken) = (0, 0);
     for (figure, plan) in plans {
         let bar = bar(figure.name);
-        let done = lab::run_all(plan, lab.jobs, kept, &|at| show(&bar, at))?;
+        let done = perform::run_all(plan, lab.jobs, kept, &|at| show(&bar, at))?;
         bar.finish_and_clear();
         runs += done.len();
         taken += done.iter().filter(|run| run.kept).count();
@@ -181,7 +180,7 @@ fn make(
     let plan = (figure.plan)(lab)?;
     check_memory(memory_needed(&plan))?;
     let bar = bar(&format!("{} ({number} of {of})", figure.name));
-    let performed = reproduce::perform(figure, lab, plan, kept, &|at| show(&bar, at))?;
+    let performed = papers::perform(figure, lab, plan, kept, &|at| show(&bar, at))?;
     bar.finish_and_clear();
     let Performed { outcome, runs, kept: taken } = performed;
     let files = write(figure, &outcome, lab, folder)?;

@@ -3,8 +3,8 @@
 use super::{Made, draw};
 use crate::report::html::svg::escape;
 use crate::report::html::{bullets, page, section};
-use sim::reproduce::verdict::short;
-use sim::reproduce::{Cell, DataTable, Figure, Lab, Outcome, Verdict};
+use papers::units::short;
+use papers::{Cell, DataTable, Figure, Lab, Outcome, Verdict};
 
 /// A number as short as it can be without loss.
 fn number(value: f64) -> String {

@@ -2,7 +2,7 @@
 
 use super::Made;
 use crate::report::table::{WIDTH, wrap};
-use sim::reproduce::Verdict;
+use papers::Verdict;
 use std::path::Path;
 
 /// What a figure came to.

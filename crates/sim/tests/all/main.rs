@@ -1,6 +1,5 @@
-//! Whole runs, and the figures that are made of them.
+//! Whole runs.
 
 mod common;
-mod reproduce;
 mod runs;
 mod wrong;

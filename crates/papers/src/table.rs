@@ -1,0 +1,19 @@
+//! The table of papers. One folder and one row each; the command line, the documents and the tests
+//! follow from the rows.
+
+use crate::figure::Figure;
+use crate::{geckoftl, janus};
+
+/// The figures of each paper.
+static PAPERS: [&[Figure]; 2] = [&geckoftl::FIGURES, &janus::FIGURES];
+
+/// Every figure, in the order of the papers.
+pub fn table() -> impl Iterator<Item = &'static Figure> {
+    PAPERS.into_iter().flatten()
+}
+
+/// The row with this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Figure> {
+    table().find(|figure| figure.name == name)
+}

@@ -1,0 +1,3 @@
+//! Figures that are made whole.
+
+mod figures;
