@@ -2,8 +2,9 @@
 //! state, every read checked. Each case also runs tiny, for tests, and gives a digest of its result.
 
 use crate::error::SimError;
+use crate::progress::Progress;
 use crate::result::RunResult;
-use crate::run::{Progress, run};
+use crate::run::run;
 use crate::spec::{DevicePlan, HostMode, QueueOptions, RunSpec, TimingMode, WorkloadSpec};
 use ftl::ftls;
 use nand::geometry::Dimensions;

@@ -18,6 +18,7 @@ pub mod host;
 mod latency;
 pub mod memory;
 pub mod precondition;
+pub mod progress;
 pub mod reference;
 pub mod result;
 pub mod run;
@@ -28,8 +29,9 @@ mod timeline;
 pub mod timing;
 
 pub use error::SimError;
+pub use progress::{Phase, Progress};
 pub use result::{ByPurpose, RunResult};
-pub use run::{Phase, Progress, run, run_ftl};
+pub use run::{run, run_ftl};
 pub use spec::{
     DevicePlan, First, GcMode, HostMode, OwnWrites, PreconditionMode, QueueOptions, RunSpec, SteadyOptions, TimingMode,
     WorkloadContext, WorkloadSpec,

@@ -9,8 +9,8 @@
 use crate::aged::{AgedWrites, mix};
 use crate::error::SimError;
 use crate::host::Host;
+use crate::progress::{Phase, Reporter};
 use crate::result::PreconditionResult;
-use crate::run::{Phase, Reporter};
 use crate::source::{Op, Request, Source};
 use crate::spec::{First, OwnWrites, PreconditionMode, SteadyOptions, WorkloadContext, WorkloadSpec};
 use nand::{Nand, Stamp};

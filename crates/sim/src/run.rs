@@ -7,6 +7,7 @@ use crate::feed::Feed;
 use crate::host::Host;
 use crate::memory;
 use crate::precondition::precondition;
+use crate::progress::{Phase, Progress, Reporter};
 use crate::result::{
     ByPurpose, FlashResult, GeometryResult, MountResult, MountStepResult, PreconditionResult, RunResult,
     SimulationResult, TimelinePoint, WearBin, WearResult,
@@ -19,59 +20,6 @@ use ftl::{Config, Counts, Flash, OpCounts};
 use nand::sim::SimNand;
 use std::collections::BTreeMap;
 use std::time::Instant;
-
-/// Which part of a run is going on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Writing every page once.
-    Fill,
-    /// Overwriting until write-amplification is steady.
-    Precondition,
-    /// What is measured.
-    Measure,
-    /// Reading every page back.
-    Verify,
-}
-
-/// How far a run has come. Given at most every 2^16 pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// The part of the run.
-    pub phase: Phase,
-    /// Pages done in it.
-    pub done: u64,
-    /// Pages in it; 0 if not known.
-    pub total: u64,
-}
-
-/// Passes progress on, but not too often.
-pub struct Reporter<'a> {
-    progress: &'a mut dyn FnMut(Progress),
-    last: Option<(Phase, u64)>,
-}
-
-/// Pages between two reports.
-const REPORT_EVERY: u64 = 1 << 16;
-
-impl<'a> Reporter<'a> {
-    /// Reports to `progress`.
-    pub fn new(progress: &'a mut dyn FnMut(Progress)) -> Self {
-        Self { progress, last: None }
-    }
-
-    /// Says how far a phase is; passed on at its first call, then every 2^16 pages.
-    #[inline]
-    pub fn at(&mut self, phase: Phase, done: u64, total: u64) {
-        let due = match self.last {
-            Some((last_phase, last_done)) => phase != last_phase || done >= last_done + REPORT_EVERY,
-            None => true,
-        };
-        if due {
-            self.last = Some((phase, done));
-            (self.progress)(Progress { phase, done, total });
-        }
-    }
-}
 
 /// Runs one simulation of an FTL in the table on the simulated device.
 ///

@@ -1,6 +1,7 @@
 //! The rules that `cargo xtask tidy` enforces: one file and one row each.
 
 mod binaries;
+mod cycles;
 mod layers;
 mod lengths;
 mod links;
@@ -19,9 +20,10 @@ pub struct Rule {
 }
 
 /// Every rule, in the order they run.
-pub const TABLE: [Rule; 9] = [
+pub const TABLE: [Rule; 10] = [
     Rule { name: "lengths", check: lengths::check },
     Rule { name: "crate-layers", check: layers::crates },
+    Rule { name: "module-cycles", check: cycles::check },
     Rule { name: "ftl-layers", check: layers::inside_ftl },
     Rule { name: "parts-name-no-ftl", check: layers::parts_name_no_ftl },
     Rule { name: "tables", check: tables::check },
