@@ -3,12 +3,13 @@
 use crate::error::PaperError;
 use sim::RunResult;
 
-/// Where results of runs are kept. Settings are [`RunSpec::text`](sim::RunSpec::text); a run without it is always done.
+/// Where results of runs are kept. Settings are [`RunSpec::text`](sim::RunSpec::text); a run
+/// without it is always done.
 ///
 /// Called from several threads at once.
 pub trait Keep: Sync {
-    /// The result of a run with these settings, exactly as this very program would give it, the computer's part apart;
-    /// `None` to have it done.
+    /// The result of a run with these settings, exactly as this very program would give it, the
+    /// computer's part apart; `None` to have it done.
     fn find(&self, settings: &str) -> Option<RunResult>;
 
     /// Keeps the result of a run that was done just now, in the place of any that was kept before.

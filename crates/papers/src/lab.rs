@@ -21,7 +21,8 @@ pub struct Lab {
 /// The scale that takes seconds.
 pub const DEFAULT_SCALE: f64 = 1.0 / 256.0;
 
-/// Logical pages from which on a run under uniform writes is shorter for its device: 16 GiB of 4 KiB pages.
+/// Logical pages from which on a run under uniform writes is shorter for its device: 16 GiB of 4
+/// KiB pages.
 const MANY_PAGES: u32 = 1 << 22;
 
 impl Default for Lab {
@@ -49,9 +50,10 @@ impl Lab {
         DevicePlan::new(profile, dimensions, found.capabilities, found.timing, Some(bytes), ratio)
     }
 
-    /// A run of this FTL under uniform random writes of a page each: filled, overwritten until steady, then measured
-    /// over half as many writes as there are logical pages. On a device of many pages chance has little say: a tenth is
-    /// enough there, and two windows of a twentieth that agree, begun from the state that such writes lead to.
+    /// A run of this FTL under uniform random writes of a page each: filled, overwritten until
+    /// steady, then measured over half as many writes as there are logical pages. On a device of
+    /// many pages chance has little say: a tenth is enough there, and two windows of a twentieth
+    /// that agree, begun from the state that such writes lead to.
     ///
     /// # Errors
     /// As [`WorkloadSpec::synthetic`].

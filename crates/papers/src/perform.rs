@@ -22,7 +22,8 @@ pub struct Advance {
     pub done: usize,
     /// Runs in all.
     pub runs: usize,
-    /// Share of all pages to be written that has been, roughly, from 0 to 1; runs found kept count as written.
+    /// Share of all pages to be written that has been, roughly, from 0 to 1; runs found kept count
+    /// as written.
     pub share: f64,
 }
 
@@ -37,8 +38,8 @@ pub struct Performed {
     pub kept: usize,
 }
 
-/// Makes a figure from its plan. Runs that `keep` has are not done; those that are, it is given as soon as each ends.
-/// `progress` is told now and then; it may be called from other threads.
+/// Makes a figure from its plan. Runs that `keep` has are not done; those that are, it is given as
+/// soon as each ends. `progress` is told now and then; it may be called from other threads.
 ///
 /// # Errors
 /// As [`run_all`].
@@ -64,8 +65,8 @@ fn memory(experiment: &Experiment) -> u64 {
     u64::from(experiment.spec.device.geometry.pages()) * MEMORY_A_PAGE
 }
 
-/// Pages that a run will write, roughly: ageing stops when it is steady, which takes about this long. Last, the reading of every
-/// page in the time of how many writes.
+/// Pages that a run will write, roughly: ageing stops when it is steady, which takes about this
+/// long. Last, the reading of every page in the time of how many writes.
 fn expected(spec: &RunSpec) -> [f64; 4] {
     let logical = f64::from(spec.device.logical_pages);
     let (fill, age) = match &spec.precondition {

@@ -22,7 +22,8 @@ pub(super) const FIGURE: Figure = Figure {
 const BLOCK_PAGES: [u32; 4] = [128, 256, 512, 1024];
 const PARTITIONS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-/// Write-amplification is taken to be the same at all block sizes if the largest is no more than this above the least.
+/// Write-amplification is taken to be the same at all block sizes if the largest is no more than
+/// this above the least.
 const FLAT_PERCENT: f64 = 25.0;
 
 fn plan(lab: &Lab) -> Result<Vec<Experiment>, SimError> {

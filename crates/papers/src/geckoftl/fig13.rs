@@ -1,4 +1,5 @@
-//! Figure 13 of GeckoFTL: RAM, recovery and write-amplification of the paper's FTLs, by formula and measured.
+//! Figure 13 of GeckoFTL: RAM, recovery and write-amplification of the paper's FTLs, by formula and
+//! measured.
 
 use super::common::{
     GECKO, Group, PROFILE, amplification, amplification_bars, collections_left_out, model_of, recovery_seconds, setup,
@@ -21,7 +22,8 @@ pub(super) const FIGURE: Figure = Figure {
     conclude,
 };
 
-/// The FTLs of the comparison that formulas are given for: page mapping, which has no metadata in flash, is not in it.
+/// The FTLs of the comparison that formulas are given for: page mapping, which has no metadata in
+/// flash, is not in it.
 fn compared() -> impl Iterator<Item = &'static Model> {
     MODELS.iter().filter(|model| model.name != "page")
 }

@@ -1,4 +1,5 @@
-//! Figure 4 of Janus-FTL: the cost of a write against the size of the page-mapped area, from equations 1 to 5.
+//! Figure 4 of Janus-FTL: the cost of a write against the size of the page-mapped area, from
+//! equations 1 to 5.
 
 use crate::figure::{Experiment, Figure, Run};
 use crate::lab::Lab;
@@ -27,7 +28,8 @@ struct Locality {
     hit_rate: fn(f64) -> f64,
 }
 
-/// The paper draws its example without its equation. This one soars and then rises slowly, as the text says.
+/// The paper draws its example without its equation. This one soars and then rises slowly, as the
+/// text says.
 const STRONG: Locality =
     Locality { name: "strong locality", hit_rate: |fused| 0.998 * fused.powi(4) / (fused.powi(4) + 30.0_f64.powi(4)) };
 

@@ -1,4 +1,5 @@
-//! Figure 6 of Janus-FTL: page mapping with more and more over-provisioning against Janus-FTL with little.
+//! Figure 6 of Janus-FTL: page mapping with more and more over-provisioning against Janus-FTL with
+//! little.
 
 use super::loads::{Kind, Load};
 use super::times::{times_chart, times_table, total_s};

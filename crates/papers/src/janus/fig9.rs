@@ -1,5 +1,5 @@
-//! Figure 9 of Janus-FTL: what page mapping, BAST, FAST and Janus-FTL spend their time on under a file-system benchmark,
-//! with maps in flash.
+//! Figure 9 of Janus-FTL: what page mapping, BAST, FAST and Janus-FTL spend their time on under a
+//! file-system benchmark, with maps in flash.
 
 use super::loads::PostMark;
 use super::times::{Time, times_chart, times_table, total_s};
@@ -18,8 +18,8 @@ pub(super) const FIGURE: Figure = Figure {
     conclude,
 };
 
-/// The paper's page mapping: all of its map in RAM, and what is modified written to flash, so that a mount need not read
-/// the whole device; greedy, one block written at a time, as in Figure 6.
+/// The paper's page mapping: all of its map in RAM, and what is modified written to flash, so that
+/// a mount need not read the whole device; greedy, one block written at a time, as in Figure 6.
 const PPM: &str = "PPM";
 /// The same with data of the host and data that collection moved in blocks of their own.
 const APART: &str = "PPM, moved data apart";

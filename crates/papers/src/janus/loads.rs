@@ -1,4 +1,5 @@
-//! Workloads of Janus-FTL's paper: an OLTP one and a mostly sequential one, recorded where a folder of traces has them.
+//! Workloads of Janus-FTL's paper: an OLTP one and a mostly sequential one, recorded where a folder
+//! of traces has them.
 
 use crate::figure::Run;
 use crate::lab::{Lab, Shape};
@@ -58,8 +59,8 @@ impl Kind {
         }
     }
 
-    /// How often a recorded trace is played. The paper's PC trace is short; its OLTP trace writes the device many times, of
-    /// which the excerpts at hand are a small part.
+    /// How often a recorded trace is played. The paper's PC trace is short; its OLTP trace writes
+    /// the device many times, of which the excerpts at hand are a small part.
     const fn laps(self) -> u64 {
         match self {
             Self::Sequential => 1,
@@ -111,7 +112,8 @@ impl Load {
         }
     }
 
-    /// A device with this share of its blocks over-provisioned: the paper's, or for a trace one that its pages fill.
+    /// A device with this share of its blocks over-provisioned: the paper's, or for a trace one
+    /// that its pages fill.
     fn device(&self, lab: &Lab, over_provisioned: f64) -> Result<DevicePlan, SimError> {
         let ratio = 1.0 - over_provisioned;
         let shape = Shape { logical_ratio: Some(ratio), ..Shape::share(share_of_device(lab)) };
@@ -125,7 +127,8 @@ impl Load {
         DevicePlan::new(PROFILE, d, capabilities, timing, Some(blocks * block_bytes), ratio)
     }
 
-    /// A run of this FTL with this share of the blocks over-provisioned, on a device filled in order.
+    /// A run of this FTL with this share of the blocks over-provisioned, on a device filled in
+    /// order.
     ///
     /// # Errors
     /// [`SimError`] if device or workload cannot be made.
@@ -145,10 +148,11 @@ impl Load {
     }
 }
 
-/// The file-system benchmark of the paper's Figures 8 and 9: PostMark in four rounds of other sizes, one after the other.
+/// The file-system benchmark of the paper's Figures 8 and 9: PostMark in four rounds of other
+/// sizes, one after the other.
 ///
-/// The paper says no more of it than the sizes. Blocks of 4 KiB are what a file system of 1 GiB has; sizes of files, mix and
-/// journal are the defaults of the workload.
+/// The paper says no more of it than the sizes. Blocks of 4 KiB are what a file system of 1 GiB
+/// has; sizes of files, mix and journal are the defaults of the workload.
 pub struct PostMark {
     device: DevicePlan,
     round: u64,

@@ -4,7 +4,8 @@ use crate::figure::Run;
 use crate::outcome::{Bar, Cell, Chart, DataTable, Part};
 use ftl::Purpose;
 
-/// What the paper calls performance: seconds of all flash operations of the measured part, one after the other.
+/// What the paper calls performance: seconds of all flash operations of the measured part, one
+/// after the other.
 #[must_use]
 pub fn total_s(run: &Run) -> f64 {
     Time::ALL.iter().map(|time| time.seconds(run)).sum()

@@ -160,7 +160,8 @@ fn distort(runs: &[Run], factor: f64, which: impl Fn(&Run) -> bool) -> Vec<Run> 
     runs
 }
 
-/// For each figure, data that must change a verdict: how much more page validity costs in which runs.
+/// For each figure, data that must change a verdict: how much more page validity costs in which
+/// runs.
 type Wrong = (&'static str, f64, fn(&Run) -> bool);
 
 const WRONG: [Wrong; 6] = [

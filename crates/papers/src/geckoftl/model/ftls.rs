@@ -1,4 +1,5 @@
-//! What each FTL of the paper's comparison holds in RAM and does after power loss, by the paper's formulas.
+//! What each FTL of the paper's comparison holds in RAM and does after power loss, by the paper's
+//! formulas.
 
 use super::{Device, Times, WORD};
 use serde::Serialize;
@@ -111,8 +112,8 @@ impl Model {
 
 /// Every FTL of the paper's comparison, in the order of its Figure 13, after page mapping.
 ///
-/// A battery (DFTL, uFTL) saves what is dirty in the cache, and DFTL's bitmap, before power is gone. The paper counts
-/// BVC only where the bitmap is not in RAM.
+/// A battery (DFTL, uFTL) saves what is dirty in the cache, and DFTL's bitmap, before power is
+/// gone. The paper counts BVC only where the bitmap is not in RAM.
 pub const MODELS: [Model; 6] = [
     Model {
         name: "page",
@@ -234,8 +235,8 @@ pub fn capped_scan(d: &Device) -> Step {
     spare_scan("dirty_entries", d.capped_dirty_entries())
 }
 
-/// Synchronising so many dirty entries: a read and a program for each, or for each translation page if those are fewer
-/// (section 2: min(C, TT / P)).
+/// Synchronising so many dirty entries: a read and a program for each, or for each translation page
+/// if those are fewer (section 2: min(C, TT / P)).
 #[must_use]
 pub fn synchronisation(d: &Device, dirty_entries: f64) -> Step {
     let pages = dirty_entries.min(d.translation_pages() as f64);

@@ -1,13 +1,15 @@
-//! The formulas of GeckoFTL's paper (Dayan, Bonnet and Idreos, SIGMOD 2016) for a device of any shape: RAM by
-//! structure, recovery by step, write-amplification by page validity.
+//! The formulas of GeckoFTL's paper (Dayan, Bonnet and Idreos, SIGMOD 2016) for a device of any
+//! shape: RAM by structure, recovery by step, write-amplification by page validity.
 //!
 //! - Section 2: translation table, GMD, PVB, scans of the whole device.
-//! - Sections 3.2 and 3.3, Table 1: levels of Logarithmic Gecko, entries on a page, cost of updates and queries.
-//! - Appendix B: run directories, BVC, buffers. Appendix C: recovery. Appendix E: size of the page validity log.
+//! - Sections 3.2 and 3.3, Table 1: levels of Logarithmic Gecko, entries on a page, cost of updates
+//!   and queries.
+//! - Appendix B: run directories, BVC, buffers. Appendix C: recovery. Appendix E: size of the page
+//!   validity log.
 //! - [`mod@ftls`]: which of these each FTL of the paper's comparison has.
 //!
-//! Where the paper gives a figure but no formula, the one used here is stated at its structure. A running FTL holds and
-//! does more or less than this: `openftl reproduce gecko/fig13` shows both.
+//! Where the paper gives a figure but no formula, the one used here is stated at its structure. A
+//! running FTL holds and does more or less than this: `openftl reproduce gecko/fig13` shows both.
 
 pub mod ftls;
 
@@ -65,7 +67,8 @@ const WORD: f64 = 4.0;
 /// Bytes of a cached mapping entry (section 5).
 pub const CACHE_ENTRY_BYTES: u64 = 8;
 
-/// Bytes of an entry of the page validity log: address, link and timestamp, I_4 each. The paper gives none.
+/// Bytes of an entry of the page validity log: address, link and timestamp, I_4 each. The paper
+/// gives none.
 const LOG_ENTRY: f64 = 3.0 * WORD;
 
 /// Bits of a key of Logarithmic Gecko.
@@ -206,16 +209,17 @@ impl Device {
         self.dirty_ratio * self.cache_entries as f64
     }
 
-    /// Blocks collected for each page the host writes, if victims are as live as the cleaning equation of log-structured
-    /// file systems says: write-amplification / B.
+    /// Blocks collected for each page the host writes, if victims are as live as the cleaning
+    /// equation of log-structured file systems says: write-amplification / B.
     #[must_use]
     pub fn collections_per_write(&self) -> f64 {
         lfs_write_amplification(self.logical_ratio) / self.pages_per_block as f64
     }
 
-    /// Write-amplification by page validity with Logarithmic Gecko: Table 1's terms with 1 for the constants they leave
-    /// open, (1 + 1/δ)·T·L/V an update and L/δ a query. Each host write makes one update and each collection one more.
-    /// Appendix A's merging of many runs at once costs less.
+    /// Write-amplification by page validity with Logarithmic Gecko: Table 1's terms with 1 for the
+    /// constants they leave open, (1 + 1/δ)·T·L/V an update and L/δ a query. Each host write makes
+    /// one update and each collection one more. Appendix A's merging of many runs at once costs
+    /// less.
     #[must_use]
     pub fn gecko_write_amplification(&self, delta: f64) -> f64 {
         let levels = f64::from(self.gecko_levels());
