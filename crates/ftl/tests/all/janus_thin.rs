@@ -150,7 +150,7 @@ fn of_any_order() -> impl Iterator<Item = ftls::Entry<SimNand>> {
 }
 
 /// Every FTL with data blocks on a device of this order, and its model.
-fn log_block_ftls(order: ProgramOrder, mut run: impl FnMut(&mut dyn Ftl<SimNand>, &mut Model)) {
+fn on_each_ftl(order: ProgramOrder, mut run: impl FnMut(&mut dyn Ftl<SimNand>, &mut Model)) {
     for entry in of_any_order() {
         let mut ftl = (entry.format)(device(order), &Config::new(LOGICAL_BLOCKS * PAGES)).unwrap();
         let mut model = Model::new(ftl.logical_pages());
@@ -161,7 +161,7 @@ fn log_block_ftls(order: ProgramOrder, mut run: impl FnMut(&mut dyn Ftl<SimNand>
 
 #[test]
 fn trims_at_any_time_leave_what_was_not_trimmed() {
-    log_block_ftls(ProgramOrder::Sequential, |ftl, model| {
+    on_each_ftl(ProgramOrder::Sequential, |ftl, model| {
         let pages = model.versions.len() as u32;
         for i in 0..6000 {
             let at = model.random(pages);
@@ -187,7 +187,7 @@ fn trims_at_any_time_leave_what_was_not_trimmed() {
 
 #[test]
 fn logical_blocks_written_in_part_keep_their_gaps() {
-    log_block_ftls(ProgramOrder::Sequential, |ftl, model| {
+    on_each_ftl(ProgramOrder::Sequential, |ftl, model| {
         // Logical block n holds only pages whose offset n allows: with gaps before, between and behind.
         let holds = |lpn: u32| !(lpn / PAGES + lpn % PAGES * 5).is_multiple_of(3);
         let some: Vec<u32> = (0..model.versions.len() as u32).filter(|&lpn| holds(lpn)).collect();
@@ -201,7 +201,7 @@ fn logical_blocks_written_in_part_keep_their_gaps() {
 
 #[test]
 fn requests_over_the_border_of_two_logical_blocks_arrive_whole() {
-    log_block_ftls(ProgramOrder::Sequential, |ftl, model| {
+    on_each_ftl(ProgramOrder::Sequential, |ftl, model| {
         let pages = model.versions.len() as u32;
         for i in 0..700 {
             let before = 1 + model.random(PAGES);
@@ -250,7 +250,7 @@ fn ascending_programs_suffice_and_cost_no_more() {
     assert!(matches!(back, Err(NandError::Illegal { .. })), "{back:?}");
     let mut counts = [Vec::new(), Vec::new()];
     for (order, counts) in [ProgramOrder::Sequential, ProgramOrder::Free].into_iter().zip(&mut counts) {
-        log_block_ftls(order, |ftl, model| {
+        on_each_ftl(order, |ftl, model| {
             for _ in 0..6000 {
                 let lpn = model.random(LOGICAL_BLOCKS * PAGES);
                 if lpn % 11 == 0 { model.trim(ftl, lpn, 1) } else { model.write(ftl, lpn) }
