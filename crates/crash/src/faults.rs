@@ -2,7 +2,7 @@
 
 use crate::rng::Rng;
 use crate::shape::SPARE_BLOCKS;
-use nand::{BlockId, FaultPlan, Geometry, Lpn, Nand, PageKind, Pairing, Ppn, Spare, Stamp};
+use nand::{BlockId, FaultPlan, Flags, Geometry, Lpn, Nand, PageKind, Pairing, Ppn, Spare, Stamp};
 
 /// A kind of fault besides power cuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -123,7 +123,15 @@ pub(crate) fn litter(flash: &mut nand::Faulty<nand::SimNand>, seed: u64) {
     {
         let (tag, seq) = (rng.below(64), rng.next() >> 40);
         let kind = PageKind::ALL[rng.below(4) as usize];
-        let spare = Spare { kind, tag, seq, erase_count: rng.below(9), erased_at: rng.below(99), aux: rng.below(9) };
+        let spare = Spare {
+            kind,
+            tag,
+            seq,
+            erase_count: rng.below(9),
+            erased_at: rng.below(99),
+            aux: rng.below(9),
+            flags: Flags::NONE,
+        };
         // A page that is there already stays as it is.
         let _ = match kind {
             PageKind::User => flash.inner_mut().program(ppn, &Stamp { lpn: Lpn(tag), version: 1 }, &spare),

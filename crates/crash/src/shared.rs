@@ -3,7 +3,7 @@
 //! A mount consumes its device, also when it fails. What an interrupted mount left on flash is still
 //! there for the next one, because the handle kept outside leads to the same device.
 
-use nand::{BlockId, Capabilities, Geometry, Nand, NandError, Ppn, Spare};
+use nand::{BlockId, Capabilities, Flags, Geometry, Nand, NandError, Ppn, Spare};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A handle to a device; clones lead to the same one.
@@ -85,8 +85,8 @@ impl<N: Nand> Nand for Shared<N> {
         self.get().mark_bad(block)
     }
 
-    fn reprogram_spare(&mut self, ppn: Ppn, spare: &Spare) -> Result<(), NandError> {
-        self.get().reprogram_spare(ppn, spare)
+    fn clear_flags(&mut self, ppn: Ppn, flags: Flags) -> Result<(), NandError> {
+        self.get().clear_flags(ppn, flags)
     }
 
     fn corrected_bits(&self) -> u32 {

@@ -6,8 +6,8 @@
 
 use crate::rng::{Rng, mix};
 use nand::{
-    BlockId, Capabilities, Cut, CutOutcome, FaultPlan, Faulty, Geometry, Nand, NandError, PageKind, Pairing, Ppn,
-    SimNand, Snapshot, Spare, Stamp,
+    BlockId, Capabilities, Cut, CutOutcome, FaultPlan, Faulty, Flags, Geometry, Nand, NandError, PageKind, Pairing,
+    Ppn, SimNand, Snapshot, Spare, Stamp,
 };
 
 /// At which operations of a run power is cut, and what the interrupted operation leaves.
@@ -136,7 +136,8 @@ const fn possible(changes: Changes, pairing: Pairing, harsh: bool) -> &'static [
         Changes::Page(_) => PAGE.split_at(PAGE.len() - 1).0,
         Changes::Block => &[NotDone, Done, HalfErased, HalfErasedOddly],
         Changes::Mark => &[NotDone, Done],
-        Changes::Spare => &[NotDone, Done, Torn],
+        // None of the flags is set, all are, or some as the seed decides.
+        Changes::Flags => &[NotDone, Done, Torn],
     }
 }
 
@@ -146,7 +147,7 @@ enum Changes {
     Page(Ppn),
     Block,
     Mark,
-    Spare,
+    Flags,
 }
 
 /// What a cut took with it although it was on flash before.
@@ -358,8 +359,8 @@ impl Nand for Tapped {
         self.act(Changes::Mark, |flash| flash.mark_bad(block))
     }
 
-    fn reprogram_spare(&mut self, ppn: Ppn, spare: &Spare) -> Result<(), NandError> {
-        self.act(Changes::Spare, |flash| flash.reprogram_spare(ppn, spare))
+    fn clear_flags(&mut self, ppn: Ppn, flags: Flags) -> Result<(), NandError> {
+        self.act(Changes::Flags, |flash| flash.clear_flags(ppn, flags))
     }
 
     fn corrected_bits(&self) -> u32 {
@@ -368,5 +369,50 @@ impl Nand for Tapped {
 
     fn correctable_bits(&self) -> u32 {
         self.flash.correctable_bits()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use nand::{Dimensions, Lpn};
+
+    #[test]
+    fn flags_are_cut_before_they_are_set_after_and_in_between() {
+        let geometry = Geometry::new(Dimensions {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks: 1,
+            pages_per_block: 4,
+            page_bytes: 512,
+            spare_bytes: 32,
+        });
+        let capabilities = Capabilities { spare_reprograms: 1, ..Capabilities::MODERN };
+        let plan = FaultPlan { seed: 3, ..FaultPlan::default() };
+        let mut device = Tapped::new(blank(geometry.unwrap(), capabilities, plan), 100);
+        let stamp = Stamp { lpn: Lpn(7), version: 1 };
+        let spare =
+            Spare { kind: PageKind::User, tag: 7, seq: 1, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE };
+        device.program(Ppn(0), &stamp, &spare).unwrap();
+        device.begin(Tap { at: At::Every(1), outcomes: Outcomes::All, reads: 0 }, 0, 100);
+        let set = Flags::from_bits(0b1011_1101);
+        device.clear_flags(Ppn(0), set).unwrap();
+        let mut read = Stamp::UNWRITTEN;
+        assert_eq!(device.read(Ppn(0), &mut read), Ok(Spare { flags: set, ..spare }));
+        let images = device.take_images().into_iter().map(|mut image| {
+            let found = image.flash.read(Ppn(0), &mut read).unwrap();
+            assert_eq!((found, read), (Spare { flags: found.flags, ..spare }, stamp), "only flags change");
+            assert_eq!(image.casualties, Casualties::default());
+            (image.cut.outcome, found.flags)
+        });
+        let images: Vec<_> = images.collect();
+        let outcomes: Vec<_> = images.iter().map(|image| image.0).collect();
+        assert_eq!(outcomes, [CutOutcome::NotDone, CutOutcome::Done, CutOutcome::Torn]);
+        let [before, after, between] = [images[0].1, images[1].1, images[2].1];
+        assert_eq!((before, after), (Flags::NONE, set));
+        assert!(set.contains(between) && !between.is_none() && between != set, "{between:?}");
     }
 }

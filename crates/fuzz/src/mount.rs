@@ -8,7 +8,9 @@ use crate::input::Input;
 use crate::operations::mountable;
 use ftl::ftls::Entry;
 use ftl::{Config, Flash, GeckoOptions, Maps};
-use nand::{BlockId, Capabilities, Dimensions, Geometry, Lpn, MemNand, Nand, PageKind, Ppn, ProgramOrder, Spare};
+use nand::{
+    BlockId, Capabilities, Dimensions, Flags, Geometry, Lpn, MemNand, Nand, PageKind, Ppn, ProgramOrder, Spare,
+};
 
 /// Bytes of a page.
 const PAGE_BYTES: u32 = 512;
@@ -177,11 +179,14 @@ impl Contents {
         for (ppn, page) in (0..).map(Ppn).zip(&self.pages) {
             let Some(page) = page else { continue };
             // The device takes every page of the right size, in this order.
-            let _ = if page.meta {
+            let programmed = if page.meta {
                 flash.program_meta(ppn, &page.data, &page.spare)
             } else {
                 flash.program(ppn, &page.data, &page.spare)
             };
+            if programmed.is_ok() && !page.spare.flags.is_none() {
+                let _ = flash.clear_flags(ppn, page.spare.flags);
+            }
         }
         for (block, _) in (0..).map(BlockId).zip(&self.bad).filter(|(_, bad)| **bad) {
             let _ = flash.mark_bad(block);
@@ -230,6 +235,7 @@ fn fresh(input: &mut Input<'_>) -> Page {
         erase_count: number(input, 32) as u32,
         erased_at: number(input, 32) as u32,
         aux: number(input, 32) as u32,
+        flags: Flags::NONE,
     };
     let mut data = vec![input.byte(); PAGE_BYTES as usize];
     let words = usize::from(input.byte() % 16);

@@ -17,7 +17,7 @@ pub enum Law {
     BadBlock,
     /// Data is exactly one page (host data) or at most one page (metadata).
     PageSize,
-    /// A spare area is programmed again only if the device can, that often, clearing bits only.
+    /// Flags of a page are set only if the device can, and only so often before an erase.
     SpareReprogram,
     /// Host data is read as host data and metadata as metadata.
     PageContent,
@@ -31,7 +31,7 @@ impl fmt::Display for Law {
             Self::ProgramOrder => "pages of a block are programmed in ascending order",
             Self::BadBlock => "a bad block is neither programmed nor erased",
             Self::PageSize => "data fits the page",
-            Self::SpareReprogram => "a spare area is programmed again only as the device allows, clearing bits",
+            Self::SpareReprogram => "flags of a page are set only as often as the device can",
             Self::PageContent => "a page is read as what it was written as",
         })
     }

@@ -1,6 +1,6 @@
 //! A device in memory, saved to a file and opened from it.
 //!
-//! # Format, version 1, little endian
+//! # Format, version 2, little endian
 //! ```text
 //! header   8 B  "OFTLNAND"          4 B  version
 //!         28 B  dimensions, as in [`Dimensions`]
@@ -9,7 +9,7 @@
 //! a block  4 B  erase count         4 B  one more than the highest page programmed
 //!          1 B  retired (0, 1), then that many pages
 //! a page   1 B  0 erased, 1 host data, 2 metadata; if not erased:
-//!          1 B  spare reprograms   26 B  spare area   4 B  length   the bytes programmed
+//!          1 B  spare reprograms   29 B  spare area   4 B  length   the bytes programmed
 //! end      8 B  check value of everything before
 //! ```
 //! The check value is FNV-1a, 64 bits: it finds accidents, not attacks.
@@ -27,7 +27,7 @@ use std::path::Path;
 
 const MAGIC: [u8; 8] = *b"OFTLNAND";
 /// Version of the image format.
-pub const IMAGE_VERSION: u32 = 1;
+pub const IMAGE_VERSION: u32 = 2;
 
 /// Why an image was not opened or saved; it says what was found.
 #[derive(Debug, thiserror::Error)]

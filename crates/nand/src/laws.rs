@@ -6,7 +6,6 @@
 use crate::addr::{BlockId, Ppn};
 use crate::error::{Law, NandError};
 use crate::geometry::{Capabilities, Geometry, ProgramOrder};
-use crate::spare::Spare;
 
 /// Where a block stands: how far it is programmed, and whether it is retired.
 ///
@@ -133,17 +132,11 @@ pub(crate) const fn check_size(geometry: &Geometry, bytes: usize, whole: bool) -
     if bytes > page || whole && bytes != page { Err(Law::PageSize) } else { Ok(()) }
 }
 
-/// Whether a spare area already programmed again `times` times may become `new`.
+/// Whether flags of a page may be set when that was done `times` times before.
 ///
-/// Compared field by field; the check value of the byte form is the device's to keep.
-pub(crate) const fn check_reprogram(can: Capabilities, times: u8, old: &Spare, new: &Spare) -> Result<(), Law> {
-    let raised = (new.kind as u8 & !(old.kind as u8)) as u64
-        | (new.tag & !old.tag) as u64
-        | new.seq & !old.seq
-        | (new.erase_count & !old.erase_count) as u64
-        | (new.erased_at & !old.erased_at) as u64
-        | (new.aux & !old.aux) as u64;
-    if times >= can.spare_reprograms || raised != 0 { Err(Law::SpareReprogram) } else { Ok(()) }
+/// Which flags does not matter: setting one only clears bits.
+pub(crate) const fn check_flags(can: Capabilities, times: u8) -> Result<(), Law> {
+    if times < can.spare_reprograms { Ok(()) } else { Err(Law::SpareReprogram) }
 }
 
 /// The error for a broken law.

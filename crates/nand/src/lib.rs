@@ -1,18 +1,18 @@
 //! Raw NAND flash as a flash translation layer sees it.
 //!
 //! Reading order: [`addr`] and [`geometry`] (what an address is), [`spare`] (what is written beside
-//! every page), [`contract`] (the [`Nand`] trait: the laws, and what power loss may do), then the
+//! every page) with its [`mod@flags`], [`contract`] (the [`Nand`] trait: the laws, and what power loss may do), then the
 //! devices that keep the contract: [`sim`] (terabytes, eight bytes a page), [`mem`] (every byte; with
 //! `std` saved as an image), both by the state machine of `laws`; [`faults`] laid over either; and
 //! [`mod@profiles`], the flash they are made to resemble.
 //!
 //! ```
-//! use openftl_nand::{Lpn, Nand, PageKind, Ppn, SimNand, Spare, Stamp, find};
+//! use openftl_nand::{Flags, Lpn, Nand, PageKind, Ppn, SimNand, Spare, Stamp, find};
 //!
 //! let profile = find("tiny").ok_or("no such profile")?;
 //! let mut nand = SimNand::new(profile.geometry()?, profile.capabilities);
 //! let written = Stamp { lpn: Lpn(7), version: 1 };
-//! let spare = Spare { kind: PageKind::User, tag: 7, seq: 1, erase_count: 0, erased_at: 0, aux: 0 };
+//! let spare = Spare { kind: PageKind::User, tag: 7, seq: 1, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE };
 //! nand.program(Ppn(0), &written, &spare)?;
 //!
 //! let mut read = Stamp::UNWRITTEN;
@@ -33,6 +33,7 @@ pub mod addr;
 pub mod contract;
 pub mod error;
 pub mod faults;
+pub mod flags;
 pub mod geometry;
 #[cfg(feature = "std")]
 pub mod image;
@@ -46,6 +47,7 @@ pub use addr::{BlockId, Lpn, Ppn};
 pub use contract::{Nand, Payload, Snapshot, Stamp};
 pub use error::{Law, NandError};
 pub use faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty, Pairing};
+pub use flags::Flags;
 pub use geometry::{Capabilities, Dimensions, Geometry, GeometryError, ProgramOrder, Timing};
 pub use mem::MemNand;
 pub use profiles::{Limits, Profile, ScaleError, find, profiles};

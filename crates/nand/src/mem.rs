@@ -3,6 +3,7 @@
 use crate::addr::{BlockId, Ppn};
 use crate::contract::{Nand, Snapshot};
 use crate::error::{Law, NandError};
+use crate::flags::Flags;
 use crate::geometry::{Capabilities, Geometry};
 use crate::laws::{self, BlockState, illegal, illegal_block};
 use crate::spare::Spare;
@@ -15,7 +16,7 @@ use alloc::vec::Vec;
 pub(crate) struct Page {
     /// Whether it was programmed as metadata.
     pub(crate) meta: bool,
-    /// How often the spare area was programmed again.
+    /// How often flags were set.
     pub(crate) reprograms: u8,
     pub(crate) spare: [u8; Spare::BYTES],
     /// What was programmed, shared with the pages it was copied to.
@@ -103,8 +104,13 @@ impl MemNand {
 
     fn program_as(&mut self, ppn: Ppn, data: &[u8], spare: &Spare, meta: bool) -> Result<(), NandError> {
         laws::check_size(&self.geometry, data.len(), !meta).map_err(|law| illegal("program", ppn, law))?;
-        self.put("program", ppn, Page { meta, reprograms: 0, spare: spare.encode(), data: data.into() })
+        self.put("program", ppn, Page { meta, reprograms: 0, spare: encode(spare), data: data.into() })
     }
+}
+
+/// The spare area of a page just programmed.
+fn encode(spare: &Spare) -> [u8; Spare::BYTES] {
+    Spare { flags: Flags::NONE, ..*spare }.encode()
 }
 
 fn decode(ppn: Ppn, page: &Page) -> Result<Spare, NandError> {
@@ -162,7 +168,7 @@ impl Nand for MemNand {
 
     fn copy(&mut self, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError> {
         let page = self.page("copy", from)?.ok_or(NandError::Erased { ppn: from })?;
-        let copy = Page { meta: page.meta, reprograms: 0, spare: spare.encode(), data: Arc::clone(&page.data) };
+        let copy = Page { meta: page.meta, reprograms: 0, spare: encode(spare), data: Arc::clone(&page.data) };
         self.put("copy", to, copy)
     }
 
@@ -197,9 +203,9 @@ impl Nand for MemNand {
         }
     }
 
-    fn reprogram_spare(&mut self, ppn: Ppn, spare: &Spare) -> Result<(), NandError> {
-        let refuse = |law| illegal("reprogram_spare", ppn, law);
-        let (id, offset) = laws::locate(&self.geometry, "reprogram_spare", ppn)?;
+    fn clear_flags(&mut self, ppn: Ppn, flags: Flags) -> Result<(), NandError> {
+        let refuse = |law| illegal("clear_flags", ppn, law);
+        let (id, offset) = laws::locate(&self.geometry, "clear_flags", ppn)?;
         let block = &mut self.blocks[id.index()];
         if block.state.is_bad() {
             return Err(refuse(Law::BadBlock));
@@ -207,11 +213,55 @@ impl Nand for MemNand {
         let Some(page) = block.pages.get(offset as usize).and_then(Option::as_ref) else {
             return Err(NandError::Erased { ppn });
         };
-        laws::check_reprogram(self.capabilities, page.reprograms, &decode(ppn, page)?, spare).map_err(refuse)?;
+        decode(ppn, page)?;
+        laws::check_flags(self.capabilities, page.reprograms).map_err(refuse)?;
         if let Some(Some(page)) = Arc::make_mut(&mut block.pages).get_mut(offset as usize) {
-            page.spare = spare.encode();
+            Spare::clear_flags(&mut page.spare, flags);
             page.reprograms += 1;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::geometry::{Dimensions, ProgramOrder};
+    use crate::spare::PageKind;
+
+    #[test]
+    fn setting_flags_raises_no_bit_that_is_kept() {
+        let geometry = Geometry::new(Dimensions {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks: 1,
+            pages_per_block: 1,
+            page_bytes: 512,
+            spare_bytes: 32,
+        });
+        let capabilities =
+            Capabilities { program_order: ProgramOrder::Free, spare_reprograms: u8::MAX, ..Capabilities::MODERN };
+        let mut n = MemNand::new(geometry.unwrap(), capabilities);
+        let kept = |n: &MemNand| n.page("read", Ppn(0)).unwrap().unwrap().spare;
+        for seq in 0..200_u64 {
+            let kind = PageKind::ALL[seq as usize % 4];
+            let aux = (seq as u32).wrapping_mul(0x9E37_79B9);
+            let spare =
+                Spare { kind, tag: !aux, seq, erase_count: seq as u32, erased_at: aux >> 3, aux, flags: Flags::ALL };
+            n.program_meta(Ppn(0), &[], &spare).unwrap();
+            let mut wanted = Spare { flags: Flags::NONE, ..spare };
+            for step in 0..4 {
+                let flags = Flags::from_bits((aux >> (8 * step)) as u8);
+                let before = kept(&n);
+                n.clear_flags(Ppn(0), flags).unwrap();
+                wanted.flags = wanted.flags.union(flags);
+                assert!(before.iter().zip(kept(&n)).all(|(before, after)| after & !before == 0), "a bit rose");
+                assert_eq!(n.probe(Ppn(0)), Ok(wanted));
+            }
+            n.erase(BlockId(0)).unwrap();
+        }
     }
 }

@@ -4,6 +4,8 @@
 //! [`Spare::decode`] are its only byte form. What each field means to recovery is in
 //! `docs/FORMAT.md`.
 
+use crate::flags::Flags;
+
 /// What a page holds. The numbers are part of the flash format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -50,6 +52,8 @@ pub struct Spare {
     pub erased_at: u32,
     /// Meaning depends on the kind; 0 for plain host data.
     pub aux: u32,
+    /// Flags set since the page was programmed. A program ignores them: every page begins without.
+    pub flags: Flags,
 }
 
 /// Why spare bytes could not be understood.
@@ -64,6 +68,12 @@ pub enum SpareError {
         /// What the bytes give.
         computed: u16,
     },
+    /// The check value matches but the bytes are of another format.
+    #[error("spare area has format version {found}; this program reads version {FORMAT_VERSION}")]
+    Version {
+        /// The version found.
+        found: u8,
+    },
     /// The check value matches but the kind is not one of this format.
     #[error("spare area names page kind {kind}, which this format version does not have")]
     Kind {
@@ -74,26 +84,27 @@ pub enum SpareError {
 
 impl Spare {
     /// Length of the byte form.
-    pub const BYTES: usize = 26;
+    pub const BYTES: usize = FLAGS_AT + Flags::COPIES;
     /// One more than the largest sequence number.
     pub const SEQ_END: u64 = 1 << 48;
 
-    /// The byte form: kind, version, tag, seq (6 bytes), erase count, erase stamp, aux, CRC-16, little endian.
+    /// The byte form: kind, version, tag, seq (6 bytes), erase count, erase stamp, aux, CRC-16, little endian; then the
+    /// flags, three times.
     ///
     /// No encoded spare is all ones, so an erased page is never mistaken for a written one.
     #[must_use]
     pub fn encode(&self) -> [u8; Self::BYTES] {
         debug_assert!(self.seq < Self::SEQ_END, "sequence number {} needs more than 48 bits", self.seq);
-        let mut out = [0; Self::BYTES];
+        let mut out = [self.flags.encode(); Self::BYTES];
         out[0] = self.kind as u8;
         out[1] = FORMAT_VERSION;
         out[2..6].copy_from_slice(&self.tag.to_le_bytes());
         out[6..12].copy_from_slice(&self.seq.to_le_bytes()[..6]);
         out[12..16].copy_from_slice(&self.erase_count.to_le_bytes());
         out[16..20].copy_from_slice(&self.erased_at.to_le_bytes());
-        out[20..24].copy_from_slice(&self.aux.to_le_bytes());
-        let crc = crc16(&out[..24]);
-        out[24..26].copy_from_slice(&crc.to_le_bytes());
+        out[20..CRC_AT].copy_from_slice(&self.aux.to_le_bytes());
+        let crc = crc16(&out[..CRC_AT]);
+        out[CRC_AT..FLAGS_AT].copy_from_slice(&crc.to_le_bytes());
         out
     }
 
@@ -105,22 +116,35 @@ impl Spare {
         if bytes.iter().all(|&b| b == 0xFF) {
             return Ok(None);
         }
-        let computed = crc16(&bytes[..24]);
-        let found = u16::from_le_bytes([bytes[24], bytes[25]]);
+        let computed = crc16(&bytes[..CRC_AT]);
+        let found = u16::from_le_bytes([bytes[CRC_AT], bytes[CRC_AT + 1]]);
         if found != computed {
             return Err(SpareError::Crc { found, computed });
         }
-        let Some(kind) = PageKind::from_u8(bytes[0]).filter(|_| bytes[1] == FORMAT_VERSION) else {
+        if bytes[1] != FORMAT_VERSION {
+            return Err(SpareError::Version { found: bytes[1] });
+        }
+        let Some(kind) = PageKind::from_u8(bytes[0]) else {
             return Err(SpareError::Kind { kind: bytes[0] });
         };
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let seq = u64::from(word(6)) | u64::from(bytes[10]) << 32 | u64::from(bytes[11]) << 40;
-        Ok(Some(Self { kind, tag: word(2), seq, erase_count: word(12), erased_at: word(16), aux: word(20) }))
+        let flags = Flags::decode([bytes[FLAGS_AT], bytes[FLAGS_AT + 1], bytes[FLAGS_AT + 2]]);
+        Ok(Some(Self { kind, tag: word(2), seq, erase_count: word(12), erased_at: word(16), aux: word(20), flags }))
+    }
+
+    /// Sets flags in the byte form: their bits fall, and nothing else changes.
+    pub fn clear_flags(bytes: &mut [u8; Self::BYTES], flags: Flags) {
+        bytes[FLAGS_AT..].iter_mut().for_each(|copy| *copy &= flags.encode());
     }
 }
 
 /// Version of the spare-area format.
-pub const FORMAT_VERSION: u8 = 1;
+pub const FORMAT_VERSION: u8 = 2;
+/// Where the check value is, behind the bytes that it covers.
+const CRC_AT: usize = 24;
+/// Where the copies of the flags are.
+const FLAGS_AT: usize = CRC_AT + 2;
 
 /// CRC-16/CCITT-FALSE, bit by bit: 24 bytes a page, and no table in firmware.
 fn crc16(bytes: &[u8]) -> u16 {
@@ -137,6 +161,7 @@ fn crc16(bytes: &[u8]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const SPARE: Spare = Spare {
         kind: PageKind::Translation,
@@ -145,6 +170,7 @@ mod tests {
         erase_count: 7,
         erased_at: 99,
         aux: 0xDEAD_BEEF,
+        flags: Flags::from_bits(0b0110_0001),
     };
 
     #[test]
@@ -154,11 +180,44 @@ mod tests {
     }
 
     #[test]
-    fn any_single_flipped_bit_is_noticed() {
+    fn any_single_flipped_bit_is_noticed_or_corrected() {
         for bit in 0..Spare::BYTES * 8 {
             let mut bytes = SPARE.encode();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert!(Spare::decode(&bytes).is_err(), "bit {bit}");
+            let found = Spare::decode(&bytes);
+            assert!(if bit / 8 < FLAGS_AT { found.is_err() } else { found == Ok(Some(SPARE)) }, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        let mut bytes = SPARE.encode();
+        bytes[1] = 1;
+        let crc = crc16(&bytes[..CRC_AT]);
+        bytes[CRC_AT..FLAGS_AT].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(Spare::decode(&bytes), Err(SpareError::Version { found: 1 }));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn setting_flags_raises_no_bit_and_changes_no_field(
+            kind in prop::sample::select(PageKind::ALL.to_vec()),
+            (tag, seq, erase_count) in (any::<u32>(), 0..Spare::SEQ_END, any::<u32>()),
+            (erased_at, aux) in (any::<u32>(), any::<u32>()),
+            set in prop::collection::vec(any::<u8>(), 1..5),
+        ) {
+            let mut spare = Spare { kind, tag, seq, erase_count, erased_at, aux, flags: Flags::NONE };
+            let mut bytes = spare.encode();
+            for flags in set.into_iter().map(Flags::from_bits) {
+                let before = bytes;
+                Spare::clear_flags(&mut bytes, flags);
+                spare.flags = spare.flags.union(flags);
+                prop_assert!(before.iter().zip(&bytes).all(|(before, after)| after & !before == 0), "a bit rose");
+                prop_assert_eq!(Spare::decode(&bytes), Ok(Some(spare)));
+                prop_assert_eq!(bytes, spare.encode());
+            }
         }
     }
 

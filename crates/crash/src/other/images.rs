@@ -11,7 +11,9 @@ use crate::workload::Step;
 use crate::{Device, Shared};
 use ftl::ftls::{self, Entry};
 use ftl::{Config, Flash, Ftl, Setting};
-use nand::{Blemish, BlockId, Faulty, Geometry, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Snapshot, Spare, Stamp};
+use nand::{
+    Blemish, BlockId, Faulty, Flags, Geometry, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Snapshot, Spare, Stamp,
+};
 
 /// What the device holds.
 #[derive(Clone, Copy)]
@@ -196,7 +198,7 @@ pub(super) fn copy_block_changed(
         let Ok(Some(mut spare)) = from.read_spare(source) else { continue };
         change(&mut spare);
         let mut stamp = Stamp::UNWRITTEN;
-        let _ = match from.read(source, &mut stamp) {
+        let programmed = match from.read(source, &mut stamp) {
             Ok(_) => out.program(target, &stamp, &spare),
             Err(NandError::Illegal { .. }) => {
                 let mut bytes = vec![0; geometry.page_bytes() as usize];
@@ -207,6 +209,9 @@ pub(super) fn copy_block_changed(
             }
             Err(error) => Err(error),
         };
+        if programmed.is_ok() && !spare.flags.is_none() {
+            let _ = out.clear_flags(target, spare.flags);
+        }
     }
 }
 
@@ -231,6 +236,7 @@ fn any_spare(rng: &mut Rng) -> Spare {
         erase_count: size(rng, 32) as u32,
         erased_at: size(rng, 32) as u32,
         aux: size(rng, 32) as u32,
+        flags: Flags::NONE,
     }
 }
 

@@ -60,11 +60,14 @@ pub fn choose(versions: &[FoundPage], logical_pages: u32) -> Result<Vec<Piece>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nand::{PageKind, Spare};
+    use nand::{Flags, PageKind, Spare};
 
     fn leaf(seq: u64, range: Range<u32>) -> FoundPage {
         let (tag, aux) = (range.start, range.end);
-        (Ppn(seq as u32), Spare { kind: PageKind::Translation, tag, seq, erase_count: 0, erased_at: 0, aux })
+        (
+            Ppn(seq as u32),
+            Spare { kind: PageKind::Translation, tag, seq, erase_count: 0, erased_at: 0, aux, flags: Flags::NONE },
+        )
     }
 
     /// First logical page and sequence number of each piece.

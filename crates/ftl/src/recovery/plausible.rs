@@ -116,7 +116,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use nand::{Blemish, Capabilities, Dimensions, FaultPlan, Faulty, Geometry, PageKind, SimNand, Stamp};
+    use nand::{Blemish, Capabilities, Dimensions, FaultPlan, Faulty, Flags, Geometry, PageKind, SimNand, Stamp};
 
     const DISK: u32 = 100;
 
@@ -145,7 +145,7 @@ mod tests {
     }
 
     fn spare(seq: u64, tag: u32, wear: u32) -> Spare {
-        Spare { kind: PageKind::User, tag, seq, erase_count: wear, erased_at: 7 * wear, aux: 0 }
+        Spare { kind: PageKind::User, tag, seq, erase_count: wear, erased_at: 7 * wear, aux: 0, flags: Flags::NONE }
     }
 
     fn kept(spares: &[(Spare, bool)]) -> Result<(Vec<u32>, usize), u32> {

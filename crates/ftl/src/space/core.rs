@@ -7,7 +7,7 @@ use crate::flash::{Flash, Purpose};
 use crate::placement::Stream;
 use crate::validity::{MetaStore, Validity};
 use alloc::vec::Vec;
-use nand::{BlockId, Lpn, Nand, NandError, PageKind, Ppn, Spare};
+use nand::{BlockId, Flags, Lpn, Nand, NandError, PageKind, Ppn, Spare};
 
 /// A device, the state of its blocks, and the order of its programs.
 pub struct Core<N> {
@@ -152,7 +152,7 @@ impl<N: Nand> Core<N> {
     fn spare(&mut self, slot: Slot, kind: PageKind, tag: u32, aux: u32) -> Spare {
         let seq = self.seq;
         self.seq += 1;
-        Spare { kind, tag, seq, erase_count: slot.erase_count, erased_at: slot.erased_at, aux }
+        Spare { kind, tag, seq, erase_count: slot.erase_count, erased_at: slot.erased_at, aux, flags: Flags::NONE }
     }
 
     /// Erases the block of a page that is its first, if nobody saw the block being erased; `false` if the block is unusable.

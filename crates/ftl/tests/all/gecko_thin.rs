@@ -9,9 +9,10 @@
 use super::one_die;
 use ftl::{Config, Flash, Ftl, FtlError, GeckoOptions, Purpose, ftls};
 use nand::faults::{Blemish, CutOutcome, FaultPlan, Faulty};
-use nand::{BlockId, Capabilities, Geometry, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Snapshot, Spare, Stamp};
+use nand::{
+    BlockId, Capabilities, Flags, Geometry, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Snapshot, Spare, Stamp,
+};
 use openftl_ftl as ftl;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -120,8 +121,8 @@ impl Nand for Device {
         self.get().mark_bad(block)
     }
 
-    fn reprogram_spare(&mut self, ppn: Ppn, spare: &Spare) -> Result<(), NandError> {
-        self.get().reprogram_spare(ppn, spare)
+    fn clear_flags(&mut self, ppn: Ppn, flags: Flags) -> Result<(), NandError> {
+        self.get().clear_flags(ppn, flags)
     }
 }
 

@@ -7,7 +7,9 @@ use ftl::{
     Config, Counts, Flash, Ftl, FtlError, JanusOptions, OpCounts, Purpose, Setting, WearOptions, ftls, validity,
 };
 use nand::geometry::Dimensions;
-use nand::{BlockId, Capabilities, FaultPlan, Faulty, Geometry, Lpn, Nand, NandError, Ppn, SimNand, Spare, Stamp};
+use nand::{
+    BlockId, Capabilities, FaultPlan, Faulty, Flags, Geometry, Lpn, Nand, NandError, Ppn, SimNand, Spare, Stamp,
+};
 use openftl_ftl as ftl;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -123,8 +125,8 @@ impl Nand for Device {
         self.uncounted(|nand| nand.mark_bad(block))
     }
 
-    fn reprogram_spare(&mut self, ppn: Ppn, spare: &Spare) -> Result<(), NandError> {
-        self.uncounted(|nand| nand.reprogram_spare(ppn, spare))
+    fn clear_flags(&mut self, ppn: Ppn, flags: Flags) -> Result<(), NandError> {
+        self.uncounted(|nand| nand.clear_flags(ppn, flags))
     }
 }
 

@@ -6,7 +6,7 @@ use ftl::validity::flash_bitmap::FlashBitmap;
 use ftl::validity::log::{LogOptions, ValidityLog};
 use ftl::validity::{self, MetaStore, PageSet, Receiver, Site, Store, Validity};
 use ftl::{FtlError, GeckoOptions, Purpose};
-use nand::{BlockId, NandError, PageKind, Ppn, Spare};
+use nand::{BlockId, Flags, NandError, PageKind, Ppn, Spare};
 use openftl_ftl as ftl;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -34,7 +34,15 @@ impl Memory {
     }
 
     fn program(&mut self, tag: u32, aux: u32, data: Vec<u8>) -> Ppn {
-        let spare = Spare { kind: PageKind::Validity, tag, seq: self.seq, erase_count: 0, erased_at: 0, aux };
+        let spare = Spare {
+            kind: PageKind::Validity,
+            tag,
+            seq: self.seq,
+            erase_count: 0,
+            erased_at: 0,
+            aux,
+            flags: Flags::NONE,
+        };
         self.seq += 1;
         self.pages.push((spare, data));
         self.live.insert(self.pages.len() as u32 - 1);

@@ -1,6 +1,6 @@
 //! What the benchmark runs, and the tests run tiny.
 
-use openftl_nand::{BlockId, Geometry, Lpn, Nand, PageKind, Spare, Stamp};
+use openftl_nand::{BlockId, Flags, Geometry, Lpn, Nand, PageKind, Spare, Stamp};
 
 /// Fills the device block by block `rounds` times, erasing each block first, as an FTL without
 /// garbage would; answers a hash of what the last round left.
@@ -63,7 +63,15 @@ pub fn fill_meta<N: Nand<Payload = Stamp>>(device: &mut N, rounds: u32) -> u64 {
 }
 
 fn spare(stamp: Stamp, seq: u64, round: u32) -> Spare {
-    Spare { kind: PageKind::User, tag: stamp.lpn.0, seq, erase_count: round, erased_at: round, aux: 0 }
+    Spare {
+        kind: PageKind::User,
+        tag: stamp.lpn.0,
+        seq,
+        erase_count: round,
+        erased_at: round,
+        aux: 0,
+        flags: Flags::NONE,
+    }
 }
 
 /// FNV-1a over the spare areas of the first page of every block.

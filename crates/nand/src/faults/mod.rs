@@ -11,6 +11,7 @@ pub use plan::{Blemish, Cut, CutOutcome, FaultPlan, Pairing};
 use crate::addr::{BlockId, Ppn};
 use crate::contract::{Nand, Snapshot};
 use crate::error::{Law, NandError};
+use crate::flags::Flags;
 use crate::geometry::{Capabilities, Geometry};
 use crate::laws::{illegal, illegal_block};
 use crate::spare::{PageKind, Spare};
@@ -201,6 +202,7 @@ impl<N: Nand> Faulty<N> {
             erase_count: roll(4) as u32,
             erased_at: roll(5) as u32,
             aux: roll(6) as u32,
+            flags: Flags::from_bits(roll(7) as u8),
         }))
     }
 
@@ -343,20 +345,6 @@ impl<N: Nand> Faulty<N> {
             Some(Blemish::DataUnreadable | Blemish::Fading(_) | Blemish::Flaky) | None => true,
         }
     }
-
-    /// A spare area some of whose ones have become the zeros of `wanted`.
-    fn half_programmed(&self, op: u64, before: &Spare, wanted: &Spare) -> Spare {
-        let mix = |item, old: u64, new: u64| new | old & self.plan.roll(op, item);
-        let kind = mix(0, before.kind as u64, wanted.kind as u64) as u8;
-        Spare {
-            kind: PageKind::from_u8(kind).unwrap_or(before.kind),
-            tag: mix(1, before.tag.into(), wanted.tag.into()) as u32,
-            seq: mix(2, before.seq, wanted.seq),
-            erase_count: mix(3, before.erase_count.into(), wanted.erase_count.into()) as u32,
-            erased_at: mix(4, before.erased_at.into(), wanted.erased_at.into()) as u32,
-            aux: mix(5, before.aux.into(), wanted.aux.into()) as u32,
-        }
-    }
 }
 
 impl<N: Nand + Snapshot> Snapshot for Faulty<N> {
@@ -480,7 +468,7 @@ impl<N: Nand> Nand for Faulty<N> {
         Err(NandError::PowerLost)
     }
 
-    fn reprogram_spare(&mut self, ppn: Ppn, spare: &Spare) -> Result<(), NandError> {
+    fn clear_flags(&mut self, ppn: Ppn, flags: Flags) -> Result<(), NandError> {
         let op = self.step()?;
         let cut = self.plan.cut_at(op);
         if cut.is_some() {
@@ -488,19 +476,18 @@ impl<N: Nand> Nand for Faulty<N> {
         }
         let block = self.geometry().block_of(ppn);
         if self.is_factory_bad(block) {
-            return Err(illegal("reprogram_spare", ppn, Law::BadBlock));
+            return Err(illegal("clear_flags", ppn, Law::BadBlock));
         }
         if self.look(ppn, Part::Spare)? == Look::Blank {
             return Err(NandError::Erased { ppn });
         }
         match cut {
-            None => self.inner.reprogram_spare(ppn, spare),
+            None => self.inner.clear_flags(ppn, flags),
             Some(CutOutcome::NotDone) => Err(NandError::PowerLost),
-            Some(CutOutcome::Done) => self.inner.reprogram_spare(ppn, spare).and(Err(NandError::PowerLost)),
+            Some(CutOutcome::Done) => self.inner.clear_flags(ppn, flags).and(Err(NandError::PowerLost)),
             Some(_) => {
-                let before = self.inner.read_spare(ppn)?.ok_or(NandError::Erased { ppn })?;
-                let mixed = self.half_programmed(op, &before, spare);
-                self.inner.reprogram_spare(ppn, &mixed).and(Err(NandError::PowerLost))
+                let some = flags.intersection(Flags::from_bits(self.plan.roll(op, 0) as u8));
+                self.inner.clear_flags(ppn, some).and(Err(NandError::PowerLost))
             }
         }
     }

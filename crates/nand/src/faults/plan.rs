@@ -75,8 +75,8 @@ impl CutOutcome {
 /// A power cut in the middle of an operation.
 ///
 /// An outcome that the operation cannot have becomes the nearest that it can: an erase cut short
-/// is [`CutOutcome::HalfErased`] unless not done or done, a program of `HalfErased` or `Reading` is torn, a spare area half
-/// programmed again has some of its bits cleared, a mark of a bad block is there or not as the seed decides.
+/// is [`CutOutcome::HalfErased`] unless not done or done, a program of `HalfErased` or `Reading` is torn, of flags half
+/// set some are set as the seed decides, a mark of a bad block is there or not as the seed decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// Which operation, counted from 0 over the life of the [`crate::Faulty`] device.
@@ -137,8 +137,8 @@ impl Pairing {
 
 /// What is to go wrong with a device.
 ///
-/// Operations are counted from 0: programs (copies are programs), erases, spare areas programmed
-/// again and marks of bad blocks, also reads if `count_reads`. Illegal operations count as well.
+/// Operations are counted from 0: programs (copies are programs), erases, settings of
+/// flags and marks of bad blocks, also reads if `count_reads`. Illegal operations count as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultPlan {
     /// Decides what the outcomes leave open.

@@ -264,7 +264,7 @@ const SPI_NAND_1G: Profile = Profile {
     source: Borrowed(
         "The class of Winbond's W25N01GV: 1024 blocks of 64 pages of 2048 + 64 B, 104 MHz quad SPI (52 B/us). Typical \
          times of such chips: read with ECC 50 us, program 250 us, erase 2 ms; 100,000 erases. With the chip's ECC on, \
-         only some 24 B of the spare area are left to software, too few for the 26 B of the format; assumed: ECC done \
+         only some 24 B of the spare area are left to software, too few for the 29 B of the format; assumed: ECC done \
          by the controller and kept elsewhere, 64 B free.",
     ),
     geometry: Dimensions {

@@ -5,7 +5,7 @@
 //! stamp. Auxiliary bits are kept beside these for blocks in which any page has some, and so is the upper half of that number for blocks
 //! that are filled slowly: fourteen bytes. The rest of its spare area is the same
 //! for the whole block and kept there. A page that does not fit this form (metadata; a tag that is not the stamp's page; a spare
-//! area that disagrees with the block's) is kept as a full record on the side. An erase forgets a
+//! area that disagrees with the block's; flags) is kept as a full record on the side. An erase forgets a
 //! block by resetting one counter: cells beyond it are never looked at.
 
 mod cell;
@@ -15,6 +15,7 @@ mod slab;
 use crate::addr::{BlockId, Lpn, Ppn};
 use crate::contract::{Nand, Snapshot, Stamp};
 use crate::error::{Law, NandError};
+use crate::flags::Flags;
 use crate::geometry::{Capabilities, Geometry};
 use crate::laws::{self, BlockState, illegal, illegal_block};
 use crate::spare::{PageKind, Spare};
@@ -71,6 +72,7 @@ impl Block {
             erase_count: self.erase_count,
             erased_at: self.erased_at,
             aux: extra.aux,
+            flags: Flags::NONE,
         }
     }
 
@@ -248,7 +250,7 @@ impl SimNand {
                 Content::Bytes(bytes) => Body::Bytes(self.slab.keep(bytes)),
                 Content::Same(bytes) => Body::Bytes(bytes),
             };
-            Cell::record(self.slab.insert(Record::new(spare, body, 0)))
+            Cell::record(self.slab.insert(Record::new(spare, body)))
         });
         let cells = block.cells.own(self.geometry.pages_per_block(), end, Cell::ERASED);
         if offset > end {
@@ -406,9 +408,9 @@ impl Nand for SimNand {
         }
     }
 
-    fn reprogram_spare(&mut self, ppn: Ppn, spare: &Spare) -> Result<(), NandError> {
-        let refuse = |law| illegal("reprogram_spare", ppn, law);
-        let (id, offset) = laws::locate(&self.geometry, "reprogram_spare", ppn)?;
+    fn clear_flags(&mut self, ppn: Ppn, flags: Flags) -> Result<(), NandError> {
+        let refuse = |law| illegal("clear_flags", ppn, law);
+        let (id, offset) = laws::locate(&self.geometry, "clear_flags", ppn)?;
         let block = &mut self.blocks[id.index()];
         if block.state.is_bad() {
             return Err(refuse(Law::BadBlock));
@@ -418,13 +420,15 @@ impl Nand for SimNand {
             NOTHING => return Err(NandError::Erased { ppn }),
             RECORD => {
                 let record = self.slab.get_mut(cell.tag);
-                laws::check_reprogram(self.capabilities, record.reprograms, &record.spare(), spare).map_err(refuse)?;
-                record.reprogram(spare);
+                laws::check_flags(self.capabilities, record.reprograms).map_err(refuse)?;
+                record.clear_flags(flags);
             }
             _ => {
-                laws::check_reprogram(self.capabilities, 0, &block.spare_of(offset, cell), spare).map_err(refuse)?;
+                laws::check_flags(self.capabilities, 0).map_err(refuse)?;
                 let body = Body::Stamp(Stamp { lpn: Lpn(cell.tag), version: cell.version });
-                let index = self.slab.insert(Record::new(spare, body, 1));
+                let mut record = Record::new(&block.spare_of(offset, cell), body);
+                record.clear_flags(flags);
+                let index = self.slab.insert(record);
                 block.state.note();
                 let end = block.state.end();
                 block.cells.own(self.geometry.pages_per_block(), end, Cell::ERASED)[offset as usize] =

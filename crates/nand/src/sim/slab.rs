@@ -6,6 +6,7 @@
 
 use super::delta::{Change, differences, trimmed};
 use crate::contract::Stamp;
+use crate::flags::Flags;
 use crate::spare::{PageKind, Spare};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -25,29 +26,28 @@ pub(super) struct Record {
     erased_at: u32,
     aux: u32,
     kind: PageKind,
-    /// How often the spare area was programmed again.
+    flags: Flags,
+    /// How often flags were set.
     pub(super) reprograms: u8,
 }
 
 impl Record {
-    /// Of a page with a spare area that was programmed again so often.
-    pub(super) fn new(spare: &Spare, body: Body, reprograms: u8) -> Self {
-        let Spare { kind, tag, seq, erase_count, erased_at, aux } = *spare;
-        Self { body, seq, tag, erase_count, erased_at, aux, kind, reprograms }
+    /// Of a page just programmed.
+    pub(super) fn new(spare: &Spare, body: Body) -> Self {
+        let Spare { kind, tag, seq, erase_count, erased_at, aux, .. } = *spare;
+        Self { body, seq, tag, erase_count, erased_at, aux, kind, flags: Flags::NONE, reprograms: 0 }
     }
 
     /// The spare area.
     #[inline]
     pub(super) fn spare(&self) -> Spare {
-        let Self { kind, tag, seq, erase_count, erased_at, aux, .. } = *self;
-        Spare { kind, tag, seq, erase_count, erased_at, aux }
+        let Self { kind, tag, seq, erase_count, erased_at, aux, flags, .. } = *self;
+        Spare { kind, tag, seq, erase_count, erased_at, aux, flags }
     }
 
-    /// The spare area was programmed again.
-    pub(super) fn reprogram(&mut self, spare: &Spare) {
-        let Spare { kind, tag, seq, erase_count, erased_at, aux } = *spare;
-        (self.kind, self.tag, self.seq, self.erase_count, self.erased_at, self.aux) =
-            (kind, tag, seq, erase_count, erased_at, aux);
+    /// Flags were set.
+    pub(super) fn clear_flags(&mut self, flags: Flags) {
+        self.flags = self.flags.union(flags);
         self.reprograms += 1;
     }
 }

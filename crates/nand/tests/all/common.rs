@@ -23,7 +23,7 @@ pub fn geometry() -> Geometry {
 }
 
 pub fn spare(tag: u32, seq: u64) -> Spare {
-    Spare { kind: PageKind::User, tag, seq, erase_count: 1, erased_at: 2, aux: 0 }
+    Spare { kind: PageKind::User, tag, seq, erase_count: 1, erased_at: 2, aux: 0, flags: Flags::NONE }
 }
 
 pub fn stamp(lpn: u32, version: u16) -> Stamp {

@@ -36,7 +36,7 @@ fn every_operation_answers_power_lost(n: &mut Faulty<SimNand>) {
     assert_eq!(n.copy(Ppn(0), Ppn(20), &spare(0, 0)), lost);
     assert_eq!(n.erase(BlockId(0)), lost);
     assert_eq!(n.mark_bad(BlockId(0)), lost);
-    assert_eq!(n.reprogram_spare(Ppn(0), &spare(0, 0)), lost);
+    assert_eq!(n.clear_flags(Ppn(0), Flags::ALL), lost);
 }
 
 #[test]
@@ -199,21 +199,44 @@ fn a_cut_copy_leaves_its_source() {
 }
 
 #[test]
-fn a_half_programmed_spare_area_has_each_bit_as_before_or_as_wanted() {
-    let (before, wanted) = (spare(0xFFFF_FFFF, 0xFF), spare(0x0F0F_0F0F, 0x0F));
-    let mut mixed = 0;
-    for seed in 0..20 {
-        let mut n = faulty(FaultPlan { seed, ..FaultPlan::cut(1, CutOutcome::Torn) });
-        put(&mut n, 0, stamp(0xFFFF_FFFF, 1), &before).unwrap();
-        assert_eq!(n.reprogram_spare(Ppn(0), &wanted), Err(NandError::PowerLost));
+fn a_cut_leaves_each_flag_as_before_or_set_and_nothing_else_changed() {
+    let (before, wanted) = (Flags::from_bits(0b1100_0000), Flags::from_bits(0b0111_1110));
+    let after = |outcome, seed| {
+        let mut n = faulty(FaultPlan { seed, ..FaultPlan::cut(2, outcome) });
+        put(&mut n, 0, stamp(3, 1), &spare(3, 9)).unwrap();
+        n.clear_flags(Ppn(0), before).unwrap();
+        assert_eq!(n.clear_flags(Ppn(0), wanted), Err(NandError::PowerLost));
+        every_operation_answers_power_lost(&mut n);
         n.power_up();
         let (data, found) = get(&mut n, 0).unwrap();
-        assert_eq!(data, stamp(0xFFFF_FFFF, 1), "the data is not harmed");
-        assert_eq!(found.tag | before.tag, before.tag);
-        assert_eq!(found.tag & wanted.tag, wanted.tag);
-        mixed += u32::from(found != before && found != wanted);
+        assert_eq!((data, found), (stamp(3, 1), Spare { flags: found.flags, ..spare(3, 9) }), "only flags change");
+        assert_eq!(n.read_spare(Ppn(0)), Ok(Some(found)), "a flag stays what it reads as");
+        found.flags
+    };
+    let mut seen = Flags::NONE;
+    let mut never = Flags::ALL;
+    for seed in 0..20 {
+        assert_eq!(after(CutOutcome::NotDone, seed), before);
+        assert_eq!(after(CutOutcome::Done, seed), before.union(wanted));
+        let found = after(CutOutcome::Torn, seed);
+        assert!(found.contains(before) && before.union(wanted).contains(found));
+        (seen, never) = (seen.union(found), never.intersection(found));
     }
-    assert!(mixed > 10);
+    assert_eq!((seen, never), (before.union(wanted), before), "each flag is set by some cuts and not by others");
+}
+
+#[test]
+fn flags_of_a_page_that_cannot_be_read_are_not_set() {
+    let mut n = cut_in_page_4(CutOutcome::Torn);
+    assert_eq!(n.clear_flags(Ppn(4), Flags::ALL), Err(NandError::Uncorrectable { ppn: Ppn(4) }));
+    let mut n = cut_in_page_4(CutOutcome::Weak);
+    assert_eq!(n.clear_flags(Ppn(4), Flags::ALL), Err(NandError::Erased { ppn: Ppn(4) }));
+    let mut n = cut_in_page_4(CutOutcome::TornData);
+    n.clear_flags(Ppn(4), Flags::ALL).unwrap();
+    assert_eq!(n.read_spare(Ppn(4)).unwrap(), Some(Spare { flags: Flags::ALL, ..spare(4, 1004) }));
+    let mut n = faulty(FaultPlan { factory_bad: vec![BlockId(0)], ..FaultPlan::default() });
+    fill(n.inner_mut(), 0).unwrap();
+    assert_eq!(law(n.clear_flags(Ppn(0), Flags::ALL)), Law::BadBlock);
 }
 
 #[test]

@@ -13,7 +13,8 @@ fn device() -> MemNand {
         fill(&mut n, page).unwrap();
     }
     n.program_meta(Ppn(20), b"map", &spare(7, 7)).unwrap();
-    n.reprogram_spare(Ppn(20), &spare(3, 7)).unwrap();
+    n.clear_flags(Ppn(20), Flags::from_bits(4)).unwrap();
+    n.clear_flags(Ppn(47), Flags::from_bits(0x81)).unwrap();
     n.mark_bad(BlockId(1)).unwrap();
     n
 }
@@ -42,8 +43,12 @@ fn a_device_survives_its_image() {
     after.read_meta(Ppn(20), &mut map).unwrap();
     assert_eq!(&map, b"map\xFF");
     assert!(after.is_bad(BlockId(1)) && after.erase_count(BlockId(1)) == 1);
-    after.reprogram_spare(Ppn(20), &spare(1, 7)).unwrap();
-    assert_eq!(law(after.reprogram_spare(Ppn(20), &spare(0, 7))), Law::SpareReprogram, "its second and last");
+    assert_eq!(after.probe(Ppn(20)).unwrap(), Spare { flags: Flags::from_bits(4), ..spare(7, 7) });
+    assert_eq!(after.probe(Ppn(47)).unwrap().flags, Flags::from_bits(0x81));
+    assert!(after.probe(Ppn(0)).unwrap().flags.is_none());
+    after.clear_flags(Ppn(20), Flags::from_bits(1)).unwrap();
+    assert_eq!(after.probe(Ppn(20)).unwrap().flags, Flags::from_bits(5));
+    assert_eq!(law(after.clear_flags(Ppn(20), Flags::ALL)), Law::SpareReprogram, "twice is all");
     fill(&mut after, 1).unwrap();
     assert_eq!(law(fill(&mut after, 3)), Law::EraseBeforeProgram);
 }
@@ -74,8 +79,13 @@ fn what_is_no_image_is_named() {
     let mut image = bytes(&device());
     let foreign = read(b"hsqs is squashfs").unwrap_err();
     assert!(foreign.to_string().starts_with("not a NAND image: it starts with [68, 73, 71, 73"), "{foreign}");
-    image[8] = 9;
-    assert!(matches!(read(&image), Err(ImageError::Version { found: 9 })));
+    for version in [1, 9] {
+        image[8] = version;
+        let error = read(&image).unwrap_err();
+        assert!(matches!(error, ImageError::Version { found } if found == u32::from(version)));
+        let wanted = format!("the image has format version {version}; this program reads version 2");
+        assert_eq!(error.to_string(), wanted);
+    }
 }
 
 #[test]

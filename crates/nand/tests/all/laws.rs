@@ -51,7 +51,7 @@ law_tests! {
         assert_eq!(law(n.copy(Ppn(LAST), Ppn(LAST + 1), &spare(0, 0))), Law::AddressInRange);
         n.erase(BlockId(5)).unwrap();
         assert_eq!(law(n.erase(BlockId(6))), Law::AddressInRange);
-        assert_eq!(law(n.reprogram_spare(Ppn(LAST + 1), &spare(0, 0))), Law::AddressInRange);
+        assert_eq!(law(n.clear_flags(Ppn(LAST + 1), Flags::ALL)), Law::AddressInRange);
         n.mark_bad(BlockId(5)).unwrap();
         assert_eq!(law(n.mark_bad(BlockId(6))), Law::AddressInRange);
         assert!(!n.is_bad(BlockId(6)));
@@ -101,7 +101,7 @@ law_tests! {
         assert_eq!(law(fill(&mut n, 9)), Law::BadBlock);
         assert_eq!(law(n.program_meta(Ppn(9), &[], &spare(0, 0))), Law::BadBlock);
         assert_eq!(law(n.erase(BlockId(1))), Law::BadBlock);
-        assert_eq!(law(n.reprogram_spare(Ppn(8), &spare(8, 0))), Law::BadBlock);
+        assert_eq!(law(n.clear_flags(Ppn(8), Flags::ALL)), Law::BadBlock);
         assert_eq!(get(&mut n, 8).unwrap().0, stamp(8, 8), "pages of a bad block stay readable");
         n.copy(Ppn(8), Ppn(0), &spare(8, 9)).unwrap();
         assert_eq!(law(n.copy(Ppn(0), Ppn(9), &spare(8, 9))), Law::BadBlock);
@@ -139,26 +139,52 @@ law_tests! {
         assert_eq!(n.copy(Ppn(7), Ppn(4), &spare(0, 0)), Err(NandError::Erased { ppn: Ppn(7) }));
     }
 
-    a_spare_area_is_programmed_again_as_often_as_the_device_can(OLD, n) {
-        for page in [0, 1] {
+    flags_are_set_as_often_as_the_device_can(OLD, n) {
+        let (one, other) = (Flags::from_bits(0b100), Flags::from_bits(0b1010));
+        for page in [0, 1, 2] {
             let aux = if page == 0 { 0b111 } else { 0 };
-            let first = Spare { aux, ..spare(0b1111, 0xFF) };
-            put(&mut n, page, stamp(0b1111, 3), &first).unwrap();
-            let second = Spare { tag: 0b0111, ..first };
-            n.reprogram_spare(Ppn(page), &second).unwrap();
-            assert_eq!(get(&mut n, page).unwrap(), (stamp(0b1111, 3), second), "the data is not harmed");
-            assert_eq!(law(n.reprogram_spare(Ppn(page), &first)), Law::SpareReprogram);
-            let third = Spare { seq: 0xF0, ..second };
-            n.reprogram_spare(Ppn(page), &third).unwrap();
-            assert_eq!(law(n.reprogram_spare(Ppn(page), &third)), Law::SpareReprogram);
-            assert_eq!(n.read_spare(Ppn(page)).unwrap(), Some(third));
+            let first = Spare { aux, flags: Flags::ALL, ..spare(0b1111, 0xFF) };
+            let unset = Spare { flags: Flags::NONE, ..first };
+            if page == 2 {
+                n.copy(Ppn(0), Ppn(2), &first).unwrap();
+            } else {
+                put(&mut n, page, stamp(0b1111, 3), &first).unwrap();
+            }
+            assert_eq!(n.read_spare(Ppn(page)).unwrap(), Some(unset), "a page begins without flags");
+            n.clear_flags(Ppn(page), one).unwrap();
+            let found = get(&mut n, page).unwrap();
+            assert_eq!(found, (stamp(0b1111, 3), Spare { flags: one, ..unset }), "the data is not harmed");
+            n.clear_flags(Ppn(page), other).unwrap();
+            let both = Spare { flags: Flags::from_bits(0b1110), ..unset };
+            assert_eq!(n.read_spare(Ppn(page)).unwrap(), Some(both), "a flag that is set stays set");
+            let (operation, ppn, law) = ("clear_flags", Ppn(page), Law::SpareReprogram);
+            assert_eq!(n.clear_flags(ppn, Flags::NONE), Err(NandError::Illegal { operation, ppn, law }));
+            assert_eq!(n.probe(Ppn(page)).unwrap(), both);
         }
-        assert_eq!(n.reprogram_spare(Ppn(2), &spare(0, 0)), Err(NandError::Erased { ppn: Ppn(2) }));
+        assert_eq!(n.clear_flags(Ppn(3), one), Err(NandError::Erased { ppn: Ppn(3) }));
+        n.erase(BlockId(0)).unwrap();
+        assert_eq!(n.clear_flags(Ppn(0), one), Err(NandError::Erased { ppn: Ppn(0) }));
+        fill(&mut n, 0).unwrap();
+        assert_eq!(n.read_spare(Ppn(0)).unwrap(), Some(spare(0, 1000)), "an erase left a flag behind");
+        n.clear_flags(Ppn(0), one).unwrap();
+        n.clear_flags(Ppn(0), one).unwrap();
     }
 
-    a_new_device_refuses_to_program_a_spare_area_again(Capabilities::MODERN, n) {
+    metadata_has_flags_too(OLD, n) {
+        n.program_meta(Ppn(0), b"map", &spare(7, 7)).unwrap();
+        let before = n.snapshot().read_spare(Ppn(0));
+        let mut snapshot = n.snapshot();
+        n.clear_flags(Ppn(0), Flags::ALL).unwrap();
+        let mut bytes = [0; 4];
+        assert_eq!(n.read_meta(Ppn(0), &mut bytes).unwrap(), Spare { flags: Flags::ALL, ..spare(7, 7) });
+        assert_eq!(&bytes, b"map\xFF");
+        assert_eq!(snapshot.read_spare(Ppn(0)), before, "a flag was set in a snapshot");
+    }
+
+    a_new_device_refuses_to_set_flags(Capabilities::MODERN, n) {
         fill(&mut n, 0).unwrap();
-        assert_eq!(law(n.reprogram_spare(Ppn(0), &spare(0, 1000))), Law::SpareReprogram);
+        assert_eq!(law(n.clear_flags(Ppn(0), Flags::from_bits(1))), Law::SpareReprogram);
+        assert_eq!(n.read_spare(Ppn(0)).unwrap(), Some(spare(0, 1000)), "a refused operation did something");
     }
 
     snapshots_isolate(Capabilities::MODERN, n) {

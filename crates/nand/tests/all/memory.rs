@@ -37,7 +37,15 @@ fn a_page_of_host_data_takes_little_more_than_eight_bytes() {
 #[test]
 fn auxiliary_bits_take_six_bytes_more_and_only_where_there_are_some() {
     let mut n = device(64, 128);
-    let spare = |tag, aux| Spare { kind: PageKind::User, tag, seq: u64::from(tag), erase_count: 0, erased_at: 0, aux };
+    let spare = |tag, aux| Spare {
+        kind: PageKind::User,
+        tag,
+        seq: u64::from(tag),
+        erase_count: 0,
+        erased_at: 0,
+        aux,
+        flags: Flags::NONE,
+    };
     let write = |n: &mut SimNand, tag, aux| {
         n.program(Ppn(tag), &Stamp { lpn: Lpn(tag), version: 1 }, &spare(tag, aux)).unwrap();
     };
@@ -79,7 +87,15 @@ fn versions_of_metadata_take_little_more_than_what_they_change_and_read_back_as_
     const MAPS: u32 = 512;
     const CHANGED: usize = 1021;
     let mut n = device(640, 128);
-    let spare = |tag, seq| Spare { kind: PageKind::Translation, tag, seq, erase_count: 0, erased_at: 0, aux: 7 };
+    let spare = |tag, seq| Spare {
+        kind: PageKind::Translation,
+        tag,
+        seq,
+        erase_count: 0,
+        erased_at: 0,
+        aux: 7,
+        flags: Flags::NONE,
+    };
     let mut maps: Vec<Vec<u8>> = (0..MAPS).map(|map| vec![map as u8; 4096]).collect();
     let mut at = vec![Ppn(0); MAPS as usize];
     let mut snapshot = None;
@@ -147,8 +163,15 @@ fn sequence_numbers_far_apart_are_kept_in_full() {
         (7, 1, 2),
     ] {
         let stamp = Stamp { lpn: Lpn(offset), version: 9 };
-        let spare =
-            Spare { kind: PageKind::User, tag: offset, seq: base + delta, erase_count: 0, erased_at: 0, aux: 0 };
+        let spare = Spare {
+            kind: PageKind::User,
+            tag: offset,
+            seq: base + delta,
+            erase_count: 0,
+            erased_at: 0,
+            aux: 0,
+            flags: Flags::NONE,
+        };
         n.program(Ppn(offset), &stamp, &spare).unwrap();
         assert_eq!(n.full_records(), full, "a difference of {delta}");
         let mut read = Stamp::UNWRITTEN;

@@ -12,7 +12,7 @@ enum Op {
     Copy(u32, u32, Spare),
     Erase(u32),
     Mark(u32),
-    Respare(u32, u32),
+    Flag(u32, Flags),
     Snapshot,
 }
 
@@ -53,7 +53,7 @@ impl Model {
         if !self.free_order && self.pages[at..end].iter().any(Option::is_some) {
             return Err(Some(Law::ProgramOrder));
         }
-        self.pages[at] = Some(Page { data, spare, reprograms: 0 });
+        self.pages[at] = Some(Page { data, spare: Spare { flags: Flags::NONE, ..spare }, reprograms: 0 });
         Ok(())
     }
 
@@ -61,7 +61,7 @@ impl Model {
         self.pages.get(ppn as usize).ok_or(Some(Law::AddressInRange))?.as_ref().ok_or(None)
     }
 
-    fn respare(&mut self, ppn: u32, clear: u32) -> Outcome {
+    fn flag(&mut self, ppn: u32, flags: Flags) -> Outcome {
         if ppn < 48 && self.bad[ppn as usize / 8] {
             return Err(Some(Law::BadBlock));
         }
@@ -72,7 +72,7 @@ impl Model {
             return Err(Some(Law::SpareReprogram));
         }
         page.reprograms += 1;
-        page.spare.tag &= !clear;
+        page.spare.flags = page.spare.flags.union(flags);
         Ok(())
     }
 
@@ -100,7 +100,7 @@ impl Model {
                 *self.bad.get_mut(*block as usize).ok_or(Some(Law::AddressInRange))? = true;
                 Ok(())
             }
-            Op::Respare(ppn, clear) => self.respare(*ppn, *clear),
+            Op::Flag(ppn, flags) => self.flag(*ppn, *flags),
             Op::Snapshot => Ok(()),
         }
     }
@@ -113,11 +113,7 @@ fn apply<N: Nand<Payload: Form>>(n: &mut N, op: &Op) -> Result<(), NandError> {
         Op::Copy(from, to, spare) => n.copy(Ppn(*from), Ppn(*to), spare),
         Op::Erase(block) => n.erase(BlockId(*block)),
         Op::Mark(block) => n.mark_bad(BlockId(*block)),
-        Op::Respare(ppn, clear) => {
-            let wanted =
-                n.read_spare(Ppn(*ppn)).ok().flatten().map_or(spare(0, 0), |s| Spare { tag: s.tag & !clear, ..s });
-            n.reprogram_spare(Ppn(*ppn), &wanted)
-        }
+        Op::Flag(ppn, flags) => n.clear_flags(Ppn(*ppn), *flags),
         Op::Snapshot => Ok(()),
     }
 }
@@ -154,18 +150,19 @@ fn agrees<N: Nand<Payload: Form>>(n: &mut N, model: &Model) {
     }
 }
 
+fn flags() -> impl Strategy<Value = Flags> {
+    prop_oneof![3 => (0..8).prop_map(|flag| Flags::from_bits(1_u8 << flag)), 1 => any::<u8>().prop_map(Flags::from_bits)]
+}
+
 fn spares() -> impl Strategy<Value = Spare> {
     let kind = prop_oneof![4 => Just(PageKind::User), 1 => Just(PageKind::Validity)];
     let tag = prop_oneof![8 => 0..20_u32, 1 => any::<u32>()];
     let seq = prop_oneof![8 => 0..1000_u64, 2 => 30_000..70_000_u64, 1 => (1_u64 << 31) - 4..(1 << 31) + 1000, 1 => (u64::from(u32::MAX) - 4)..(u64::from(u32::MAX) + 4), 1 => Just(Spare::SEQ_END - 1)];
     let rare = || prop_oneof![8 => Just(0), 1 => any::<u32>()];
-    (kind, tag, seq, rare(), rare(), rare()).prop_map(|(kind, tag, seq, erase_count, erased_at, aux)| Spare {
-        kind,
-        tag,
-        seq,
-        erase_count,
-        erased_at,
-        aux,
+    // Whatever flags it names, a page begins without.
+    let flags = prop_oneof![8 => Just(Flags::NONE), 1 => flags()];
+    (kind, tag, seq, rare(), rare(), rare(), flags).prop_map(|(kind, tag, seq, erase_count, erased_at, aux, flags)| {
+        Spare { kind, tag, seq, erase_count, erased_at, aux, flags }
     })
 }
 
@@ -180,7 +177,7 @@ fn ops() -> impl Strategy<Value = Op> {
         6 => (page(), page(), spares()).prop_map(|(from, to, s)| Op::Copy(from, to, s)),
         4 => prop_oneof![4 => 0..2_u32, 1 => 0..7_u32].prop_map(Op::Erase),
         1 => (3..7_u32).prop_map(Op::Mark),
-        3 => (page(), any::<u32>()).prop_map(|(p, clear)| Op::Respare(p, clear)),
+        3 => (page(), flags()).prop_map(|(p, flags)| Op::Flag(p, flags)),
         1 => Just(Op::Snapshot),
     ]
 }

@@ -15,7 +15,7 @@ use crate::mapping::fused::FusedPages;
 use crate::mapping::log_pages::LogPages;
 use crate::recovery::mark::{self, Mark, Writer};
 use alloc::vec::Vec;
-use nand::{BlockId, Law, Lpn, Nand, NandError, PageKind, Payload, Ppn, ProgramOrder, Spare};
+use nand::{BlockId, Flags, Law, Lpn, Nand, NandError, PageKind, Payload, Ppn, ProgramOrder, Spare};
 
 /// What an FTL needs of an area.
 #[derive(Clone, Copy, Debug)]
@@ -216,7 +216,7 @@ impl<N: Nand> Area<N> {
         self.seq += 1;
         let root = root.unwrap_or(mark::root_of_write(seq));
         let aux = Mark { writer, last, root }.encode();
-        Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count, erased_at, aux }
+        Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count, erased_at, aux, flags: Flags::NONE }
     }
 
     /// On whose behalf pages are written to a block outside of merges.

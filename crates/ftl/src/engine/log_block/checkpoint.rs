@@ -27,7 +27,7 @@ use crate::crc::Crc;
 use crate::flash::Purpose;
 use crate::recovery::checkpoint::{HEADER_WORDS, Header, pages, words};
 use alloc::vec::Vec;
-use nand::{BlockId, Geometry, Nand, NandError, PageKind, Spare};
+use nand::{BlockId, Flags, Geometry, Nand, NandError, PageKind, Spare};
 
 /// The blocks and the timing of checkpoints.
 pub(super) struct Checkpoints {
@@ -297,7 +297,8 @@ impl<N: Nand> Area<N> {
             let (erase_count, erased_at) = self.blocks.wear(block);
             let (seq, aux) = (self.seq, header.seq as u32);
             self.seq += 1;
-            let spare = Spare { kind: PageKind::Checkpoint, tag: index, seq, erase_count, erased_at, aux };
+            let spare =
+                Spare { kind: PageKind::Checkpoint, tag: index, seq, erase_count, erased_at, aux, flags: Flags::NONE };
             self.flash.program_meta(Purpose::Checkpoint, geometry.page_at(block, offset), bytes, &spare)
         });
         match written {

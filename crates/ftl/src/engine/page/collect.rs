@@ -23,7 +23,7 @@ use crate::mapping::is_page;
 use crate::space::blocks::BlockState;
 use crate::space::core::Context;
 use crate::victim::Choice;
-use nand::{BlockId, PageKind, Ppn, Spare};
+use nand::{BlockId, Flags, PageKind, Ppn, Spare};
 
 /// Dead metadata blocks that are pinned, beyond which the store is flushed to unpin them.
 const PATIENCE: u32 = 16;
@@ -362,7 +362,15 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         };
         for (tag, ppn) in (0..).zip(table).filter(|(_, ppn)| is_page(*ppn) && geometry.block_of(*ppn) == victim) {
             if !self.live.iter().any(|origin| origin.ppn == ppn) {
-                let spare = Spare { kind: PageKind::User, tag, seq: 0, erase_count: 0, erased_at: 0, aux: 0 };
+                let spare = Spare {
+                    kind: PageKind::User,
+                    tag,
+                    seq: 0,
+                    erase_count: 0,
+                    erased_at: 0,
+                    aux: 0,
+                    flags: Flags::NONE,
+                };
                 self.live.push(Origin { ppn, spare });
             }
         }

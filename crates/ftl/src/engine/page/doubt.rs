@@ -34,7 +34,7 @@ use crate::validity::ram_bitmap::RamBitmap;
 use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
-use nand::{BlockId, NandError, PageKind, Ppn, Spare};
+use nand::{BlockId, Flags, NandError, PageKind, Ppn, Spare};
 
 /// Older versions of a page in doubt that are not erased before it is settled: more than mounts in
 /// a row may be cut short without luck.
@@ -89,7 +89,8 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
     /// Copies a page that may have been cut short.
     fn copy_doubtful(&mut self, table: &mut Table, at: usize) -> Result<(), FtlError> {
         let Copy { lpn, ppn, seq, complete, .. } = table.doubtful[at];
-        let spare = Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count: 0, erased_at: 0, aux: 0 };
+        let spare =
+            Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE };
         // A translation page may lead to it already: what can be read now and then is had.
         let mut tries = TRIES;
         let to = loop {

@@ -68,7 +68,15 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
 
     /// Copies the page that counts of a logical page; an entry leads to the copy. Answers where it is, or [`LOST`].
     fn copy_page(&mut self, table: &mut Table, lpn: Lpn, from: Ppn) -> Result<Ppn, FtlError> {
-        let spare = nand::Spare { kind: PageKind::User, tag: lpn.0, seq: 0, erase_count: 0, erased_at: 0, aux: 0 };
+        let spare = nand::Spare {
+            kind: PageKind::User,
+            tag: lpn.0,
+            seq: 0,
+            erase_count: 0,
+            erased_at: 0,
+            aux: 0,
+            flags: nand::Flags::NONE,
+        };
         let to = match self.core.move_host_page(Purpose::Recovery, Stream(0), Origin { ppn: from, spare }) {
             Ok(to) => to,
             // What is in doubt does not count; any other page is worn.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::mapping::trims::mark;
 use crate::space::age::age;
-use nand::{Blemish, Capabilities, Dimensions, FaultPlan, Faulty, Geometry, SimNand, Stamp};
+use nand::{Blemish, Capabilities, Dimensions, FaultPlan, Faulty, Flags, Geometry, SimNand, Stamp};
 
 type Device = Flash<Faulty<SimNand>>;
 
@@ -29,7 +29,8 @@ fn device() -> Device {
 fn put(flash: &mut Device, ppn: u32, lpn: u32, seq: u64, root: u64) {
     let wear = ppn / PAGES;
     let aux = if root == 0 { 0 } else { age(seq, root) };
-    let spare = Spare { kind: PageKind::User, tag: lpn, seq, erase_count: wear, erased_at: wear, aux };
+    let spare =
+        Spare { kind: PageKind::User, tag: lpn, seq, erase_count: wear, erased_at: wear, aux, flags: Flags::NONE };
     flash.nand_mut().program(Ppn(ppn), &Stamp { lpn: Lpn(lpn), version: seq as u16 }, &spare).unwrap();
 }
 
@@ -38,7 +39,8 @@ fn put(flash: &mut Device, ppn: u32, lpn: u32, seq: u64, root: u64) {
 fn put_trims(flash: &mut Device, ppn: u32, tag: u32, (seq, in_use_seq): (u64, Option<u64>), first: u8) {
     let wear = ppn / PAGES;
     let aux = mark(seq, in_use_seq);
-    let spare = Spare { kind: PageKind::Translation, tag, seq, erase_count: wear, erased_at: wear, aux };
+    let spare =
+        Spare { kind: PageKind::Translation, tag, seq, erase_count: wear, erased_at: wear, aux, flags: Flags::NONE };
     flash.nand_mut().program_meta(Ppn(ppn), &[first, 0, 0, 0], &spare).unwrap();
 }
 
@@ -193,7 +195,8 @@ fn mounts_that_do_not_mark_take_no_last_page_that_cannot_be_read_for_worn() {
 fn any_page_of_metadata_says_that_what_came_before_it_was_complete() {
     let mut flash = device();
     (0..2).for_each(|ppn| put(&mut flash, ppn, ppn, 10 + u64::from(ppn), 0));
-    let spare = Spare { kind: PageKind::Validity, tag: 0, seq: 12, erase_count: 1, erased_at: 1, aux: 77 };
+    let spare =
+        Spare { kind: PageKind::Validity, tag: 0, seq: 12, erase_count: 1, erased_at: 1, aux: 77, flags: Flags::NONE };
     flash.nand_mut().program_meta(Ppn(4), &[1], &spare).unwrap();
     assert!(doubtful(&scan(&mut flash)).is_empty());
     harm(&mut flash, 1, Blemish::DataUnreadable);
@@ -244,7 +247,8 @@ fn a_page_of_the_trim_map_of_a_larger_disk_is_an_error_if_it_can_be_read() {
 
 #[test]
 fn a_root_that_is_too_far_away_to_be_named_is_not_guessed_at() {
-    let user = Spare { kind: PageKind::User, tag: 0, seq: 1 << 40, erase_count: 0, erased_at: 0, aux: 0 };
+    let user =
+        Spare { kind: PageKind::User, tag: 0, seq: 1 << 40, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE };
     let map = |in_use_seq| Spare { kind: PageKind::Translation, aux: mark(user.seq, in_use_seq), ..user };
     assert_eq!((root_of(&user), root_of(&map(None))), (user.seq, user.seq));
     for (far, root) in [(7, user.seq - 7), ((1 << 24) - 1, user.seq + 1 - (1 << 24)), (1 << 24, 0), (1 << 39, 0)] {

@@ -3,7 +3,7 @@
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::validity::MetaStore;
-use nand::{NandError, PageKind, Ppn, Spare};
+use nand::{Flags, NandError, PageKind, Ppn, Spare};
 use std::collections::HashMap;
 use std::vec::Vec;
 
@@ -63,7 +63,15 @@ impl MemStore {
     }
 
     fn place(&mut self, tag: u32, aux: u32, data: Vec<u8>, live: bool) -> Ppn {
-        let spare = Spare { kind: PageKind::Validity, tag, seq: self.seq, erase_count: 0, erased_at: 0, aux };
+        let spare = Spare {
+            kind: PageKind::Validity,
+            tag,
+            seq: self.seq,
+            erase_count: 0,
+            erased_at: 0,
+            aux,
+            flags: Flags::NONE,
+        };
         let ppn = self.next_ppn;
         self.pages.insert(ppn, Page { spare, data, live });
         self.next_ppn += 1;
