@@ -115,9 +115,10 @@ fn event(event: &Event) -> String {
 }
 
 fn effort(effort: &Effort) -> String {
-    let Effort { reads, spare_reads, programs, erases, microseconds } = effort;
+    let Effort { reads, spare_reads, programs, erases, flag_programs, microseconds } = effort;
     let ms = microseconds / 1e3;
-    format!("{reads} reads, {spare_reads} spare reads, {programs} programs, {erases} erases, {ms:.2} ms")
+    let flags = if *flag_programs > 0 { format!(", {flag_programs} programs of flags") } else { String::new() };
+    format!("{reads} reads, {spare_reads} spare reads, {programs} programs, {erases} erases{flags}, {ms:.2} ms")
 }
 
 fn document(value: &serde_json::Value) -> Result<String> {

@@ -18,8 +18,16 @@ pub struct Effort {
     pub programs: u64,
     /// Blocks erased.
     pub erases: u64,
+    /// Spare areas programmed again to set flags; in JSON only if there are any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub flag_programs: u64,
     /// Microseconds, with the times of the device profile `small`.
     pub microseconds: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Effort {
@@ -34,16 +42,17 @@ impl Effort {
             (ops.spare_reads, t.spare_read_ns),
             (ops.programs, t.program_ns),
             (ops.erases, t.erase_ns),
+            (ops.flag_programs, t.program_ns),
         ];
         let microseconds = parts.iter().map(|(count, ns)| *count as f64 * *ns as f64).sum::<f64>() / 1e3;
-        let OpCounts { reads, spare_reads, programs, erases } = *ops;
-        Self { reads, spare_reads, programs, erases, microseconds }
+        let OpCounts { reads, spare_reads, programs, erases, flag_programs } = *ops;
+        Self { reads, spare_reads, programs, erases, flag_programs, microseconds }
     }
 
     /// Flash operations of any kind.
     #[must_use]
     pub const fn operations(&self) -> u64 {
-        self.reads + self.spare_reads + self.programs + self.erases
+        self.reads + self.spare_reads + self.programs + self.erases + self.flag_programs
     }
 }
 
@@ -54,6 +63,7 @@ pub(crate) fn ops_of(report: &MountReport) -> OpCounts {
         spare_reads: sum.spare_reads + step.ops.spare_reads,
         programs: sum.programs + step.ops.programs,
         erases: sum.erases + step.ops.erases,
+        flag_programs: sum.flag_programs + step.ops.flag_programs,
     })
 }
 

@@ -4,7 +4,7 @@
 //! kept, in order, for a timing model to drain; the core itself holds no clock.
 
 use alloc::vec::Vec;
-use nand::{BlockId, Nand, NandError, Ppn, Spare};
+use nand::{BlockId, Flags, Nand, NandError, Ppn, Spare};
 
 /// Why a flash operation was done. Write-amplification is split along these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -80,6 +80,8 @@ pub struct OpCounts {
     pub programs: u64,
     /// Blocks erased.
     pub erases: u64,
+    /// Spare areas programmed again to set flags.
+    pub flag_programs: u64,
 }
 
 /// Operation counts by purpose. A failed operation counts: the device spent the time.
@@ -109,6 +111,7 @@ impl Counts {
             spare_reads: sum.spare_reads + c.spare_reads,
             programs: sum.programs + c.programs,
             erases: sum.erases + c.erases,
+            flag_programs: sum.flag_programs + c.flag_programs,
         })
     }
 
@@ -121,6 +124,7 @@ impl Counts {
             now.spare_reads -= then.spare_reads;
             now.programs -= then.programs;
             now.erases -= then.erases;
+            now.flag_programs -= then.flag_programs;
         }
         out
     }
@@ -140,6 +144,8 @@ pub enum OpKind {
     Copy,
     /// Erase of the block whose first page is `page`.
     Erase,
+    /// Program of the flags of `page`.
+    Flags,
 }
 
 /// One logged flash operation.
@@ -358,5 +364,56 @@ impl<N: Nand> Flash<N> {
         self.note(OpKind::Erase, purpose, first, Ppn::NONE);
         self.rested(block);
         self.nand.erase(block)
+    }
+
+    /// [`Nand::clear_flags`], counted.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn clear_flags(&mut self, purpose: Purpose, ppn: Ppn, flags: Flags) -> Result<(), NandError> {
+        self.counts.of_mut(purpose).flag_programs += 1;
+        self.note(OpKind::Flags, purpose, ppn, Ppn::NONE);
+        self.nand.clear_flags(ppn, flags)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use nand::{Capabilities, Dimensions, Geometry, Law, Lpn, PageKind, SimNand, Stamp};
+
+    #[test]
+    fn programs_of_flags_are_counted_apart_with_their_purpose() {
+        let geometry = Geometry::new(Dimensions {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks: 1,
+            pages_per_block: 4,
+            page_bytes: 512,
+            spare_bytes: 32,
+        });
+        let capabilities = Capabilities { spare_reprograms: 2, ..Capabilities::MODERN };
+        let mut flash = Flash::new(SimNand::new(geometry.unwrap(), capabilities));
+        let spare =
+            Spare { kind: PageKind::User, tag: 1, seq: 1, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE };
+        flash.program(Purpose::Host, Ppn(0), &Stamp { lpn: Lpn(1), version: 1 }, &spare).unwrap();
+        let before = *flash.counts();
+        flash.set_logging(true);
+        flash.clear_flags(Purpose::Gc, Ppn(0), Flags::from_bits(1)).unwrap();
+        flash.clear_flags(Purpose::Host, Ppn(0), Flags::from_bits(2)).unwrap();
+        let refused = flash.clear_flags(Purpose::Host, Ppn(0), Flags::from_bits(4));
+        assert!(matches!(refused, Err(NandError::Illegal { ppn: Ppn(0), law: Law::SpareReprogram, .. })));
+        let found = flash.read_spare(Purpose::Host, Ppn(0)).unwrap().unwrap();
+        assert_eq!(found, Spare { flags: Flags::from_bits(3), ..spare });
+        let since = flash.counts().since(&before);
+        let flags = |flag_programs| OpCounts { flag_programs, ..OpCounts::default() };
+        assert_eq!(*since.of(Purpose::Gc), flags(1));
+        assert_eq!(*since.of(Purpose::Host), OpCounts { spare_reads: 1, ..flags(2) });
+        assert_eq!(since.total(), OpCounts { spare_reads: 1, ..flags(3) });
+        let first = flash.drain_log().next();
+        assert_eq!(first, Some(Op { kind: OpKind::Flags, purpose: Purpose::Gc, page: Ppn(0), from: Ppn::NONE }));
     }
 }

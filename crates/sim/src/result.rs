@@ -101,6 +101,14 @@ pub struct FlashResult {
     pub programs: u64,
     /// Blocks erased.
     pub erases: u64,
+    /// Spare areas programmed again to set flags; in JSON only if there are any.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub flag_programs: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Write-amplification of one purpose.
@@ -108,7 +116,7 @@ pub struct FlashResult {
 pub struct PurposeAmplification {
     /// Programs per host page written.
     pub programs: f64,
-    /// Programs + reads/δ + spare reads/(32 δ), per host page written.
+    /// Programs, those of flags too, + reads/δ + spare reads/(32 δ), per host page written.
     pub paper: f64,
 }
 
@@ -117,7 +125,7 @@ pub struct PurposeAmplification {
 pub struct AmplificationResult {
     /// Programs per host page written.
     pub programs_per_write: f64,
-    /// Programs + reads/δ + spare reads/(32 δ), per host page written.
+    /// Programs, those of flags too, + reads/δ + spare reads/(32 δ), per host page written.
     pub paper: f64,
     /// δ: program time over read time.
     pub delta: f64,
@@ -360,5 +368,24 @@ impl RunResult {
         let text = serde_json::to_string(&comparable).unwrap_or_default();
         // FNV-1a
         text.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn programs_of_flags_are_in_json_only_if_there_are_any() {
+        let without = FlashResult { reads: 1, spare_reads: 2, programs: 3, erases: 4, flag_programs: 0 };
+        let with = FlashResult { flag_programs: 5, ..without };
+        let text = r#"{"reads":1,"spare_reads":2,"programs":3,"erases":4"#;
+        for (result, end) in [(without, "}"), (with, r#","flag_programs":5}"#)] {
+            let found = serde_json::to_string(&result).unwrap();
+            assert_eq!(found, format!("{text}{end}"));
+            assert_eq!(serde_json::from_str::<FlashResult>(&found).unwrap(), result);
+        }
     }
 }

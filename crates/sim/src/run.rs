@@ -228,7 +228,8 @@ fn assemble<N: Device>(spec: &RunSpec, host: &Host<N>, measured: Measured) -> Ru
 }
 
 const fn flash_result(c: &OpCounts) -> FlashResult {
-    FlashResult { reads: c.reads, spare_reads: c.spare_reads, programs: c.programs, erases: c.erases }
+    let OpCounts { reads, spare_reads, programs, erases, flag_programs } = *c;
+    FlashResult { reads, spare_reads, programs, erases, flag_programs }
 }
 
 /// Cuts power and mounts.

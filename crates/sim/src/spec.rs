@@ -85,6 +85,7 @@ impl DevicePlan {
             (ops.spare_reads, t.spare_read_ns),
             (ops.programs, t.program_ns),
             (ops.erases, t.erase_ns),
+            (ops.flag_programs, t.program_ns),
         ];
         parts.iter().map(|(count, ns)| *count as f64 * *ns as f64).sum::<f64>() / 1e9
     }

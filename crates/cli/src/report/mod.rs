@@ -71,7 +71,7 @@ pub fn purposes_in_use(results: &[RunResult]) -> Vec<Purpose> {
     let used = |purpose: &Purpose| {
         results.iter().any(|result| {
             let flash = result.flash.get(*purpose);
-            flash.reads + flash.spare_reads + flash.programs + flash.erases > 0
+            flash.reads + flash.spare_reads + flash.programs + flash.erases + flash.flag_programs > 0
         })
     };
     Purpose::ALL.into_iter().filter(used).collect()

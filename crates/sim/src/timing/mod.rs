@@ -5,8 +5,8 @@
 //! 1. A **die** does one operation at a time and is held from its start to its end, transfer and waiting for
 //!    the channel included (no cache programming, no pipelining inside a die; planes do not work in parallel).
 //! 2. A page **read** is the array time, then the transfer of page and spare area over the channel. A **spare
-//!    read** transfers a thirty-second of that. A **program** is the transfer, then the array time. An **erase**
-//!    does not use the channel. A **copy** is a read and, once that has ended, a program, on the dies they
+//!    read** transfers a thirty-second of that. A **program** is the transfer, then the array time. A **program
+//!    of flags** transfers as much as a spare read and takes the array time of a program. An **erase** does not use the channel. A **copy** is a read and, once that has ended, a program, on the dies they
 //!    concern, through the controller; within one plane of a device with copy-back it is one operation of read
 //!    plus program time without transfers. Commands and addresses take no time.
 //! 3. A **channel** makes one transfer at a time, in the order in which dies became ready for it.
@@ -74,7 +74,7 @@ impl Times {
         match action {
             Action::Read => self.read,
             Action::SpareRead => self.spare_read,
-            Action::Program => self.program,
+            Action::Program | Action::Flags => self.program,
             Action::Erase => self.erase,
             Action::CopyBack => self.read + self.program,
         }
@@ -83,13 +83,13 @@ impl Times {
     const fn transfer(&self, action: Action) -> u64 {
         match action {
             Action::Read | Action::Program => self.page_transfer,
-            Action::SpareRead => self.spare_transfer,
+            Action::SpareRead | Action::Flags => self.spare_transfer,
             Action::Erase | Action::CopyBack => 0,
         }
     }
 }
 
-/// A spare read transfers one part in so many of a page with its spare area.
+/// A spare read or a program of flags transfers one part in so many of a page with its spare area.
 const SPARE_SHARE: u64 = 32;
 
 /// Something that will happen. The sequence number keeps simultaneous events in the order they were made.
@@ -316,6 +316,7 @@ impl Machine {
             OpKind::SpareRead => Task { action: Action::SpareRead, urgent, ..task },
             OpKind::Program => Task { action: Action::Program, ..task },
             OpKind::Erase => Task { action: Action::Erase, ..task },
+            OpKind::Flags => Task { action: Action::Flags, ..task },
             OpKind::Copy => {
                 let from = self.geometry.block_of(op.from);
                 if self.copy_back && self.same_plane(from, block) {
@@ -368,7 +369,7 @@ impl Machine {
         } else {
             die.overtakes = 0;
         }
-        if task.action == Action::Program && self.times.page_transfer > 0 {
+        if task.action.sends() && self.times.transfer(task.action) > 0 {
             self.request_channel(index);
         } else {
             self.start_array(index, self.times.array(task.action));
@@ -416,8 +417,8 @@ impl Machine {
         }
         let Some(die) = user else { return };
         let Some(task) = self.dies[die as usize].current else { return };
-        if task.action == Action::Program {
-            self.start_array(die, self.times.program);
+        if task.action.sends() {
+            self.start_array(die, self.times.array(task.action));
         } else {
             self.task_ended(die, task);
         }

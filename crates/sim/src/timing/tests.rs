@@ -73,6 +73,9 @@ fn each_operation_alone() {
         (vec![op(PROGRAM, 0)], false, 500),
         (vec![op(PROGRAM, 0)], true, 510),
         (vec![op(ERASE, 0)], true, 3000),
+        (vec![op(OpKind::Flags, 0)], false, 500),
+        (vec![op(OpKind::Flags, 0)], true, 501),
+        (vec![op(PROGRAM, 1), op(OpKind::Flags, 0)], true, 510 + 501),
         (vec![copy(0, 1)], true, 60 + 510),
         (vec![copy(0, 0)], true, 60 + 510),
         (vec![op(READ, 0), op(PROGRAM, 1), op(ERASE, 0)], true, 60 + 510 + 3000),
@@ -163,6 +166,20 @@ fn a_program_waits_for_the_erase_that_another_strand_did_before_it() {
     m.submit(2, false, [op(PROGRAM, 1)].into_iter());
     m.submit(3, false, [op(PROGRAM, 3)].into_iter()); // another block of that die need not wait
     assert_eq!(run(&mut m), [(3, 500), (1, 3500), (2, 4000)]);
+}
+
+#[test]
+fn a_program_of_flags_waits_for_the_erase_as_any_other_and_can_be_suspended() {
+    let mut m = machine(2, 1, false, &options());
+    m.submit(1, false, [op(ERASE, 1)].into_iter());
+    m.submit(2, false, [op(OpKind::Flags, 1)].into_iter());
+    m.submit(3, false, [op(OpKind::Flags, 0)].into_iter());
+    assert_eq!(run(&mut m), [(3, 500), (1, 3000), (2, 3500)]);
+    let mut m = machine(1, 1, false, &QueueOptions { read_priority: true, suspend_ns: Some(30), ..options() });
+    m.submit(1, false, [op(OpKind::Flags, 0)].into_iter());
+    m.wait_until(100);
+    m.submit(2, false, [op(READ, 1)].into_iter());
+    assert_eq!(run(&mut m), [(2, 150), (1, 580)]);
 }
 
 #[test]

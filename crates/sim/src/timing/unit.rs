@@ -10,6 +10,8 @@ pub(super) enum Action {
     SpareRead,
     Program,
     Erase,
+    /// Program of flags.
+    Flags,
     /// Read and program inside one plane.
     CopyBack,
 }
@@ -20,7 +22,12 @@ impl Action {
     }
 
     pub(super) const fn programs(self) -> bool {
-        matches!(self, Self::Program | Self::CopyBack)
+        matches!(self, Self::Program | Self::Flags | Self::CopyBack)
+    }
+
+    /// Whether a transfer comes before the array time.
+    pub(super) const fn sends(self) -> bool {
+        matches!(self, Self::Program | Self::Flags)
     }
 }
 
