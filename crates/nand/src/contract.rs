@@ -46,8 +46,8 @@ impl Payload for Stamp {
 /// # Laws
 /// A page is programmed once after its block was erased, whole, with its spare area, in ascending
 /// order within its block if the device says [`crate::ProgramOrder::Sequential`] (pages may be
-/// skipped). Bad blocks are left alone. Of a programmed page only the flags change, from unset to set, as often
-/// as the device says. A device refuses what breaks a law with
+/// skipped). Bad blocks are left alone. Of a programmed page only the flags change, from unset to
+/// set, as often as the device says. A device refuses what breaks a law with
 /// [`NandError::Illegal`] and does nothing.
 ///
 /// # Power loss
@@ -92,7 +92,8 @@ pub trait Nand: Send {
     /// As [`Nand::read`], but content of either kind will do.
     fn probe(&mut self, ppn: Ppn) -> Result<Spare, NandError>;
 
-    /// Programs a page of host data with its spare area. No flag is set then, whatever `spare` says.
+    /// Programs a page of host data with its spare area. The page begins without flags, whatever
+    /// `spare` says.
     ///
     /// **Power loss**: the page is as before, complete, or torn. A torn page cannot be programmed before its block is erased.
     /// A read of it may fail. It may succeed a few times and then fail, or succeed by chance, with or without the
@@ -137,15 +138,15 @@ pub trait Nand: Send {
     /// [`NandError::PowerLost`] or an address outside the device.
     fn mark_bad(&mut self, block: BlockId) -> Result<(), NandError>;
 
-    /// Sets flags of a programmed page by clearing their bits; flags that are set stay set. This programs the spare area
-    /// once more, whichever flags it is, and even if there are none.
+    /// Sets flags of a programmed page by clearing their bits; flags that are set stay set. Each
+    /// call is one more program of the spare area, even one that names no flag.
     ///
-    /// **Power loss**: each of `flags` is set or as before. Neither the page's data nor the rest of the spare area is
-    /// harmed.
+    /// **Power loss**: each of `flags` is set or as before. Neither the page's data nor the rest of
+    /// the spare area is harmed.
     ///
     /// # Errors
-    /// [`crate::Law::SpareReprogram`] if the device cannot, or not again before the block is erased;
-    /// [`NandError::Erased`]; those of reading the spare area.
+    /// [`crate::Law::SpareReprogram`] if the device cannot, or not again before the block is
+    /// erased; [`NandError::Erased`]; those of reading the spare area.
     fn clear_flags(&mut self, ppn: Ppn, flags: Flags) -> Result<(), NandError>;
 
     /// Bits that the ECC corrected in the last page read; many mean that the page should be moved

@@ -18,7 +18,8 @@ pub enum ProgramOrder {
 pub struct Capabilities {
     /// The order in which pages of a block may be programmed.
     pub program_order: ProgramOrder,
-    /// How often flags of a programmed page may be set, each time a program of the spare area that only clears bits.
+    /// How often flags of a programmed page may be set: programs of its spare area that only clear
+    /// bits.
     pub spare_reprograms: u8,
     /// Pages at the same offset in the planes of a die can be programmed together.
     pub multi_plane: bool,

@@ -12,7 +12,8 @@
 //! let profile = find("tiny").ok_or("no such profile")?;
 //! let mut nand = SimNand::new(profile.geometry()?, profile.capabilities);
 //! let written = Stamp { lpn: Lpn(7), version: 1 };
-//! let spare = Spare { kind: PageKind::User, tag: 7, seq: 1, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE };
+//! let (kind, flags) = (PageKind::User, Flags::NONE);
+//! let spare = Spare { kind, tag: 7, seq: 1, erase_count: 0, erased_at: 0, aux: 0, flags };
 //! nand.program(Ppn(0), &written, &spare)?;
 //!
 //! let mut read = Stamp::UNWRITTEN;

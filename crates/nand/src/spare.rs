@@ -88,8 +88,8 @@ impl Spare {
     /// One more than the largest sequence number.
     pub const SEQ_END: u64 = 1 << 48;
 
-    /// The byte form: kind, version, tag, seq (6 bytes), erase count, erase stamp, aux, CRC-16, little endian; then the
-    /// flags, three times.
+    /// The byte form: kind, version, tag, seq (6 bytes), erase count, erase stamp, aux, CRC-16, all
+    /// little endian; then the flags, three times.
     ///
     /// No encoded spare is all ones, so an erased page is never mistaken for a written one.
     #[must_use]

@@ -75,8 +75,8 @@ impl CutOutcome {
 /// A power cut in the middle of an operation.
 ///
 /// An outcome that the operation cannot have becomes the nearest that it can: an erase cut short
-/// is [`CutOutcome::HalfErased`] unless not done or done, a program of `HalfErased` or `Reading` is torn, of flags half
-/// set some are set as the seed decides, a mark of a bad block is there or not as the seed decides.
+/// is [`CutOutcome::HalfErased`] unless not done or done, a program of `HalfErased` or `Reading` is
+/// torn. The seed decides which of the flags half set are set, and whether a mark of a bad block is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// Which operation, counted from 0 over the life of the [`crate::Faulty`] device.
