@@ -13,14 +13,17 @@ use openftl_ftl as ftl;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Reads, reads of spare areas, programs and erases of each purpose that has any.
+/// Reads, reads of spare areas, programs and erases of each purpose that has any, and programs of flags if there are some.
 fn told(counts: &Counts) -> String {
     let mut text = String::new();
     for purpose in Purpose::ALL {
         let ops = counts.of(purpose);
         if *ops != ftl::OpCounts::default() {
-            let ftl::OpCounts { reads, spare_reads, programs, erases } = ops;
+            let ftl::OpCounts { reads, spare_reads, programs, erases, flag_programs } = ops;
             write!(text, " {}={reads}/{spare_reads}/{programs}/{erases}", purpose.name()).unwrap();
+            if *flag_programs > 0 {
+                write!(text, "/{flag_programs}").unwrap();
+            }
         }
     }
     text

@@ -391,7 +391,10 @@ impl Table {
         let of_table = self.versions.iter().find(|(ppn, _)| is_newest(*ppn)).copied();
         let of_host = self.copies.iter().find(|copy| is_newest(copy.ppn)).map(|copy| {
             let (kind, tag) = (PageKind::User, copy.lpn.0);
-            (copy.ppn, Spare { kind, tag, seq: seq_of_newest, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE })
+            (
+                copy.ppn,
+                Spare { kind, tag, seq: seq_of_newest, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE },
+            )
         });
         self.newest = of_table.or(of_host);
         let lived = |ppn: Ppn| self.lived.as_ref().is_some_and(|lived| !lived.is_dead(ppn));
