@@ -1,5 +1,5 @@
 //! Places where the paper is thin: each test goes red if its remedy is taken out. Numbers are those of the table in
-//! docs/DESIGN.md; the other places are in `tests/all/gecko_thin.rs`.
+//! docs/RECOVERY.md; the other places are in `tests/all/gecko_thin.rs`.
 //!
 //! | taken out | red, besides the property test |
 //! |---|---|
