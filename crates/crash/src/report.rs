@@ -141,6 +141,7 @@ pub const fn outcome_name(outcome: CutOutcome) -> &'static str {
         CutOutcome::FlakyWhole => "flaky-whole",
         CutOutcome::Garbage => "garbage",
         CutOutcome::HalfErasedOddly => "half-erased-oddly",
+        CutOutcome::HalfErasedQuietly => "half-erased-quietly",
         CutOutcome::Reading => "reading",
         _ => "unknown",
     }

@@ -17,6 +17,7 @@ use crate::rng::mix;
 use crate::shape::SHAPES;
 use crate::shrink;
 use crate::tap::{At, Outcomes, Tap};
+use crate::workload::generate_with_long_trims;
 use ftl::ftls::{self, Durability, Entry, Info};
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -49,6 +50,9 @@ const PLAIN_SHAPES: usize = 18;
 /// Cut points of one workload.
 const LEAST_SHARE: u64 = 48;
 const MOST_SHARE: u64 = 2000;
+
+/// Steps after a recovery, if trims are long.
+const SHORT_TAIL: u32 = 3;
 
 /// Failures of one FTL after which nothing more is tried with it.
 const FAILURES: usize = 3;
@@ -245,17 +249,25 @@ impl<'a, 'b> Runner<'a, 'b> {
     /// The case of a round: another shape each round, other faults when all shapes had their turn.
     fn case(&self, round: u64, faults: u16, scenario: Scenario) -> Case {
         let (shape, logical_pages) = self.fits[(round % self.fits.len() as u64) as usize];
+        let (seed, steps) = (mix(self.options.seed, round) >> 32, self.options.steps);
+        let (work, tail) = if self.harsh() != 0 && seed.is_multiple_of(3) {
+            // What a mount found has to be there when power is cut next.
+            let tail = self.options.tail.min(SHORT_TAIL);
+            (Work::Given(generate_with_long_trims(seed, steps, logical_pages)), tail)
+        } else {
+            (Work::Generated(steps), self.options.tail)
+        };
         Case {
             ftl: self.entry.info.name.into(),
             shape,
             logical_pages,
-            seed: mix(self.options.seed, round) >> 32,
+            seed,
             faults: faults | self.harsh(),
             battery: self.options.battery,
             classic: false,
             scenario,
-            work: Work::Generated(self.options.steps),
-            tail: self.options.tail,
+            work,
+            tail,
             path: Vec::new(),
         }
     }
@@ -316,7 +328,7 @@ impl<'a, 'b> Runner<'a, 'b> {
             let shapes = self.fits.len() as u64;
             let faults = laid[((round + round / shapes) % laid.len() as u64) as usize];
             let case = self.case(round, faults, Scenario::Cuts);
-            let case = Case { faults: case.shape().bears(faults), ..case };
+            let case = Case { faults: case.shape().bears(case.faults), ..case };
             self.explore(&case, share);
             barren = if self.report.cut_points == before { barren + 1 } else { 0 };
         }

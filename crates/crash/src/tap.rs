@@ -105,8 +105,8 @@ impl Tap {
 /// What an interrupted operation can leave; of outcomes that would leave the same, one.
 const fn possible(changes: Changes, pairing: Pairing, harsh: bool) -> &'static [CutOutcome] {
     use CutOutcome::{
-        Done, Fading, Flaky, FlakyWhole, Garbage, HalfErased, HalfErasedOddly, NotDone, PartnerLost, Torn, TornData,
-        TornOnce, Vanishing, Weak,
+        Done, Fading, Flaky, FlakyWhole, Garbage, HalfErased, HalfErasedOddly, HalfErasedQuietly, NotDone, PartnerLost,
+        Torn, TornData, TornOnce, Vanishing, Weak,
     };
     const PAGE: [CutOutcome; 16] = [
         NotDone,
@@ -134,7 +134,7 @@ const fn possible(changes: Changes, pairing: Pairing, harsh: bool) -> &'static [
         Changes::Block if !harsh => &[NotDone, Done, HalfErased],
         Changes::Page(_) if pairing.bits_per_cell > 1 => &PAGE,
         Changes::Page(_) => PAGE.split_at(PAGE.len() - 1).0,
-        Changes::Block => &[NotDone, Done, HalfErased, HalfErasedOddly],
+        Changes::Block => &[NotDone, Done, HalfErased, HalfErasedOddly, HalfErasedQuietly],
         Changes::Mark => &[NotDone, Done],
         // None of the flags is set, all are, or some as the seed decides.
         Changes::Flags => &[NotDone, Done, Torn],

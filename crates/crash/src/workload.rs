@@ -44,6 +44,21 @@ impl fmt::Display for Step {
     }
 }
 
+/// As [`generate`], but every page is written first, and a trim takes up to half of all pages:
+/// whole blocks die of it.
+#[must_use]
+pub fn generate_with_long_trims(seed: u64, steps: u32, logical_pages: u32) -> Vec<Step> {
+    let mut rng = Rng::new(seed, 0x5452);
+    let mut work = generate(seed, steps, logical_pages);
+    work.insert(0, Step::Write { lpn: 0, count: logical_pages });
+    for step in &mut work {
+        if let Step::Trim { count, .. } = step {
+            *count = 1 + rng.below(logical_pages.div_ceil(2));
+        }
+    }
+    work
+}
+
 /// A workload over so many logical pages: half of the writes go to an eighth of them, now and then a run of neighbours.
 #[must_use]
 pub fn generate(seed: u64, steps: u32, logical_pages: u32) -> Vec<Step> {

@@ -35,6 +35,9 @@ pub struct Faulty<N> {
     corrected: u32,
 }
 
+/// Looks that a page of a quietly half-erased block may still answer.
+const MOST_LOOKS: u8 = 8;
+
 /// What a read may look at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -260,9 +263,11 @@ impl<N: Nand> Faulty<N> {
     fn tear(&mut self, ppn: Ppn, outcome: CutOutcome) {
         let blemish = match outcome {
             CutOutcome::NotDone | CutOutcome::Done => return,
-            CutOutcome::Torn | CutOutcome::HalfErased | CutOutcome::HalfErasedOddly | CutOutcome::Reading => {
-                Blemish::Unreadable
-            }
+            CutOutcome::Torn
+            | CutOutcome::HalfErased
+            | CutOutcome::HalfErasedOddly
+            | CutOutcome::HalfErasedQuietly
+            | CutOutcome::Reading => Blemish::Unreadable,
             CutOutcome::TornData => Blemish::DataUnreadable,
             CutOutcome::TornOnce => Blemish::Vanishing(1),
             CutOutcome::Fading(reads) => Blemish::Fading(reads),
@@ -316,22 +321,32 @@ impl<N: Nand> Faulty<N> {
         }
     }
 
-    fn half_erase(&mut self, op: u64, block: BlockId, oddly: bool) {
+    fn half_erase(&mut self, op: u64, block: BlockId, outcome: CutOutcome) {
         self.half_erased.insert(block.0);
         let geometry = *self.geometry();
         for offset in 0..geometry.pages_per_block() {
             let ppn = geometry.page_at(block, offset);
             let roll = self.plan.roll(op, offset.into());
             match roll % 4 {
-                0 if oddly && self.has_spare(ppn) => {
+                2 | 3 if outcome == CutOutcome::HalfErasedQuietly => self.fade(ppn, roll >> 2),
+                0 if outcome == CutOutcome::HalfErasedOddly && self.has_spare(ppn) => {
                     let odd = [Blemish::Fading(1), Blemish::Flaky, Blemish::FlakyWhole, Blemish::Garbage];
                     self.damage(ppn, odd[(roll >> 2) as usize % odd.len()]);
                 }
                 0 => {}
+                1 if outcome == CutOutcome::HalfErasedQuietly => self.damage(ppn, Blemish::Blank),
                 2 if self.has_spare(ppn) => self.damage(ppn, Blemish::DataUnreadable),
                 1 | 2 => self.damage(ppn, Blemish::Unreadable),
                 _ => self.damage(ppn, Blemish::Blank),
             }
+        }
+    }
+
+    /// Has a page read well a few times more, if nothing was wrong with it.
+    fn fade(&mut self, ppn: Ppn, roll: u64) {
+        if self.blemish(ppn).is_none() {
+            let left = 1 + (roll >> 1) as u8 % MOST_LOOKS;
+            self.damage(ppn, if roll & 1 == 0 { Blemish::Vanishing(left) } else { Blemish::Fading(left) });
         }
     }
 
@@ -436,12 +451,12 @@ impl<N: Nand> Nand for Faulty<N> {
             Some(CutOutcome::NotDone) => return Err(NandError::PowerLost),
             Some(CutOutcome::Done) | None => {}
             Some(outcome) => {
-                self.half_erase(op, block, outcome == CutOutcome::HalfErasedOddly);
+                self.half_erase(op, block, outcome);
                 return Err(NandError::PowerLost);
             }
         }
         if cut.is_none() && self.plan.fails_erase(op, block) {
-            self.half_erase(op, block, false);
+            self.half_erase(op, block, CutOutcome::HalfErased);
             return Err(NandError::EraseFailed { block });
         }
         self.inner.erase(block)?;

@@ -39,11 +39,14 @@ pub enum CutOutcome {
     HalfErasedOddly,
     /// The operation was a read.
     Reading,
+    /// Each page of the block reads as it did, as erased, or well a few times and then no more, as
+    /// the seed decides: nothing tells at first that the block is half erased.
+    HalfErasedQuietly,
 }
 
 impl CutOutcome {
     /// Every outcome, for exhaustive schedules. The order is part of replay ids: new ones come last.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::NotDone,
         Self::Done,
         Self::Torn,
@@ -63,6 +66,7 @@ impl CutOutcome {
         Self::Garbage,
         Self::HalfErasedOddly,
         Self::Reading,
+        Self::HalfErasedQuietly,
     ];
 
     /// Those that leave nothing which fades or lies.

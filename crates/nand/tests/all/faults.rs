@@ -403,6 +403,26 @@ fn an_oddly_half_erased_block_shows_every_kind_of_torn_page() {
 }
 
 #[test]
+fn a_quietly_half_erased_block_shows_only_later_that_it_is_one() {
+    let mut gone = 0;
+    for seed in 0..40 {
+        let mut n = faulty(FaultPlan { seed, ..FaultPlan::cut(4, CutOutcome::HalfErasedQuietly) });
+        for page in 0..4 {
+            fill(&mut n, page).unwrap();
+        }
+        assert_eq!(n.erase(BlockId(0)), Err(NandError::PowerLost));
+        n.power_up();
+        for page in 0..4 {
+            let first = get(&mut n, page);
+            assert!(matches!(first, Ok(_) | Err(NandError::Erased { .. })), "seed {seed}: {first:?}");
+            gone += u32::from((0..8).any(|_| matches!(n.read_spare(Ppn(page)), Err(NandError::Uncorrectable { .. }))));
+            assert_eq!(law(fill(&mut n, page)), Law::EraseBeforeProgram);
+        }
+    }
+    assert!(gone > 20, "{gone}");
+}
+
+#[test]
 fn a_failed_program_can_leave_what_a_cut_one_can() {
     let (mut complete, mut torn, mut blank) = (0, 0, 0);
     for seed in 0..40 {
