@@ -7,7 +7,8 @@
 //!    erased since; only pages behind those then programmed are read. Every other block is read like in a full scan.
 //!
 //! What a checkpoint says is a copy older than any that is read. If the block of a page that was trimmed since was being erased when
-//! power was cut, the page can be unreadable.
+//! power was cut, the page can be unreadable. The checkpoint may be younger than the cut: a mount found the page, and nothing told
+//! that its block was half erased. So a named page that says no more what it holds is an error, and never unwritten.
 
 use super::copies::Copies;
 use crate::contract::FtlError;
@@ -340,6 +341,12 @@ impl Checkpoint {
         }
         for place in self.places.iter().filter(|place| same[geometry.block_of(place.ppn).index()]) {
             copies.note_older(place.lpn, place.ppn, place.paged);
+        }
+        let others = self.places.iter().filter(|place| !same[geometry.block_of(place.ppn).index()]);
+        let is_faded = |place: &&Place| copies.has_faded(place.lpn, place.ppn, self.header.erases);
+        let faded: Vec<Place> = others.filter(is_faded).copied().collect();
+        for place in faded {
+            copies.note_faded(place.lpn, place.ppn, place.paged);
         }
         copies.find_homes();
         copies.judge(flash)?;

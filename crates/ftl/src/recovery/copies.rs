@@ -69,6 +69,8 @@ pub struct FoundBlock {
     pub erase_count: Option<u32>,
     /// The smallest sequence number in it.
     pub first_seq: u64,
+    /// Erases of the device when the block was erased, if a page that is believed says so.
+    erased_at: Option<u32>,
     /// Every page of it was written by a merge or a collector, none of them as the last one of its source.
     unfinished: bool,
     /// A checkpoint says what was in it, and it was not erased since.
@@ -81,6 +83,7 @@ const EMPTY: FoundBlock = FoundBlock {
     home_of: MANY,
     erase_count: None,
     first_seq: u64::MAX,
+    erased_at: None,
     unfinished: false,
     kept: false,
     newest: None,
@@ -154,6 +157,8 @@ pub struct Copies {
     taken_back: Vec<Lpn>,
     /// Blocks with a page of which not even the spare area can be read.
     mute: Vec<BlockId>,
+    /// Pages whose spare area cannot be read or is not believed, in the order of their blocks.
+    silent: Vec<Ppn>,
     /// The page that the host wrote last, of those that count and are no copies.
     last_written: Option<(Ppn, Spare)>,
     /// Sequence numbers of pages programmed since.
@@ -180,6 +185,7 @@ impl Copies {
             torn: Vec::new(),
             taken_back: Vec::new(),
             mute: Vec::new(),
+            silent: Vec::new(),
             last_written: None,
             later: Vec::new(),
             erased_at: 0,
@@ -228,6 +234,7 @@ impl Copies {
                     if self.mute.last() != Some(&block) {
                         self.mute.push(block);
                     }
+                    self.silent.push(ppn);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -274,6 +281,7 @@ impl Copies {
         let mut dropped = Vec::new();
         plausible::keep(flash, pages, &mut dropped, |spare| outside(spare).then_some(OUTSIDE))?;
         self.unreadable += dropped.len() as u64;
+        self.silent.extend(dropped);
         if !self.excluded.is_empty() {
             let (counts, out) = pages.drain(..).partition(|(ppn, _)| !self.excluded.contains(ppn));
             *pages = counts;
@@ -417,6 +425,7 @@ impl Copies {
         let last = self.last_written.map_or(0, |(_, spare)| spare.seq);
         self.later.retain(|seq| *seq > last);
         found.newest = pages.iter().max_by_key(|(_, spare)| spare.seq).copied();
+        found.erased_at = found.erased_at.max(pages.iter().map(|(_, spare)| spare.erased_at).max());
         let oldest = pages.iter().map(|(_, spare)| spare.seq).min();
         found.first_seq = found.first_seq.min(oldest.unwrap_or(u64::MAX));
         self.blocks[block.index()] = found;
@@ -470,6 +479,23 @@ impl Copies {
         if let Some(copy) = copies.iter_mut().find(|copy| !copy.ppn.is_some()) {
             *copy = Copy { ppn, aux, seq: 0 };
         }
+    }
+
+    /// Whether a page that a checkpoint names, made at so many `erases` of the device, is there and
+    /// does not say any more what it holds: its block was half erased before the checkpoint, or
+    /// after it. It was not erased as a whole, as far as can be told.
+    pub(super) fn has_faded(&self, lpn: Lpn, ppn: Ppn, erases: u32) -> bool {
+        let is_it = |(at, spare): &(Ppn, Spare)| *at == ppn && spare.tag == lpn.0 && spare.seq < self.named.1;
+        let was_erased = self.block(self.geometry.block_of(ppn)).erased_at.is_some_and(|at| at > erases);
+        !was_erased && (self.silent.contains(&ppn) || self.torn.iter().any(is_it))
+    }
+
+    /// A page has faded that a checkpoint names: it counts, so that reading it is an error unless a newer copy
+    /// is found.
+    pub(super) fn note_faded(&mut self, lpn: Lpn, ppn: Ppn, paged: bool) {
+        self.note_older(lpn, ppn, paged);
+        let found = &mut self.blocks[self.geometry.block_of(ppn).index()];
+        (found.kept, found.unfinished) = (true, false);
     }
 
     /// Whether no page is a copy of two logical pages. One can be if a checkpoint says what the device does not.

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::one_die;
+use super::{log_block_ftls, one_die};
 use ftl::ftls::{Durability, Entry, Info};
-use ftl::{Config, Flash, Ftl, Purpose, ftls, validity};
+use ftl::{Config, Flash, Ftl, FtlError, Purpose, ftls, validity};
 use nand::faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty};
-use nand::{BlockId, Capabilities, Lpn, Nand, PageKind, SimNand, Stamp};
+use nand::{BlockId, Capabilities, Lpn, Nand, PageKind, Ppn, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 type Device = Faulty<SimNand>;
@@ -315,5 +315,49 @@ fn a_flushed_trim_stays_trimmed_on_a_disk_that_can_only_be_read() {
         });
         assert!(disk.ftl.read_only().is_some(), "{what} can be written");
         disk.verify(&what);
+    }
+}
+
+/// The newest page of host data that holds a logical page.
+fn newest(nand: &mut Device, lpn: u32) -> Ppn {
+    let pages = (0..BLOCKS * PAGES).map(Ppn);
+    let spares = pages.filter_map(|ppn| Some((nand.inner_mut().read_spare(ppn).ok()??, ppn)));
+    let copies = spares.filter(|(spare, _)| spare.kind == PageKind::User && spare.tag == lpn);
+    copies.max_by_key(|(spare, _)| spare.seq).unwrap().1
+}
+
+/// A mount found pages in a block that was half erased when power went in a trim, and nothing told so.
+#[test]
+fn a_page_that_fades_after_a_flush_is_an_error_and_never_unwritten() {
+    for entry in log_block_ftls::<Device>() {
+        let name = entry.info.name;
+        let (mount, config) = (entry.mount.unwrap(), Config::new(LOGICAL));
+        let mut disk = Disk::new(entry, config.clone(), 512);
+        (0..LOGICAL).for_each(|lpn| disk.write(lpn));
+        let versions = disk.versions;
+        let (mut ftl, _) = mount(Flash::new(disk.ftl.into_flash().into_nand()), &config).unwrap();
+        ftl.flush().unwrap();
+        let mut nand = ftl.into_flash().into_nand();
+        let ppn = newest(&mut nand, 5);
+        let block = nand.geometry().block_of(ppn);
+        for offset in 0..PAGES {
+            let ppn = nand.geometry().page_at(block, offset);
+            nand.damage(ppn, Blemish::Unreadable);
+        }
+        for mounts in 1..4 {
+            let (mut ftl, _) = mount(Flash::new(nand), &config).unwrap();
+            let mut lost = 0;
+            for (lpn, &version) in (0..).map(Lpn).zip(&versions) {
+                let mut got = Stamp::UNWRITTEN;
+                match ftl.read(lpn, &mut got) {
+                    Ok(()) => assert_eq!(got, Stamp { lpn, version }, "{name}, mount {mounts}"),
+                    Err(FtlError::Lost { .. }) => lost += 1,
+                    Err(error) => panic!("{name}, mount {mounts}: {error}"),
+                }
+            }
+            assert_eq!(lost, PAGES, "{name}, mount {mounts}");
+            ftl.flush().unwrap();
+            nand = ftl.into_flash().into_nand();
+        }
     }
 }

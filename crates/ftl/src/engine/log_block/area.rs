@@ -174,7 +174,9 @@ impl<N: Nand> Area<N> {
     pub fn read(&mut self, purpose: Purpose, lpn: Lpn, ppn: Ppn, out: &mut N::Payload) -> Result<(), FtlError> {
         if ppn.is_some() {
             return match self.flash.read(purpose, ppn, out) {
-                Ok(_) => Ok(()),
+                Ok(spare) if spare.tag == lpn.0 => Ok(()),
+                // The page had faded, and its block was erased since after all.
+                Ok(_) => Err(FtlError::Lost { lpn }),
                 // Trimmed, and found again in a block that was being erased; or a copy that says
                 // that the page is lost.
                 Err(NandError::Erased { .. } | NandError::Illegal { law: Law::PageContent, .. }) => {
@@ -239,18 +241,12 @@ impl<N: Nand> Area<N> {
         lpn: Lpn,
         (writer, last): (Writer, bool),
     ) -> Result<Copied, FtlError> {
-        let root = if self.in_flash {
-            // Comes with the page that is read now. If it cannot be read, nor can the page.
-            match self.flash.spare_of_read(from) {
-                Ok(spare) => spare.map_or(0, |spare| Mark::decode(spare.aux).root),
-                Err(NandError::Uncorrectable { .. }) if !self.in_doubt.contains(&from) => 0,
-                Err(error) => return Err(error.into()),
-            }
-        } else {
-            0
-        };
-        let spare = self.spare(block, lpn, writer, last, Some(root));
+        let root = self.root_of(from, lpn)?;
+        let spare = self.spare(block, lpn, writer, last, Some(root.unwrap_or(0)));
         let to = self.blocks.geometry().page_at(block, offset);
+        if root.is_none() {
+            return self.program_lost(lpn, to, &spare);
+        }
         match self.flash.copy(self.moving_for, from, to, &spare) {
             Ok(()) => Ok(Copied::Yes),
             Err(error @ (NandError::Uncorrectable { ppn } | NandError::Erased { ppn })) if ppn == from => {
@@ -263,6 +259,22 @@ impl<N: Nand> Area<N> {
                 self.program_failed(block);
                 Ok(Copied::Failed)
             }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Of which write a page is that is about to be copied; `None` if it does not say that it holds
+    /// this logical page: what reads by chance then may be of another.
+    #[inline]
+    fn root_of(&mut self, from: Ppn, lpn: Lpn) -> Result<Option<u32>, FtlError> {
+        if !self.in_flash {
+            return Ok(Some(0));
+        }
+        // Comes with the page that is read now.
+        match self.flash.spare_of_read(from) {
+            Ok(Some(spare)) => Ok((spare.tag == lpn.0).then(|| Mark::decode(spare.aux).root)),
+            Ok(None) => Ok(Some(0)),
+            Err(NandError::Uncorrectable { .. }) if !self.in_doubt.contains(&from) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

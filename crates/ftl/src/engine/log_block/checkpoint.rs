@@ -109,10 +109,11 @@ impl Checkpoints {
     }
 
     /// A mount found a checkpoint in these blocks and the one before it in those, if any; so many
-    /// blocks changed since. What is trimmed by the youngest alone may not be so by the other. The
-    /// youngest may be torn unless it `was_complete`.
+    /// blocks changed since. What is trimmed by the youngest alone may not be so by the other, and
+    /// what lives may be in a block that is half erased. The youngest may be torn unless it
+    /// `was_complete`.
     pub(super) fn resume(&mut self, youngest: Vec<BlockId>, older: Vec<BlockId>, was_complete: bool, changed: u32) {
-        self.unsaved_trims = !youngest.is_empty();
+        self.unsaved_trims = true;
         if older.is_empty() || was_complete {
             self.current.extend(youngest);
             self.next.extend(older);
