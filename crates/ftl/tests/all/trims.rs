@@ -329,11 +329,13 @@ fn newest(nand: &mut Device, lpn: u32) -> Ppn {
 /// A mount found pages in a block that was half erased when power went in a trim, and nothing told so.
 #[test]
 fn a_page_that_fades_after_a_flush_is_an_error_and_never_unwritten() {
-    for entry in log_block_ftls::<Device>() {
-        let name = entry.info.name;
+    // After few writes no checkpoint is on flash before the flush.
+    let names = log_block_ftls::<Device>().map(|entry| entry.info.name);
+    for (name, written) in names.flat_map(|name| [(name, 2 * PAGES), (name, LOGICAL)]) {
+        let entry = ftls::find::<Device>(name).unwrap();
         let (mount, config) = (entry.mount.unwrap(), Config::new(LOGICAL));
         let mut disk = Disk::new(entry, config.clone(), 512);
-        (0..LOGICAL).for_each(|lpn| disk.write(lpn));
+        (0..written).for_each(|lpn| disk.write(lpn));
         let versions = disk.versions;
         let (mut ftl, _) = mount(Flash::new(disk.ftl.into_flash().into_nand()), &config).unwrap();
         ftl.flush().unwrap();
@@ -350,12 +352,13 @@ fn a_page_that_fades_after_a_flush_is_an_error_and_never_unwritten() {
             for (lpn, &version) in (0..).map(Lpn).zip(&versions) {
                 let mut got = Stamp::UNWRITTEN;
                 match ftl.read(lpn, &mut got) {
+                    Ok(()) if version == 0 => assert_eq!(got, Stamp::UNWRITTEN, "{name}, mount {mounts}"),
                     Ok(()) => assert_eq!(got, Stamp { lpn, version }, "{name}, mount {mounts}"),
                     Err(FtlError::Lost { .. }) => lost += 1,
                     Err(error) => panic!("{name}, mount {mounts}: {error}"),
                 }
             }
-            assert_eq!(lost, PAGES, "{name}, mount {mounts}");
+            assert_eq!(lost, PAGES, "{name}, {written} pages written, mount {mounts}");
             ftl.flush().unwrap();
             nand = ftl.into_flash().into_nand();
         }
