@@ -398,13 +398,21 @@ impl Table {
         });
         self.newest = of_table.or(of_host);
         let lived = |ppn: Ppn| self.lived.as_ref().is_some_and(|lived| !lived.is_dead(ppn));
-        // Mounts leave numbers out, so a page with the next number was programmed while power lasted.
-        let followed = |seq: u64| survey.torn().iter().any(|(_, spare)| spare.seq == seq + 1);
-        let counts = |seq: u64, ppn: Ppn| seq < seq_of_newest || lived(ppn) || followed(seq);
-        let excluded = |(ppn, spare): &&FoundPage| excluded.contains(ppn) || !counts(spare.seq, *ppn);
+        // Mounts leave numbers out, so a page with the next number was programmed while power lasted: after
+        // this one, unless the program of this one had failed and was done again.
+        let followed = |seq: u64, is_host: bool, tag: u32| {
+            let torn = survey.torn().iter().find(|(_, spare)| spare.seq == seq + 1);
+            torn.is_some_and(|(_, next)| (next.kind == PageKind::User, next.tag) != (is_host, tag))
+        };
+        let counts = |seq: u64, ppn: Ppn, is_host: bool, tag: u32| {
+            seq < seq_of_newest || lived(ppn) || followed(seq, is_host, tag)
+        };
+        let excluded = |(ppn, spare): &&FoundPage| {
+            excluded.contains(ppn) || !counts(spare.seq, *ppn, spare.kind == PageKind::User, spare.tag)
+        };
         self.excluded = survey.torn().iter().filter(excluded).copied().collect();
-        self.copies.retain(|copy| !copy.torn || counts(copy.seq, copy.ppn));
-        self.copies.iter_mut().for_each(|copy| copy.complete |= followed(copy.seq));
+        self.copies.retain(|copy| !copy.torn || counts(copy.seq, copy.ppn, true, copy.lpn.0));
+        self.copies.iter_mut().for_each(|copy| copy.complete |= followed(copy.seq, true, copy.lpn.0));
     }
 
     /// Step 5: the bitmap, and the live pages of each block. `None` if an entry cannot be right and they are not checked.
