@@ -64,6 +64,8 @@ pub struct Survey {
     /// Pages that count as torn, whatever they answer: some could be read once, and not another
     /// time.
     excluded: Vec<Ppn>,
+    /// Mounts leave sequence numbers out before they program.
+    gaps: bool,
     /// Pages alone in their blocks whose data cannot be read.
     alone: Vec<FoundPage>,
     torn: Vec<FoundPage>,
@@ -85,12 +87,12 @@ impl Survey {
     /// Reads two spare areas of every block, and more of blocks that were being filled.
     ///
     /// `lanes` is how many blocks a stream fills at once, which says where their first blocks begin. `excluded` are pages that
-    /// count as torn, however well they read.
+    /// count as torn, however well they read. `gaps` is whether mounts of this FTL leave sequence numbers out.
     ///
     /// # Errors
     /// Those of the device, except unreadable pages, which are counted. [`FtlError::Damaged`] for a page that can be read and
     /// does not belong where it is.
-    pub fn run<N: Nand>(flash: &mut Flash<N>, lanes: u32, excluded: &[Ppn]) -> Result<Self, FtlError> {
+    pub fn run<N: Nand>(flash: &mut Flash<N>, lanes: u32, excluded: &[Ppn], gaps: bool) -> Result<Self, FtlError> {
         let geometry = *flash.nand().geometry();
         let mut survey = Self {
             pages_per_block: geometry.pages_per_block(),
@@ -100,6 +102,7 @@ impl Survey {
             erased_at: 0,
             burned_seq: 0,
             excluded: excluded.to_vec(),
+            gaps,
             alone: Vec::new(),
             torn: Vec::new(),
             broken: Vec::new(),
@@ -331,10 +334,10 @@ impl Survey {
         self.torn.extend(found.iter().filter(|(ppn, _)| self.excluded.contains(ppn)));
         found.retain(|(ppn, _)| !self.excluded.contains(ppn));
         let Some(&(last, spare)) = found.last() else { return Ok(()) };
-        // What comes next was programmed while power lasted, unless a mount copied this page.
+        // What comes next was programmed while power lasted, unless this page was programmed again.
         let follows =
             |(_, next): &FoundPage| next.seq == spare.seq + 1 && (next.kind, next.tag) != (spare.kind, spare.tag);
-        if self.torn.iter().any(follows) {
+        if self.gaps && self.torn.iter().any(follows) {
             return Ok(());
         }
         match flash.probe(Purpose::Recovery, last) {

@@ -128,7 +128,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
         let (plan, mut flash) = plan.for_mount(flash)?;
         let mut steps = Steps::begin(&flash);
-        let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded) {
+        let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded, true) {
             Ok(survey) => survey,
             Err(error) => {
                 let newest = unreadable(&error);
