@@ -22,6 +22,8 @@
 //! may come back.
 
 use super::mark::{Mark, Writer, root_of_write, written_at};
+mod named;
+
 use super::plausible::{self, Misfit};
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
@@ -465,37 +467,6 @@ impl Copies {
         self.erases = (self.erases.0 + u64::from(spare.erase_count), self.erases.1 + 1);
         let erase_count = Some(spare.erase_count);
         self.blocks[block.index()] = FoundBlock { used: true, kept: true, erase_count, first_seq: spare.seq, ..EMPTY };
-    }
-
-    /// A checkpoint says that this is a copy of a logical page: older than any that was read.
-    pub(super) fn note_older(&mut self, lpn: Lpn, ppn: Ppn, paged: bool) {
-        let writer = if paged { Writer::Paged } else { Writer::Log };
-        let aux = Mark { writer, last: false, root: 0 }.encode();
-        let Some(copies) = self.pages.get_mut(lpn.index()) else { return };
-        if copies.iter().any(|copy| copy.ppn == ppn) {
-            // Read as well: in program order that is free, pages behind one that is still erased.
-            return;
-        }
-        if let Some(copy) = copies.iter_mut().find(|copy| !copy.ppn.is_some()) {
-            *copy = Copy { ppn, aux, seq: 0 };
-        }
-    }
-
-    /// Whether a page that a checkpoint names, made at so many `erases` of the device, is there and
-    /// does not say any more what it holds: its block was half erased before the checkpoint, or
-    /// after it. It was not erased as a whole, as far as can be told.
-    pub(super) fn has_faded(&self, lpn: Lpn, ppn: Ppn, erases: u32) -> bool {
-        let is_it = |(at, spare): &(Ppn, Spare)| *at == ppn && spare.tag == lpn.0 && spare.seq < self.named.1;
-        let was_erased = self.block(self.geometry.block_of(ppn)).erased_at.is_some_and(|at| at > erases);
-        !was_erased && (self.silent.contains(&ppn) || self.torn.iter().any(is_it))
-    }
-
-    /// A page has faded that a checkpoint names: it counts, so that reading it is an error unless a newer copy
-    /// is found.
-    pub(super) fn note_faded(&mut self, lpn: Lpn, ppn: Ppn, paged: bool) {
-        self.note_older(lpn, ppn, paged);
-        let found = &mut self.blocks[self.geometry.block_of(ppn).index()];
-        (found.kept, found.unfinished) = (true, false);
     }
 
     /// Whether no page is a copy of two logical pages. One can be if a checkpoint says what the device does not.

@@ -122,8 +122,7 @@ impl Survey {
             }
         }
         survey.find_newest(flash, &mut pages)?;
-        // Now that the wear of the others is known, a page alone in its block can be compared with
-        // it.
+        // Now that the wear of the others is known, a page alone in its block can be compared with it.
         for (ppn, spare) in survey.alone.clone() {
             let block = geometry.block_of(ppn);
             if survey.fits_alone(&geometry, &spare) && survey.alone.iter().any(|page| page.0 == ppn) {
@@ -321,8 +320,7 @@ impl Survey {
     }
 
     /// Moves the pages of a block that were excluded to the torn ones, and the last of the others if its data cannot be read.
-    /// Of a page alone in its block that cannot be read only its wear says whether somebody wrote
-    /// its spare area.
+    /// Of a page alone in its block that cannot be read only its wear says whether somebody wrote its spare area.
     fn set_torn_apart<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,

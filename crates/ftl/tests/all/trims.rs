@@ -334,7 +334,7 @@ fn a_page_that_fades_after_a_flush_is_an_error_and_never_unwritten() {
     for (name, written) in names.flat_map(|name| [(name, 2 * PAGES), (name, LOGICAL)]) {
         let entry = ftls::find::<Device>(name).unwrap();
         let (mount, config) = (entry.mount.unwrap(), Config::new(LOGICAL));
-        let mut disk = Disk::new(entry, config.clone(), 512);
+        let mut disk = Disk::new(entry, config, 512);
         (0..written).for_each(|lpn| disk.write(lpn));
         let versions = disk.versions;
         let (mut ftl, _) = mount(Flash::new(disk.ftl.into_flash().into_nand()), &config).unwrap();

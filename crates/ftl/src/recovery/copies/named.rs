@@ -1,0 +1,38 @@
+//! Pages that a checkpoint names, in blocks that were not read.
+
+use super::{Copies, Copy};
+use crate::recovery::mark::{Mark, Writer};
+use nand::{Lpn, Ppn, Spare};
+
+impl Copies {
+    /// A checkpoint says that this is a copy of a logical page: older than any that was read.
+    pub(in crate::recovery) fn note_older(&mut self, lpn: Lpn, ppn: Ppn, paged: bool) {
+        let writer = if paged { Writer::Paged } else { Writer::Log };
+        let aux = Mark { writer, last: false, root: 0 }.encode();
+        let Some(copies) = self.pages.get_mut(lpn.index()) else { return };
+        if copies.iter().any(|copy| copy.ppn == ppn) {
+            // Read as well: in program order that is free, pages behind one that is still erased.
+            return;
+        }
+        if let Some(copy) = copies.iter_mut().find(|copy| !copy.ppn.is_some()) {
+            *copy = Copy { ppn, aux, seq: 0 };
+        }
+    }
+
+    /// Whether a page that a checkpoint names, made at so many `erases` of the device, is there and
+    /// does not say any more what it holds: its block was half erased before the checkpoint, or
+    /// after it. It was not erased as a whole, as far as can be told.
+    pub(in crate::recovery) fn has_faded(&self, lpn: Lpn, ppn: Ppn, erases: u32) -> bool {
+        let is_it = |(at, spare): &(Ppn, Spare)| *at == ppn && spare.tag == lpn.0 && spare.seq < self.named.1;
+        let was_erased = self.block(self.geometry.block_of(ppn)).erased_at.is_some_and(|at| at > erases);
+        !was_erased && (self.silent.contains(&ppn) || self.torn.iter().any(is_it))
+    }
+
+    /// A page has faded that a checkpoint names: it counts, so that reading it is an error unless a newer copy
+    /// is found.
+    pub(in crate::recovery) fn note_faded(&mut self, lpn: Lpn, ppn: Ppn, paged: bool) {
+        self.note_older(lpn, ppn, paged);
+        let found = &mut self.blocks[self.geometry.block_of(ppn).index()];
+        (found.kept, found.unfinished) = (true, false);
+    }
+}
