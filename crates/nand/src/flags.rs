@@ -1,10 +1,10 @@
 //! Flags of a programmed page: the only bits of it that change before its block is erased.
 //!
 //! All bits of the flags are one when the page is programmed. Setting a flag clears its bits, which
-//! NAND can do without an erase as often as [`crate::Capabilities::spare_reprograms`] says. No check
-//! value covers the flags, because bits of a check value would have to rise. Each flag is kept
-//! [`Flags::COPIES`] times instead, and the majority decides: any single flipped bit of a flag is
-//! corrected, whichever way it flips.
+//! NAND can do without an erase as often as [`crate::Capabilities::spare_reprograms`] says. No
+//! check value covers the flags, because bits of a check value would have to rise. Each flag is
+//! kept [`Flags::COPIES`] times instead, and the majority decides: any single flipped bit of a flag
+//! is corrected, whichever way it flips.
 
 /// A set of flags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

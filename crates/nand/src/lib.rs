@@ -1,10 +1,10 @@
 //! Raw NAND flash as a flash translation layer sees it.
 //!
 //! Reading order: [`addr`] and [`geometry`] (what an address is), [`spare`] (what is written beside
-//! every page) with its [`mod@flags`], [`contract`] (the [`Nand`] trait: the laws, and what power loss may do), then the
-//! devices that keep the contract: [`sim`] (terabytes, eight bytes a page), [`mem`] (every byte; with
-//! `std` saved as an image), both by the state machine of `laws`; [`faults`] laid over either; and
-//! [`mod@profiles`], the flash they are made to resemble.
+//! every page) with its [`mod@flags`], [`contract`] (the [`Nand`] trait: the laws, and what power
+//! loss may do), then the devices that keep the contract: [`sim`] (terabytes, eight bytes a page),
+//! [`mem`] (every byte; with `std` saved as an image), both by the state machine of `laws`;
+//! [`faults`] laid over either; and [`mod@profiles`], the flash they are made to resemble.
 //!
 //! ```
 //! use openftl_nand::{Flags, Lpn, Nand, PageKind, Ppn, SimNand, Spare, Stamp, find};

@@ -7,8 +7,9 @@
 //!    erased since; only pages behind those then programmed are read. Every other block is read like in a full scan.
 //!
 //! What a checkpoint says is a copy older than any that is read. If the block of a page that was trimmed since was being erased when
-//! power was cut, the page can be unreadable. The checkpoint may be younger than the cut: a mount found the page, and nothing told
-//! that its block was half erased. So a named page that says no more what it holds is an error, and never unwritten.
+//! power was cut, the page can be unreadable. The checkpoint may be younger than the cut: a mount
+//! found the page, and nothing told that its block was half erased. So a named page that says no
+//! more what it holds is an error, and never unwritten.
 
 use super::copies::Copies;
 use crate::contract::FtlError;

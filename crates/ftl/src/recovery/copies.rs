@@ -21,9 +21,9 @@
 //! Of trims only checkpoints know ([`super::checkpoint`]). What was trimmed after the checkpoint
 //! may come back.
 
-use super::mark::{Mark, Writer, root_of_write, written_at};
 mod named;
 
+use super::mark::{Mark, Writer, root_of_write, written_at};
 use super::plausible::{self, Misfit};
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};

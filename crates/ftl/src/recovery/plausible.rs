@@ -1,8 +1,8 @@
 //! Which spare areas are believed: a torn page may show a well-formed one that nobody wrote.
 //!
 //! 1. A spare area fits by itself if its sequence number and its tag are in range.
-//! 2. All pages of a block carry the same erase count and erase stamp, and all or none hold host data. What most of those that fit by
-//!    themselves carry is right.
+//! 2. All pages of a block carry the same erase count and erase stamp, and all or none hold host
+//!    data. What most of those that fit by themselves carry is right.
 //! 3. If no value is carried by more pages than any other, the pages whose data can be read are right.
 //! 4. A page that does not fit and whose data cannot be read is torn, and nothing that its spare area says counts.
 //! 5. One that does not fit and whose data can be read is of another image: an error.
@@ -56,7 +56,8 @@ fn common((_, spare): &FoundPage) -> Common {
     (spare.erase_count, spare.erased_at, spare.kind == PageKind::User)
 }
 
-/// What most pages carry, of those marked true; `None` if no value is carried by more than any other.
+/// What most pages carry, of those marked true; `None` if no value is carried by more than any
+/// other.
 fn common_of_most(pages: &[FoundPage], counts: &[bool]) -> Option<Common> {
     let mut wears: Vec<Common> =
         pages.iter().zip(counts).filter(|(_, counts)| **counts).map(|(page, _)| common(page)).collect();

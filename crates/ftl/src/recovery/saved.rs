@@ -1,8 +1,9 @@
 //! State saved to flash while a battery lasts, as a run of checkpoint pages, and found again by a mount.
 //!
-//! 1. Page i of n carries the tag i and the auxiliary field n; its first eight bytes are a sequence number at which the save
-//!    had begun, so that pages of two runs are never mixed. The rest is one stream of bytes. The last four bytes
-//!    of page n - 1 are the check value of everything before them ([`Crc`]).
+//! 1. Page i of n carries the tag i and the auxiliary field n; its first eight bytes are a sequence
+//!    number at which the save had begun, so that pages of two runs are never mixed. The rest is
+//!    one stream of bytes. The last four bytes of page n - 1 are the check value of everything
+//!    before them ([`Crc`]).
 //! 2. The run counts if its last page is the youngest page of the device: whatever is programmed after it makes it stale.
 //!    So a mount that loads it programs nothing, and can be cut short any number of times.
 //! 3. A run with a wrong check value is as good as none.
@@ -40,7 +41,8 @@ pub struct Writer<'a, N> {
 }
 
 impl<'a, N: Nand> Writer<'a, N> {
-    /// Begins a run of so many bytes; `page` has the size of a page. It is found with `since`, a sequence number of this save.
+    /// Begins a run of so many bytes; `page` has the size of a page. It is found with `since`, a
+    /// sequence number of this save.
     pub fn new(core: &'a mut Core<N>, page: &'a mut [u8], bytes: u64, since: u64) -> Self {
         let total = pages(bytes, page.len() as u32);
         page.fill(0xFF);
@@ -111,7 +113,8 @@ impl<N: Nand> Sink for Writer<'_, N> {
 pub struct Saved {
     /// Counts of live pages, then what the validity store and the mapping put.
     pub bytes: Vec<u8>,
-    /// Blocks whose first page carries this sequence number or a larger one were opened by the save.
+    /// Blocks whose first page carries this sequence number or a larger one were opened by the
+    /// save.
     pub since: u64,
 }
 

@@ -1,8 +1,8 @@
-//! What the same requests cost every FTL, under every setting that it honours, is what it was: each flash operation of the run
-//! and of the mount after it, by purpose, and RAM.
+//! What the same requests cost every FTL, under every setting that it honours, is what it was: each
+//! flash operation of the run and of the mount after it, by purpose, and RAM.
 //!
-//! The table beside this file holds it. A change that is meant to alter it writes it anew with `OPENFTL_RENEW=1`; the difference
-//! belongs to what a reviewer reads.
+//! The table beside this file holds it. A change that is meant to alter it writes it anew with
+//! `OPENFTL_RENEW=1`; the difference belongs to what a reviewer reads.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,8 @@ use openftl_ftl as ftl;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Reads, reads of spare areas, programs and erases of each purpose that has any, and programs of flags if there are some.
+/// Reads, reads of spare areas, programs and erases of each purpose that has any, and programs of
+/// flags if there are some.
 fn told(counts: &Counts) -> String {
     let mut text = String::new();
     for purpose in Purpose::ALL {

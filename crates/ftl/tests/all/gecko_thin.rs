@@ -1,5 +1,5 @@
-//! GeckoFTL where its paper says too little, each place by its number in the table of docs/RECOVERY.md. Places 1, 2 and 5 are
-//! within the validity store and tested there.
+//! GeckoFTL where its paper says too little, each place by its number in the table of
+//! docs/RECOVERY.md. Places 1, 2 and 5 are within the validity store and tested there.
 //!
 //! What a disk shows to its host is checked, and every invariant that ties mapping, validity and flash together: after a
 //! defect a superseded copy passes for live, or a live one for dead, long before a host could notice.

@@ -326,7 +326,8 @@ fn newest(nand: &mut Device, lpn: u32) -> Ppn {
     copies.max_by_key(|(spare, _)| spare.seq).unwrap().1
 }
 
-/// A mount found pages in a block that was half erased when power went in a trim, and nothing told so.
+/// A mount found pages in a block that was half erased when power went in a trim, and nothing told
+/// so.
 #[test]
 fn a_page_that_fades_after_a_flush_is_an_error_and_never_unwritten() {
     // After few writes no checkpoint is on flash before the flush.

@@ -80,7 +80,8 @@ impl CutOutcome {
 ///
 /// An outcome that the operation cannot have becomes the nearest that it can: an erase cut short
 /// is [`CutOutcome::HalfErased`] unless not done or done, a program of `HalfErased` or `Reading` is
-/// torn. The seed decides which of the flags half set are set, and whether a mark of a bad block is there.
+/// torn. The seed decides which of the flags half set are set, and whether a mark of a bad block is
+/// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// Which operation, counted from 0 over the life of the [`crate::Faulty`] device.

@@ -5,8 +5,8 @@
 //! stamp. Auxiliary bits are kept beside these for blocks in which any page has some, and so is the upper half of that number for blocks
 //! that are filled slowly: fourteen bytes. The rest of its spare area is the same
 //! for the whole block and kept there. A page that does not fit this form (metadata; a tag that is not the stamp's page; a spare
-//! area that disagrees with the block's; flags) is kept as a full record on the side. An erase forgets a
-//! block by resetting one counter: cells beyond it are never looked at.
+//! area that disagrees with the block's; flags) is kept as a full record on the side. An erase
+//! forgets a block by resetting one counter: cells beyond it are never looked at.
 
 mod cell;
 mod delta;

@@ -4,13 +4,13 @@
 //!
 //! 1. A **die** does one operation at a time and is held from its start to its end, transfer and waiting for
 //!    the channel included (no cache programming, no pipelining inside a die; planes do not work in parallel).
-//! 2. A page **read** is the array time, then the transfer of page and spare area over the channel. A
-//!    **spare read** transfers a thirty-second of that. A **program** is the transfer, then the array
-//!    time. A **program of flags** transfers as much as a spare read, and takes the array time of a
-//!    program. An **erase** does not use the channel. A **copy** is a read and, once that has ended, a
-//!    program, on the dies they concern, through the controller; within one plane of a device with
-//!    copy-back it is one operation of read plus program time without transfers. Commands and
-//!    addresses take no time.
+//! 2. A page **read** is the array time, then the transfer of page and spare area over the channel.
+//!    A **spare read** transfers a thirty-second of that. A **program** is the transfer, then the
+//!    array time. A **program of flags** transfers as much as a spare read, and takes the array
+//!    time of a program. An **erase** does not use the channel. A **copy** is a read and, once that
+//!    has ended, a program, on the dies they concern, through the controller; within one plane of a
+//!    device with copy-back it is one operation of read plus program time without transfers.
+//!    Commands and addresses take no time.
 //! 3. A **channel** makes one transfer at a time, in the order in which dies became ready for it.
 //! 4. Each page of a request is a **strand**: the flash operations that the FTL did for it, in their order, each
 //!    starting when the one before has ended. Copies and erases that follow each other without anything else between

@@ -43,7 +43,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let geometry = *self.core.space.geometry();
         let interrupted = self.core.interrupted.take();
         let given_up = self.core.given_up.take();
-        // What follows the number of a page at once was programmed while power lasted.
+        // A mount takes a page for complete if the next page has the next sequence number. The save
+        // must not vouch so for the program that power loss cut short.
         self.core.seq += u64::from(interrupted.is_some());
         if let Some(Origin { ppn, spare }) = interrupted
             && match spare.kind {
@@ -57,7 +58,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         self.validity.flush(&mut self.core)?;
         self.report_erased()?;
-        // The store is not told of blocks that are opened from here on, until a mount finds the run.
+        // The store is not told of blocks that are opened from here on, until a mount finds the
+        // run.
         let since = self.core.seq;
         if self.unreported {
             self.report_moved()?;

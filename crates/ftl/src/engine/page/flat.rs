@@ -147,6 +147,8 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         let Known { mut table, validity, resumed } = known;
         let rebuilt_entries = resumed.unwrap_or(table.changes.len() as u64);
         let mut ftl = Self::of_table(flash, config, plan, &survey, mapping, validity, &mut table);
+        // The gap tells the next mount that power was lost here (`Table::find_newest`). What a
+        // battery saved leaves nothing in doubt.
         ftl.core.seq += if resumed.is_some() { 0 } else { 2 };
         if resumed.is_none()
             && let Err(error) = ftl.settle(&mut table, &survey, &mut steps)
@@ -398,8 +400,8 @@ impl Table {
         });
         self.newest = of_table.or(of_host);
         let lived = |ppn: Ppn| self.lived.as_ref().is_some_and(|lived| !lived.is_dead(ppn));
-        // Mounts leave numbers out, so a page with the next number was programmed while power lasted: after
-        // this one, unless the program of this one had failed and was done again.
+        // Mounts leave numbers out, so a page with the next number was programmed while power
+        // lasted: after this one, unless the program of this one had failed and was done again.
         let followed = |seq: u64, is_host: bool, tag: u32| {
             let torn = survey.torn().iter().find(|(_, spare)| spare.seq == seq + 1);
             torn.is_some_and(|(_, next)| (next.kind == PageKind::User, next.tag) != (is_host, tag))

@@ -63,7 +63,8 @@ impl Findings {
             core.flash.read_meta(Purpose::Recovery, self.gmd[page], &mut buffer)?;
             let first = page as u32 * mapping.entries_per_page();
             for (lpn, entry) in (first..).map(Lpn).zip(Mapped::entries(&buffer)) {
-                // Of a page that flash names the death is reported when the entry there is written anew.
+                // Of a page that flash names the death is reported when the entry there is written
+                // anew.
                 suspects.retain(|ppn| *ppn != entry);
                 if entry.0 >= geometry.pages() || self.is_unsaved(lpn) {
                     continue;

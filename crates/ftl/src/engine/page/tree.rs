@@ -189,7 +189,8 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         let mut ftl = Self::assemble(flash, config, plan, space, mapping, validity);
         ftl.core.seq = survey.next_seq();
         if !V::TRACKS_METADATA {
-            // The saved store may call pages dead that the block had before it was opened for the run.
+            // The saved store may call pages dead that the block had before it was opened for the
+            // run.
             let opened = survey.blocks().filter(|(_, info)| info.first_seq >= saved.since);
             ftl.core.newly_erased.extend(opened.map(|(block, info)| (block, info.first_seq)));
         }

@@ -165,7 +165,8 @@ impl BtreeMap {
         if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
     }
 
-    /// Programs the leaf of a logical page anew as it is on flash, so that it outranks every leaf of its range.
+    /// Programs the leaf of a logical page anew as it is on flash, so that it outranks every leaf
+    /// of its range.
     ///
     /// # Errors
     /// Those of the device.

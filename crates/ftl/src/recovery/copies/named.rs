@@ -1,4 +1,4 @@
-//! Pages that a checkpoint names, in blocks that were not read.
+//! Copies that a checkpoint names: in blocks that were not read, and those that have faded since.
 
 use super::{Copies, Copy};
 use crate::recovery::mark::{Mark, Writer};
@@ -28,8 +28,8 @@ impl Copies {
         !was_erased && (self.silent.contains(&ppn) || self.torn.iter().any(is_it))
     }
 
-    /// A page has faded that a checkpoint names: it counts, so that reading it is an error unless a newer copy
-    /// is found.
+    /// A page has faded that a checkpoint names: it counts, so that reading it is an error unless a
+    /// newer copy is found.
     pub(in crate::recovery) fn note_faded(&mut self, lpn: Lpn, ppn: Ppn, paged: bool) {
         self.note_older(lpn, ppn, paged);
         let found = &mut self.blocks[self.geometry.block_of(ppn).index()];

@@ -21,8 +21,8 @@
 //! cleaning begins, not a bound. The bound, in pages: a pass cleans the n pages that the log has when it begins. Meanwhile n/4 pages
 //! of new entries come in, and at most d pages return, d being what all pages of the device would fill. So a pass that begins
 //! with n ends with n/4 + d, none begins with more than the larger of X/V and 4d/3, and d/4 more is the most in between.
-//! Cleaning comes before the next report, not after a program: power loss in between would else leave a page more each time.
-//! So a mount owes it too.
+//! Cleaning comes before the next report, not after a program: power loss in between would else
+//! leave a page more each time. So a mount owes it too.
 //!
 //! Power loss: entries in the buffer, the chain heads and the times of erases are lost; what is on flash says the rest.
 //!
@@ -98,7 +98,8 @@ pub struct ValidityLog {
     cleaned: u32,
     buffer: Vec<u8>,
     buffered: u32,
-    /// New entries since pages were cleaned last; a page of them and no more are taken before cleaning.
+    /// New entries since pages were cleaned last; a page of them and no more are taken before
+    /// cleaning.
     fresh: u32,
     scratch: Vec<u8>,
     flushes: u64,
