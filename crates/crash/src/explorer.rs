@@ -11,18 +11,17 @@
 //!    flush, mount again, check. Its device yields images as well while the cuts are less deep than wanted.
 //! 5. The first broken promise, unexpected error, panic or endless loop ends it, with the path of cuts that led there.
 
-use crate::case::{Case, Loss};
+use crate::bench::Bench;
+use crate::case::Loss;
 use crate::model::Model;
 use crate::quiet;
 use crate::report::Tally;
-use crate::rng::Rng;
 use crate::shape::LIMIT;
 use crate::story::{Effort, Event, ops_of, outcome_of};
-use crate::tap::{Casualties, Image, Tap, Tapped};
+use crate::tap::{Casualties, Image, Tap};
 use crate::workload::Step;
-use crate::{Device, Fault, Shared, faults};
-use ftl::ftls::{Durability, Entry, Mount};
-use ftl::{Config, Flash, Ftl, FtlError};
+use crate::{Device, Fault, faults};
+use ftl::{Flash, Ftl, FtlError};
 use nand::{Cut, CutOutcome, Faulty, Lpn, NandError, SimNand, Snapshot, Stamp};
 
 /// Where the lines of one depth are cut.
@@ -157,77 +156,6 @@ impl Line {
     }
 }
 
-/// What stays the same over all lines of a case.
-pub(crate) struct Bench<'a> {
-    pub(crate) entry: &'a Entry<Device>,
-    pub(crate) mount: Mount<Device>,
-    pub(crate) case: &'a Case,
-    pub(crate) config: Config,
-    pub(crate) steps: Vec<Step>,
-}
-
-impl<'a> Bench<'a> {
-    /// `None` if the FTL cannot be mounted.
-    pub(crate) fn new(entry: &'a Entry<Device>, case: &'a Case) -> Option<Self> {
-        let config = Config { battery: case.battery, ..case.shape().config(case.logical_pages) };
-        Some(Self { entry, mount: entry.mount?, case, config, steps: case.steps() })
-    }
-
-    pub(crate) fn durable(&self) -> Durability {
-        self.entry.info.durable
-    }
-
-    /// Whether a battery saves what the FTL holds in RAM.
-    pub(crate) fn has_battery(&self) -> bool {
-        self.durable() == Durability::Battery && self.case.battery
-    }
-
-    /// Has the FTL save what it holds in RAM, if there is a battery for it; the device must be powered.
-    pub(crate) fn save(&self, ftl: &mut dyn Ftl<Device>) -> Result<(), String> {
-        if !self.has_battery() {
-            return Ok(());
-        }
-        let before = *ftl.flash().counts();
-        ftl.power_failing().map_err(|error| format!("saving while the battery lasts: {error}"))?;
-        let pages = ftl.flash().counts().since(&before).total().programs;
-        if pages > u64::from(ftl.battery_pages()) && self.case.faults & Fault::Programs.bit() == 0 {
-            return Err(format!("{pages} pages programmed while the battery lasts, {} promised", ftl.battery_pages()));
-        }
-        Ok(())
-    }
-
-    /// A fresh disk, as old as the shape wants it.
-    pub(crate) fn format(&self) -> Result<Line, String> {
-        let geometry = self.case.shape().geometry().map_err(|e| e.to_string())?;
-        let plan = faults::plan(self.case.faults, self.case.seed, &geometry, self.case.shape().pairing);
-        let (count_reads, odd_failures) = (self.case.is_harsh(), self.case.is_harsh());
-        let plan = nand::FaultPlan { count_reads, odd_failures, ..plan };
-        let device = self.case.shape().device(plan).map_err(|e| e.to_string())?;
-        if count_reads {
-            faults::litter(device.get().flash(), self.case.seed);
-        }
-        let formatted = (self.entry.format)(Flash::new(device.clone()), &self.config);
-        let ftl = formatted.map_err(|error| format!("formatting: {error}"))?;
-        device.get().flash().plan_mut().failing_blocks =
-            faults::worn_blocks(self.case.faults, self.case.seed, &geometry);
-        let mut line = Line::new(device, ftl, self.case.model(self.durable()));
-        self.age(&mut line).map_err(|error| format!("ageing: {error}"))?;
-        Ok(line)
-    }
-
-    /// Writes what the shape wants to have been written before anything is watched.
-    fn age(&self, line: &mut Line) -> Result<(), FtlError> {
-        let mut rng = Rng::new(self.case.seed, 0x4147);
-        for _ in 0..self.case.shape().age {
-            let lpn = rng.below(self.case.logical_pages);
-            let stamp = line.model.begin_write(lpn);
-            line.ftl.write(Lpn(lpn), &stamp)?;
-            line.model.complete_write(lpn);
-        }
-        Ok(())
-    }
-}
-
 /// The exploration of one case.
 pub(crate) struct Explorer<'a> {
     bench: &'a Bench<'a>,
@@ -289,6 +217,14 @@ impl<'a> Explorer<'a> {
         }
     }
 
+    /// Takes note of an answer.
+    fn note(&self, outcome: &Result<Stamp, FtlError>) {
+        match outcome {
+            Ok(stamp) => self.bench.trail.operation('+', stamp.lpn.0 ^ u32::from(stamp.version) << 16),
+            Err(error) => self.bench.trail.bytes(error.to_string().as_bytes()),
+        }
+    }
+
     /// Where lines after the cuts so far are cut.
     fn level(&self) -> Level {
         self.levels.get(self.path.len()).copied().unwrap_or(Level::both(Tap::OFF))
@@ -332,7 +268,7 @@ impl<'a> Explorer<'a> {
             faults::fail_soon(flash.plan_mut(), now, self.bench.case.seed);
         }
         let from = self.bench.has_battery().then(|| flash.snapshot());
-        let device = Shared::new(Tapped::new(flash, LIMIT));
+        let device = self.bench.device(flash);
         let level = self.level();
         device.get().begin(level.mounting, self.bench.case.seed, LIMIT);
         let mut line = self.mount(device, model, next)?;
@@ -351,6 +287,8 @@ impl<'a> Explorer<'a> {
         self.branch(&device, &model, next, None)?;
         match mounted {
             Ok((ftl, report)) => {
+                let found = [report.rebuilt_entries, report.unreadable_pages, report.read_only.is_some().into()];
+                found.into_iter().for_each(|item| self.bench.trail.note(item));
                 let effort = Effort::of(&ops_of(&report));
                 if effort.microseconds > self.stats.slowest_mount.microseconds {
                     self.stats.slowest_mount = effort;
@@ -454,6 +392,7 @@ impl<'a> Explorer<'a> {
             line.again.calls.push(call);
         }
         let outcome = call.to(&mut *line.ftl);
+        self.note(&outcome);
         let Line { device, model, again, .. } = line;
         if self.inspected.is_none() || outcome.is_err() {
             let reads = matches!(call, Call::Read(_));
@@ -486,7 +425,7 @@ impl<'a> Explorer<'a> {
                 (device, ftl)
             }
             Some(flash) => {
-                let device = Shared::new(Tapped::new(flash.snapshot(), LIMIT));
+                let device = self.bench.device(flash.snapshot());
                 let mounted = (self.bench.mount)(Flash::new(device.clone()), &self.bench.config);
                 let (ftl, _) = mounted.map_err(|error| format!("mounting the same again: {error}"))?;
                 (device, ftl)

@@ -1,8 +1,9 @@
 //! Cuts power at every flash operation of every flash translation layer, and checks what is left.
 //!
 //! Reading order: the model (`model.rs`: what a read may return), the tap (`tap.rs`: the image that a cut would leave, for
-//! every operation of one run), the explorer (`explorer.rs`: what is done with an image), then what to explore (`run.rs`, [`Options`])
-//! and how a failure is made small (`shrink.rs`) and kept as an id (`case.rs`).
+//! every operation of one run), the bench and the explorer (`bench.rs`, `explorer.rs`: what is done with an image), then
+//! what to explore (`run.rs`, [`Options`]), how a failure is made small (`shrink.rs`) and kept as an id (`case.rs`), and
+//! the number for all that an FTL did (`trail.rs`).
 //!
 //! ```
 //! use openftl_crash::{Mode, Options, run};
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod bench;
 mod case;
 mod explorer;
 mod faults;
@@ -32,6 +34,7 @@ mod shared;
 mod shrink;
 mod story;
 mod tap;
+mod trail;
 mod workload;
 
 pub use case::ReplayError;

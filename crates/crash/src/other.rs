@@ -6,8 +6,8 @@ mod images;
 mod worn;
 
 use crate::Device;
+use crate::bench::Bench;
 use crate::case::{Case, Scenario};
-use crate::explorer::Bench;
 use crate::quiet;
 use crate::report::Tally;
 use ftl::ftls::Entry;
@@ -20,6 +20,8 @@ pub(crate) struct Record {
     /// The name of the fault.
     pub(crate) fault: &'static str,
     pub(crate) tally: Tally,
+    /// What the FTL did, as a number.
+    pub(crate) trail: u64,
 }
 
 /// Runs a case that is not about single cuts; what it cost, and what went wrong, if anything did.
@@ -35,5 +37,6 @@ pub(crate) fn run(entry: &Entry<Device>, case: &Case) -> (Record, Result<(), Str
         Scenario::Flipped { n } => flipped::run(&bench, n, &mut record),
         Scenario::Endurance { rounds } => endurance::run(&bench, rounds, &mut record),
     });
+    record.trail = bench.trail.number();
     (record, outcome.unwrap_or_else(Err))
 }

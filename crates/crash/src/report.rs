@@ -3,7 +3,7 @@
 use crate::explorer::Stats;
 use crate::story::{Effort, Event};
 use nand::CutOutcome;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// The result of a run over the table.
@@ -52,12 +52,21 @@ pub struct FtlReport {
     pub lost_writes: u64,
     /// The mount that took longest, of all that followed a cut or a clean end.
     pub slowest_mount: Effort,
+    /// One number for every flash operation and every answer, in order. The same options give the same number
+    /// as long as the FTL does the same.
+    #[serde(serialize_with = "as_hex")]
+    pub trail: u64,
     /// What went wrong.
     pub failures: Vec<Failure>,
     /// Time spent on cut points.
     pub seconds: f64,
     /// Cut points explored a second.
     pub cuts_per_s: f64,
+}
+
+/// Some readers of JSON keep only 53 bits of a number.
+fn as_hex<S: Serializer>(number: &u64, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&format_args!("{number:016x}"))
 }
 
 /// The name of a battery's death among faults.

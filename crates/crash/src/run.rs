@@ -6,9 +6,10 @@
 //! 3. Every failure is shrunk. After some failures nothing more is tried with this FTL.
 
 use crate::Device;
+use crate::bench::Bench;
 use crate::case::Harm;
 use crate::case::{Case, Loss, ReplayError, Scenario, Work, Worn};
-use crate::explorer::{Bench, Ending, Explorer, Finding, Level};
+use crate::explorer::{Ending, Explorer, Finding, Level};
 use crate::faults::Fault;
 use crate::options::{Mode, Options, OptionsError};
 use crate::other;
@@ -50,6 +51,9 @@ const PLAIN_SHAPES: usize = 18;
 /// Cut points of one workload.
 const LEAST_SHARE: u64 = 48;
 const MOST_SHARE: u64 = 2000;
+
+/// Workloads without any cut point, besides two for each shape, after which there is nothing to be found.
+const BARREN: usize = 8;
 
 /// Steps after a recovery, if trims are long.
 const SHORT_TAIL: u32 = 3;
@@ -321,7 +325,7 @@ impl<'a, 'b> Runner<'a, 'b> {
         let mut barren = 0;
         for round in 0.. {
             let before = self.report.cut_points;
-            if before >= self.options.cuts || self.is_done() || barren > 2 * self.fits.len() {
+            if before >= self.options.cuts || self.is_done() || barren > 2 * self.fits.len() + BARREN {
                 break;
             }
             // Every shape with every fault, another of both each round.
@@ -352,9 +356,15 @@ impl<'a, 'b> Runner<'a, 'b> {
             .find(|fault| fault.is_laid() && case.faults & fault.bit() != 0)
             .map_or(CUTS, |fault| fault.name());
         self.report.add(name, &explorer.stats);
+        self.follow(bench.trail.number());
         if let Err(Ending::Found(finding)) = ending {
             self.failed(case.clone(), finding);
         }
+    }
+
+    /// Takes in what the FTL did in one case.
+    fn follow(&mut self, trail: u64) {
+        self.report.trail = mix(self.report.trail, trail);
     }
 
     fn failed(&mut self, case: Case, finding: Finding) {
@@ -366,6 +376,7 @@ impl<'a, 'b> Runner<'a, 'b> {
         *self.report.other_runs.entry(fault.name()).or_default() += 1;
         let (record, outcome) = other::run(self.entry, &case);
         self.report.by_fault.entry(record.fault).or_default().add(record.tally);
+        self.follow(record.trail);
         if let Err(what) = outcome {
             self.failed(case, Finding { path: Vec::new(), what });
         }

@@ -9,8 +9,9 @@
 //! With other steps the operations have other numbers, so every attempt looks for a failing cut again: with the same
 //! outcomes at every depth, at any operation. Any failure counts, not only the one that was found first.
 
+use crate::bench::Bench;
 use crate::case::{Case, Scenario, Work};
-use crate::explorer::{Bench, Ending, Explorer, Finding, Level};
+use crate::explorer::{Ending, Explorer, Finding, Level};
 use crate::story::Event;
 use crate::tap::Tap;
 use crate::workload::Step;

@@ -5,6 +5,7 @@
 //! explorer. The run itself goes on undisturbed, so a cut point costs only its recovery.
 
 use crate::rng::{Rng, mix};
+use crate::trail::Trail;
 use nand::{
     BlockId, Capabilities, Cut, CutOutcome, FaultPlan, Faulty, Flags, Geometry, Nand, NandError, PageKind, Pairing,
     Ppn, SimNand, Snapshot, Spare, Stamp,
@@ -180,12 +181,19 @@ pub struct Tapped {
     /// Operations, reads included, that this run may still do.
     left: u64,
     images: Vec<Image>,
+    trail: Trail,
 }
 
 impl Tapped {
     /// A device that nobody watches, whose every run may do so many operations, reads included.
-    pub(crate) const fn new(flash: Faulty<SimNand>, limit: u64) -> Self {
-        Self { flash, tap: Tap::OFF, seed: 0, base: 0, acts: 0, left: limit, images: Vec::new() }
+    pub(crate) fn new(flash: Faulty<SimNand>, limit: u64) -> Self {
+        let trail = Trail::default();
+        Self { flash, tap: Tap::OFF, seed: 0, base: 0, acts: 0, left: limit, images: Vec::new(), trail }
+    }
+
+    /// Operations are noted there.
+    pub(crate) fn note_to(&mut self, trail: &Trail) {
+        self.trail = trail.clone();
     }
 
     /// Begins a run: operations are counted from here.
@@ -232,7 +240,8 @@ impl Tapped {
     }
 
     /// A read is about to be done.
-    fn sense(&mut self) -> Result<(), NandError> {
+    fn sense(&mut self, what: char, ppn: Ppn) -> Result<(), NandError> {
+        self.trail.operation(what, ppn.0);
         self.spend()?;
         let op = self.ops();
         if self.flash.plan().count_reads && self.flash.is_powered() && self.tap.wants_read(op, self.seed) {
@@ -316,38 +325,48 @@ impl Nand for Tapped {
     }
 
     fn read(&mut self, ppn: Ppn, out: &mut Stamp) -> Result<Spare, NandError> {
-        self.sense()?;
+        self.sense('r', ppn)?;
         self.flash.read(ppn, out)
     }
 
     fn read_meta(&mut self, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError> {
-        self.sense()?;
+        self.sense('m', ppn)?;
         self.flash.read_meta(ppn, out)
     }
 
     fn read_spare(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError> {
-        self.sense()?;
+        self.sense('s', ppn)?;
         self.flash.read_spare(ppn)
     }
 
     fn probe(&mut self, ppn: Ppn) -> Result<Spare, NandError> {
-        self.sense()?;
+        self.sense('p', ppn)?;
         self.flash.probe(ppn)
     }
 
     fn program(&mut self, ppn: Ppn, data: &Stamp, spare: &Spare) -> Result<(), NandError> {
+        self.trail.operation('P', ppn.0);
+        self.trail.spare(spare);
+        self.trail.operation('=', data.lpn.0 ^ u32::from(data.version) << 16);
         self.act(Changes::Page(ppn), |flash| flash.program(ppn, data, spare))
     }
 
     fn program_meta(&mut self, ppn: Ppn, data: &[u8], spare: &Spare) -> Result<(), NandError> {
+        self.trail.operation('M', ppn.0);
+        self.trail.spare(spare);
+        self.trail.bytes(data);
         self.act(Changes::Page(ppn), |flash| flash.program_meta(ppn, data, spare))
     }
 
     fn copy(&mut self, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError> {
+        self.trail.operation('C', to.0);
+        self.trail.operation('c', from.0);
+        self.trail.spare(spare);
         self.act(Changes::Page(to), |flash| flash.copy(from, to, spare))
     }
 
     fn erase(&mut self, block: BlockId) -> Result<(), NandError> {
+        self.trail.operation('E', block.0);
         self.act(Changes::Block, |flash| flash.erase(block))
     }
 
@@ -356,10 +375,12 @@ impl Nand for Tapped {
     }
 
     fn mark_bad(&mut self, block: BlockId) -> Result<(), NandError> {
+        self.trail.operation('B', block.0);
         self.act(Changes::Mark, |flash| flash.mark_bad(block))
     }
 
     fn clear_flags(&mut self, ppn: Ppn, flags: Flags) -> Result<(), NandError> {
+        self.trail.operation('F', ppn.0 ^ u32::from(flags.bits()) << 24);
         self.act(Changes::Flags, |flash| flash.clear_flags(ppn, flags))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The faults come in two groups. A failure ends the process before it is shrunk.
 
-use openftl_crash::{Device, Fault, Options, replay, run};
+use openftl_crash::{Device, Fault, Options, SHAPES, replay, run};
 
 /// Names the FTLs.
 #[test]
@@ -51,4 +51,20 @@ fn replays() {
     for id in include_str!("regressions.txt").lines().filter(|line| line.starts_with(&begin)) {
         assert!(replay(id).is_ok_and(|failure| failure.is_none()), "{id}");
     }
+}
+
+/// What it did, to the first shape of device on which it does otherwise.
+#[test]
+fn behaviour() {
+    let (begin, then) = (format!("{} ", ftl()), include_str!("behaviour.txt"));
+    let mut then = then.lines().filter(|line| line.starts_with(&begin));
+    for shape in SHAPES {
+        let report = run(&Options::trail(&ftl(), shape.name), &mut |_| {});
+        let Some(ftl) = report.ok().and_then(|report| report.ftls.into_iter().next()) else { panic!("no report") };
+        if ftl.not_mountable.is_none() {
+            let now = format!("{begin}{} {} {:016x}", shape.name, ftl.cut_points, ftl.trail);
+            assert_eq!(Some(&*now), then.next());
+        }
+    }
+    assert_eq!(then.next(), None);
 }

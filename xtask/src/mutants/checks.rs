@@ -24,9 +24,9 @@ const SLOW: Duration = Duration::from_millis(500);
 /// An unmutated test that takes longer hangs.
 const UNMUTATED: Duration = Duration::from_secs(1200);
 /// The tests of `inject/explorer.rs`, each run over each FTL.
-const EXPLORER: [&str; 3] = ["replays", "worn", "fading"];
+const EXPLORER: [&str; 4] = ["behaviour", "replays", "worn", "fading"];
 /// Tests of the explorer's own that explore or replay: the others do that over each FTL.
-const COVERED: [&str; 3] = ["regressions::", "table::", "canary::"];
+const COVERED: [&str; 4] = ["behaviour::", "regressions::", "table::", "canary::"];
 
 /// The variable that names the file of reached mutants.
 const NOTES: &str = "OPENFTL_MUTANT_REACHED";

@@ -4,7 +4,8 @@
 //! stays so over several cuts.
 
 use super::worn::{apply, read_all};
-use crate::explorer::{Bench, Line, ram_bytes};
+use crate::bench::Bench;
+use crate::explorer::{Line, ram_bytes};
 use crate::model::Model;
 use crate::other::Record;
 use crate::rng::{Rng, mix};

@@ -6,7 +6,8 @@
 
 use super::images::copy_block_changed;
 use super::worn::{accepts_writes, apply, mount, read_all};
-use crate::explorer::{Bench, Line};
+use crate::bench::Bench;
+use crate::explorer::Line;
 use crate::other::Record;
 use crate::rng::Rng;
 use crate::workload::Step;

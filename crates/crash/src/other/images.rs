@@ -1,14 +1,13 @@
 //! Devices that hold what this FTL did not leave there. A mount answers with an error or with a consistent disk.
 
 use super::worn::{accepts_writes, read_all, work};
-use crate::explorer::{Bench, Line};
+use crate::Device;
+use crate::bench::Bench;
+use crate::explorer::Line;
 use crate::model::Model;
 use crate::other::Record;
 use crate::rng::Rng;
-use crate::shape::LIMIT;
-use crate::tap::Tapped;
 use crate::workload::Step;
-use crate::{Device, Shared};
 use ftl::ftls::{self, Entry};
 use ftl::{Config, Flash, Ftl, Setting};
 use nand::{
@@ -49,7 +48,7 @@ pub(super) fn run(bench: &Bench<'_>, n: u32, record: &mut Record) -> Result<(), 
     let mut rng = Rng::new(bench.case.seed, u64::from(n));
     let content = CONTENTS[n as usize % CONTENTS.len()];
     let flash = fill(bench, content, &mut rng)?;
-    let device: Device = Shared::new(Tapped::new(flash, LIMIT));
+    let device = bench.device(flash);
     let config = match content {
         Content::OtherSize => {
             let logical_pages = (1 + rng.below(2 * bench.config.logical_pages)).max(1);

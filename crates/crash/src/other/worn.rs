@@ -1,7 +1,8 @@
 //! A page harmed after the workload, while power is on or before a mount.
 
+use crate::bench::Bench;
 use crate::case::{Harm, Worn};
-use crate::explorer::{Bench, Line};
+use crate::explorer::Line;
 use crate::model::Seen;
 use crate::other::Record;
 use crate::rng::Rng;
@@ -182,7 +183,7 @@ pub(super) fn mounted(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Res
 
 /// `None` if the mount was refused as it may be.
 pub(super) fn mount(bench: &Bench<'_>, flash: nand::Faulty<nand::SimNand>, line: Line) -> Result<Option<Line>, String> {
-    let device = crate::Shared::new(crate::tap::Tapped::new(flash, LIMIT));
+    let device = bench.device(flash);
     let mut model = line.model;
     model.cut();
     match (bench.mount)(Flash::new(device.clone()), &bench.config) {
