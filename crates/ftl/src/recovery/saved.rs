@@ -1,6 +1,7 @@
 //! State saved to flash while a battery lasts, as a run of checkpoint pages, and found again by a mount.
 //!
-//! 1. Page i of n carries the tag i and the auxiliary field n; its first eight bytes are a sequence
+//! 1. Page i of n carries the tag i and the auxiliary field n, with [`UNSETTLED`] if a page comes before the run whose
+//!    program was cut short; its first eight bytes are a sequence
 //!    number at which the save had begun, so that pages of two runs are never mixed. The rest is
 //!    one stream of bytes. The last four bytes of page n - 1 are the check value of everything
 //!    before them ([`Crc`]).
@@ -13,6 +14,7 @@ use crate::contract::FtlError;
 use crate::crc::Crc;
 use crate::flash::{Flash, Purpose};
 use crate::saved::Sink;
+use crate::space::age::UNSETTLED;
 use crate::space::core::Core;
 use alloc::vec::Vec;
 use nand::{Nand, PageKind};
@@ -67,13 +69,9 @@ impl<'a, N: Nand> Writer<'a, N> {
         if !check.is_empty() {
             check.copy_from_slice(&self.crc.value().to_le_bytes());
         }
-        let ppn = self.core.program_metadata(
-            Purpose::Checkpoint,
-            PageKind::Checkpoint,
-            self.written,
-            self.total,
-            self.page,
-        )?;
+        let aux = self.total | if self.core.settling.is_some() { UNSETTLED } else { 0 };
+        let ppn =
+            self.core.program_metadata(Purpose::Checkpoint, PageKind::Checkpoint, self.written, aux, self.page)?;
         // Nothing is lost with it if power does not go after all.
         self.core.space.page_died(ppn);
         self.page[HEADER..].fill(0xFF);
@@ -129,10 +127,11 @@ pub fn find<N: Nand>(flash: &mut Flash<N>, survey: &mut Survey) -> Result<Option
     pages.retain(|(_, spare)| spare.kind == PageKind::Checkpoint);
     pages.sort_unstable_by_key(|(_, spare)| spare.seq);
     let Some(&(_, last)) = pages.last() else { return Ok(None) };
-    let total = last.aux as usize;
-    if last.seq != survey.largest_seq() || last.tag.checked_add(1) != Some(last.aux) || total > pages.len() {
+    let total = last.aux & !UNSETTLED;
+    if last.seq != survey.largest_seq() || last.tag.checked_add(1) != Some(total) || total as usize > pages.len() {
         return Ok(None);
     }
+    let total = total as usize;
     let run: &[FoundPage] = &pages[pages.len() - total..];
     let mut page = alloc::vec![0; flash.nand().geometry().page_bytes() as usize];
     let mut bytes = Vec::with_capacity(total * (page.len() - HEADER));

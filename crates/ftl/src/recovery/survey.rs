@@ -8,12 +8,15 @@
 //! Of a block that is read whole, the last page that reads as programmed is read with its data: a
 //! program that was cut short can leave a good spare area beside data that cannot be read.
 
+mod missing;
+
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
 use crate::recovery::check_seq;
 use crate::recovery::last::Last;
 use crate::recovery::plausible;
 use alloc::vec::Vec;
+use missing::Broken;
 use nand::{BlockId, Geometry, Nand, NandError, PageKind, Ppn, Spare};
 
 /// A page found with its spare area.
@@ -32,17 +35,6 @@ pub struct BlockInfo {
     pub programmed: u16,
     /// Filled from the first page to the last, as far as two pages can say.
     pub whole: bool,
-}
-
-/// A block of metadata of which a page cannot be read.
-#[derive(Clone, Copy, Debug)]
-struct Broken {
-    block: BlockId,
-    kind: PageKind,
-    /// A page behind it was programmed later and can be read: no power cut tore it.
-    inside: bool,
-    /// Sequence number of the last page that can be read.
-    last_seq: u64,
 }
 
 /// Pages that share a word line at most: of a block in which more cannot be read, the erase was cut
@@ -64,8 +56,9 @@ pub struct Survey {
     /// Pages that count as torn, whatever they answer: some could be read once, and not another
     /// time.
     excluded: Vec<Ppn>,
-    /// Mounts leave sequence numbers out before they program.
-    gaps: bool,
+    /// What the FTL knows of a page by its spare area, see [`Survey::in_use_seq`].
+    root_of: fn(&Spare) -> u64,
+    in_use_seq: u64,
     /// Pages alone in their blocks whose data cannot be read.
     alone: Vec<FoundPage>,
     torn: Vec<FoundPage>,
@@ -87,12 +80,17 @@ impl Survey {
     /// Reads two spare areas of every block, and more of blocks that were being filled.
     ///
     /// `lanes` is how many blocks a stream fills at once, which says where their first blocks begin. `excluded` are pages that
-    /// count as torn, however well they read. `gaps` is whether mounts of this FTL leave sequence numbers out.
+    /// count as torn, however well they read. `root_of` says for [`Survey::in_use_seq`] what a page contributes.
     ///
     /// # Errors
     /// Those of the device, except unreadable pages, which are counted. [`FtlError::Damaged`] for a page that can be read and
     /// does not belong where it is.
-    pub fn run<N: Nand>(flash: &mut Flash<N>, lanes: u32, excluded: &[Ppn], gaps: bool) -> Result<Self, FtlError> {
+    pub fn run<N: Nand>(
+        flash: &mut Flash<N>,
+        lanes: u32,
+        excluded: &[Ppn],
+        root_of: fn(&Spare) -> u64,
+    ) -> Result<Self, FtlError> {
         let geometry = *flash.nand().geometry();
         let mut survey = Self {
             pages_per_block: geometry.pages_per_block(),
@@ -102,7 +100,8 @@ impl Survey {
             erased_at: 0,
             burned_seq: 0,
             excluded: excluded.to_vec(),
-            gaps,
+            root_of,
+            in_use_seq: 0,
             alone: Vec::new(),
             torn: Vec::new(),
             broken: Vec::new(),
@@ -236,6 +235,7 @@ impl Survey {
         check_seq(ppn, spare.seq)?;
         self.burned_seq = self.burned_seq.max(spare.seq);
         self.last.note(spare.seq);
+        self.in_use_seq = self.in_use_seq.max((self.root_of)(spare));
         self.erased_at = self.erased_at.max(spare.erased_at);
         Ok(())
     }
@@ -262,6 +262,7 @@ impl Survey {
         let geometry = *flash.nand().geometry();
         self.mute.retain(|ppn| geometry.block_of(*ppn) != block);
         self.torn.retain(|(ppn, _)| geometry.block_of(*ppn) != block);
+        self.alone.retain(|(ppn, _)| geometry.block_of(*ppn) != block);
         self.broken.retain(|broken| broken.block != block);
         let (mut found, mut illegible, mut end) = (Vec::new(), Vec::new(), 0);
         for offset in 0..geometry.pages_per_block() {
@@ -279,7 +280,7 @@ impl Survey {
             self.unreadable += (illegible.len() - before) as u64;
         }
         let before = self.torn.len();
-        self.set_torn_apart(flash, block, &mut found, &mut illegible)?;
+        self.set_torn_apart(flash, &mut found, &mut illegible)?;
         illegible.sort_unstable();
         let torn = self.torn.split_off(before);
         self.spoiled.retain(|spoiled| *spoiled != block);
@@ -324,18 +325,18 @@ impl Survey {
     fn set_torn_apart<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
-        block: BlockId,
         found: &mut Vec<FoundPage>,
         illegible: &mut Vec<Ppn>,
     ) -> Result<(), FtlError> {
-        let alone = found.len() == 1 && self.block(block).is_none();
+        let stray = match found[..] {
+            [(_, spare)] => !self.fits_alone(flash.nand().geometry(), &spare),
+            _ => false,
+        };
         self.torn.extend(found.iter().filter(|(ppn, _)| self.excluded.contains(ppn)));
         found.retain(|(ppn, _)| !self.excluded.contains(ppn));
         let Some(&(last, spare)) = found.last() else { return Ok(()) };
-        // What comes next was programmed while power lasted, unless this page was programmed again.
-        let follows =
-            |(_, next): &FoundPage| next.seq == spare.seq + 1 && (next.kind, next.tag) != (spare.kind, spare.tag);
-        if self.gaps && self.torn.iter().any(follows) {
+        if spare.kind == PageKind::User && spare.seq < self.in_use_seq && !stray {
+            // It was complete: if it cannot be read it is worn, like any other page.
             return Ok(());
         }
         match flash.probe(Purpose::Recovery, last) {
@@ -345,7 +346,7 @@ impl Survey {
         }
         self.unreadable += 1;
         found.pop();
-        if alone && !self.fits_alone(flash.nand().geometry(), &spare) {
+        if stray {
             self.alone.push((last, spare));
             illegible.push(last);
         } else {
@@ -361,64 +362,6 @@ impl Survey {
         spare.seq < self.burned_seq.saturating_add(plausible::NEAR)
             && spare.erased_at <= erases
             && spare.erase_count <= spare.erased_at
-    }
-
-    /// Takes note of a block whose last page with a readable spare area is `last`; `inside` if a page of it cannot be read.
-    fn note_broken(&mut self, block: BlockId, inside: Option<bool>, last: Spare) {
-        if last.kind == PageKind::Translation {
-            self.newest_translation = self.newest_translation.max(last.seq);
-        }
-        if let Some(inside) = inside.filter(|_| last.kind != PageKind::User) {
-            self.broken.push(Broken { block, kind: last.kind, inside, last_seq: last.seq });
-        }
-    }
-
-    /// A block that misses a page of metadata which may have been complete once, among those read
-    /// whole.
-    ///
-    /// What a cut tore is the last page of the youngest block. Of translation pages that one is not missed even if it was
-    /// complete: its entries were only in RAM when the page before it was written, and are found as such. A page of the
-    /// validity store can be the last of a run that superseded others, so each is missed.
-    #[must_use]
-    pub fn missed(&self) -> Option<BlockId> {
-        let missed = |broken: &&Broken| {
-            broken.kind != PageKind::Translation || broken.inside || broken.last_seq < self.newest_translation
-        };
-        self.broken.iter().find(missed).map(|broken| broken.block).or(self.emptied.first().copied())
-    }
-
-    /// Whether a translation page may be missing that was complete once: as [`Survey::missed`], or in a block of which
-    /// nothing can be read.
-    #[must_use]
-    pub fn misses_translation_pages(&self) -> bool {
-        let missed = |broken: &Broken| {
-            broken.kind == PageKind::Translation && (broken.inside || broken.last_seq < self.newest_translation)
-        };
-        self.broken.iter().any(missed) || !self.illegible.is_empty()
-    }
-
-    /// Whether a translation page that cannot be read was not the page programmed last, so that its
-    /// entries may be older than any window of updates. `versions` are the translation pages that
-    /// can be read.
-    ///
-    /// Of a page whose spare area cannot be read, the numbers say so: one is missing among those
-    /// younger than the page before it.
-    ///
-    /// # Errors
-    /// As [`Survey::read_block`].
-    pub fn misses_younger<N: Nand>(&mut self, flash: &mut Flash<N>, versions: &[FoundPage]) -> Result<bool, FtlError> {
-        let broken = self.broken.iter().filter(|broken| broken.kind == PageKind::Translation);
-        let Some(before) = broken.map(|broken| broken.last_seq).min() else { return Ok(false) };
-        let (mut found, _) = self.programmed_last(flash, None, before)?;
-        found.extend(versions);
-        let newest = found.iter().map(|(_, spare)| spare.seq).max().unwrap_or(0);
-        found.extend(&self.torn);
-        let mut seqs: Vec<u64> = found.iter().map(|(_, spare)| spare.seq).collect();
-        seqs.retain(|seq| (before + 1..=newest).contains(seq));
-        seqs.sort_unstable();
-        seqs.dedup();
-        let outlived = |spare: &Spare| spare.kind == PageKind::Translation && spare.seq < newest;
-        Ok(self.torn.iter().any(|(_, spare)| outlived(spare)) || seqs.len() as u64 != newest.saturating_sub(before))
     }
 
     /// Pages alone in their blocks whose data cannot be read: nothing says whether somebody wrote their spare areas.
@@ -461,12 +404,6 @@ impl Survey {
     #[must_use]
     pub fn is_last(&self, ppn: Ppn) -> bool {
         self.broken.is_empty() && self.illegible.is_empty() && self.last.is(ppn, self.burned_seq)
-    }
-
-    /// Blocks of metadata of which a page cannot be read. They have to go before the next mount could mistake that for a
-    /// loss.
-    pub fn broken(&self) -> impl Iterator<Item = BlockId> {
-        self.broken.iter().map(|broken| broken.block)
     }
 
     /// Adds every readable page of all blocks of a kind of which `wanted` is true.
@@ -569,6 +506,13 @@ impl Survey {
     #[must_use]
     pub fn torn(&self) -> &[FoundPage] {
         &self.torn
+    }
+
+    /// The largest root of a page whose spare area was read: the sequence number of the page that was programmed last while the
+    /// disk was in use, if only in part. Every page older than that was complete.
+    #[must_use]
+    pub const fn in_use_seq(&self) -> u64 {
+        self.in_use_seq
     }
 
     /// The largest sequence number of a page whose spare area was read.

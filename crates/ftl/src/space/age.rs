@@ -2,6 +2,12 @@
 
 use nand::Spare;
 
+/// In the auxiliary field of a page of metadata that does not say how old its contents are: which
+/// pages count was not settled when the page was programmed ([`Core::settling`]).
+///
+/// [`Core::settling`]: super::core::Core::settling
+pub const UNSETTLED: u32 = 1 << 31;
+
 /// Where the auxiliary field says how old its contents are: when they were written. The largest age
 /// there is says nothing.
 #[must_use]

@@ -28,9 +28,10 @@ pub struct Core<N> {
     pub given_up: Option<(Lpn, Ppn)>,
     /// A page of host data that died when power went, before the validity store could be told.
     pub unreported: Option<Ppn>,
-    /// A mount by scan has not settled yet which pages count: what it programs says so, and by how
-    /// much it is younger than the page of which it is a copy, or than the page with this sequence
-    /// number, the newest of a disk in use.
+    /// Power loss has left pages in doubt, and it is not settled yet which of them count. No page
+    /// older than the one with this sequence number, the newest of a disk in use, is in doubt. What
+    /// is programmed until then says so, and by how much it is younger than that page, or than the
+    /// page of which it is a copy.
     pub settling: Option<u64>,
     /// Blocks that were erased only when they were opened, of which the validity store has to be told, with the sequence
     /// number that the next program was to carry then.
@@ -244,15 +245,17 @@ impl<N: Nand> Core<N> {
         }
     }
 
-    /// Writes a page of host data to the next page of a stream.
+    /// Writes a page of host data to the next page of a stream. If a program fails, the page that is programmed instead says how
+    /// much younger it is than the first: that one never counted, and is in doubt as long as this one is.
     ///
     /// # Errors
     /// Those of the device, except failed programs: another block is tried.
     #[inline]
     pub fn program(&mut self, stream: Stream, lpn: Lpn, data: &N::Payload) -> Result<Ppn, FtlError> {
+        let first = self.seq;
         loop {
             let slot = self.host_slot(stream)?;
-            let spare = self.spare(slot, PageKind::User, lpn.0, 0);
+            let spare = self.spare(slot, PageKind::User, lpn.0, age(self.seq, first));
             let outcome = self.flash.program(Purpose::Host, slot.ppn, data, &spare);
             if let Some(ppn) = self.settle(slot, &spare, outcome)? {
                 return Ok(ppn);
@@ -266,9 +269,10 @@ impl<N: Nand> Core<N> {
     /// [`NandError::Uncorrectable`] about `origin` if it cannot be read; else as [`Core::program`].
     #[inline]
     pub fn move_host_page(&mut self, purpose: Purpose, stream: Stream, origin: Origin) -> Result<Ppn, FtlError> {
+        let first = if self.settling.is_some() { aged(&origin.spare) } else { self.seq };
         loop {
             let slot = self.host_slot(stream)?;
-            let aux = if self.settling.is_some() { age(self.seq, aged(&origin.spare)) } else { 0 };
+            let aux = age(self.seq, first);
             let spare = self.spare(slot, PageKind::User, origin.spare.tag, aux);
             let outcome = self.flash.copy(purpose, origin.ppn, slot.ppn, &spare);
             if let Some(ppn) = self.settle(slot, &spare, outcome)? {

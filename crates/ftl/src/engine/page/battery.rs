@@ -43,9 +43,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let geometry = *self.core.space.geometry();
         let interrupted = self.core.interrupted.take();
         let given_up = self.core.given_up.take();
-        // A mount takes a page for complete if the next page has the next sequence number. The save
-        // must not vouch so for the program that power loss cut short.
-        self.core.seq += u64::from(interrupted.is_some());
+        // What the save programs must not vouch for the program that power loss cut short.
+        self.core.settling = interrupted.map(|origin| origin.spare.seq);
         if let Some(Origin { ppn, spare }) = interrupted
             && match spare.kind {
                 PageKind::User => false,
@@ -92,6 +91,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         self.validity.save(&mut writer)?;
         self.mapping.save(&mut writer)?;
-        writer.finish()
+        writer.finish()?;
+        self.core.settling = None;
+        Ok(())
     }
 }

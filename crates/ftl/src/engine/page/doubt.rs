@@ -19,12 +19,11 @@
 //!    with what was in doubt are erased.
 
 use super::collect::ROOM;
-use super::flat::{Copy, Table, entries, unreadable};
+use super::flat::{Copy, Table, entries};
 use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
-use crate::mapping::LOST;
 use crate::mapping::cached::CachedMap;
 use crate::placement::Stream;
 use crate::recovery::survey::Survey;
@@ -40,10 +39,6 @@ use nand::{BlockId, Flags, NandError, PageKind, Ppn, Spare};
 /// a row may be cut short without luck.
 pub(super) const KEPT: usize = 4;
 
-/// How often a page is read that could not be, before it counts as worn: a torn one may read well
-/// now and then.
-const TRIES: usize = 16;
-
 impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap> {
     /// Steps 6 to 8.
     pub(super) fn settle(&mut self, table: &mut Table, survey: &Survey, steps: &mut Steps) -> Result<(), FtlError> {
@@ -51,7 +46,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
             let keep = table.keep(&mut self.core.flash)?;
             self.free_dead(|block, _| !keep.contains(&block))?;
         }
-        for page in table.pages_first() {
+        if let Some(page) = table.newest_of_table() {
             self.renew(table, page)?;
         }
         for at in 0..table.doubtful.len() {
@@ -68,6 +63,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         steps.end("7 write what was only in RAM", &self.core.flash);
         self.bury_doubts(table, survey)?;
         self.report_erased()?;
+        self.core.settling = None;
         self.make_space()?;
         steps.end("8 free blocks", &self.core.flash);
         Ok(())
@@ -88,21 +84,10 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
 
     /// Copies a page that may have been cut short.
     fn copy_doubtful(&mut self, table: &mut Table, at: usize) -> Result<(), FtlError> {
-        let Copy { lpn, ppn, seq, complete, .. } = table.doubtful[at];
+        let Copy { lpn, ppn, seq, .. } = table.doubtful[at];
         let spare =
             Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE };
-        // A translation page may lead to it already: what can be read now and then is had.
-        let mut tries = TRIES;
-        let to = loop {
-            match self.core.move_host_page(Purpose::Recovery, Stream(0), Origin { ppn, spare }) {
-                Ok(to) => break to,
-                Err(error) if unreadable(&error) != Some(ppn) => return Err(error),
-                Err(_) if tries > 1 => tries -= 1,
-                // Worn: nothing says that power was cut while it was programmed.
-                Err(_) if complete => break LOST,
-                Err(error) => return Err(error),
-            }
-        };
+        let to = self.core.move_host_page(Purpose::Recovery, Stream(0), Origin { ppn, spare })?;
         self.report_erased()?;
         table.changes.insert(lpn, to);
         self.parts().0.page_died(ppn)
@@ -110,7 +95,6 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
 
     /// Sees to it that nothing which was in doubt, or could not be read, counts for a later mount.
     fn bury_doubts(&mut self, table: &Table, survey: &Survey) -> Result<(), FtlError> {
-        let geometry = table.geometry;
         if LAZY && (survey.unreadable > 0 || !table.excluded.is_empty()) {
             self.core.seq = CachedMap::<LAZY>::next_bound(self.core.seq);
             self.mapping.all_synchronised(self.core.seq);
@@ -118,9 +102,8 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
             let (mut ctx, mapping) = self.parts();
             mapping.rewrite_page(&mut ctx, 0, core::iter::empty())?;
         }
-        let of_host = survey.mute().iter().chain(survey.torn().iter().chain(&table.excluded).map(|(ppn, _)| ppn));
-        let of_host = of_host.map(|ppn| geometry.block_of(*ppn)).filter(|_| table.whole && !LAZY);
-        let blocks: BTreeSet<BlockId> = survey.broken().chain(of_host).collect();
+        let spoiled = survey.spoiled().iter().chain(&table.half_erased).copied().filter(|_| !LAZY);
+        let blocks: BTreeSet<BlockId> = survey.broken().chain(spoiled).collect();
         for block in blocks {
             if self.core.space.state(block) == BlockState::Closed {
                 self.room()?;
@@ -159,18 +142,9 @@ impl Table {
         self.renew.extend(young.map(|(_, spare)| spare.tag));
     }
 
-    /// Translation pages to be written before anything is copied: that programmed last, or those
-    /// that outrank pages of host data which were excluded, unless a copy of the page programmed
-    /// last does.
-    fn pages_first(&self) -> Vec<u32> {
-        let newest = self.newest.map(|(_, spare)| (spare.kind, spare.tag));
-        let excluded = self.excluded.iter().map(|(_, spare)| (spare.kind, spare.tag));
-        let outranked = excluded.filter(|page| page.0 == PageKind::User && Some(*page) != newest);
-        let mut pages: Vec<u32> = outranked.map(|(_, lpn)| lpn / self.entries_per_page).collect();
-        pages.extend(newest.filter(|(kind, _)| *kind == PageKind::Translation).map(|(_, page)| page));
-        pages.retain(|page| *page < self.logical_pages.div_ceil(self.entries_per_page));
-        pages.dedup();
-        pages
+    /// The page programmed last, if it is one of the table.
+    fn newest_of_table(&self) -> Option<u32> {
+        self.newest.filter(|(_, spare)| spare.kind == PageKind::Translation).map(|(_, spare)| spare.tag)
     }
 
     /// Whether a page that turned out to be unreadable was in doubt.

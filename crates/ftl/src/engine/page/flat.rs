@@ -45,7 +45,7 @@ pub(super) struct Copy {
     /// Its spare area can be read, its data cannot.
     pub(super) torn: bool,
     /// Its program was over before power went: if it cannot be read, it is worn.
-    pub(super) complete: bool,
+    complete: bool,
 }
 
 /// What is known of the table before there is an FTL.
@@ -79,6 +79,8 @@ pub(super) struct Table {
     pub(super) kept: Vec<Ppn>,
     /// Pages excluded by the mount, or that cannot be read although nothing younger can.
     pub(super) excluded: Vec<FoundPage>,
+    /// Blocks with a page that an entry leads to and that reads as erased, or cannot be read.
+    pub(super) half_erased: Vec<BlockId>,
     /// Translation pages to be written again.
     pub(super) renew: BTreeSet<u32>,
     /// What a battery saved about pages that lived, if what it saved of the table is not all there:
@@ -128,7 +130,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
         let (plan, mut flash) = plan.for_mount(flash)?;
         let mut steps = Steps::begin(&flash);
-        let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded, true) {
+        let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded, CachedMap::<LAZY>::root_of) {
             Ok(survey) => survey,
             Err(error) => {
                 let newest = unreadable(&error);
@@ -147,9 +149,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         let Known { mut table, validity, resumed } = known;
         let rebuilt_entries = resumed.unwrap_or(table.changes.len() as u64);
         let mut ftl = Self::of_table(flash, config, plan, &survey, mapping, validity, &mut table);
-        // The gap tells the next mount that power was lost here (`Table::find_newest`). What a
-        // battery saved leaves nothing in doubt.
-        ftl.core.seq += if resumed.is_some() { 0 } else { 2 };
+        ftl.core.settling = Some(survey.in_use_seq()).filter(|_| resumed.is_none());
         if resumed.is_none()
             && let Err(error) = ftl.settle(&mut table, &survey, &mut steps)
         {
@@ -309,6 +309,7 @@ impl Table {
             doubtful: Vec::new(),
             kept: Vec::new(),
             excluded: Vec::new(),
+            half_erased: Vec::new(),
             renew: BTreeSet::new(),
             lived: None,
         })
@@ -368,7 +369,7 @@ impl Table {
         let copy = |torn| {
             move |(ppn, spare): &FoundPage| {
                 let (lpn, seq) = (Lpn(spare.tag), spare.seq);
-                Copy { lpn, seq, ppn: *ppn, torn, complete: torn }
+                Copy { lpn, seq, ppn: *ppn, torn, complete: true }
             }
         };
         let torn = survey.torn().iter().filter(|(ppn, spare)| spare.kind == PageKind::User && !excluded.contains(ppn));
@@ -400,21 +401,11 @@ impl Table {
         });
         self.newest = of_table.or(of_host);
         let lived = |ppn: Ppn| self.lived.as_ref().is_some_and(|lived| !lived.is_dead(ppn));
-        // Mounts leave numbers out, so a page with the next number was programmed while power
-        // lasted: after this one, unless the program of this one had failed and was done again.
-        let followed = |seq: u64, is_host: bool, tag: u32| {
-            let torn = survey.torn().iter().find(|(_, spare)| spare.seq == seq + 1);
-            torn.is_some_and(|(_, next)| (next.kind == PageKind::User, next.tag) != (is_host, tag))
-        };
-        let counts = |seq: u64, ppn: Ppn, is_host: bool, tag: u32| {
-            seq < seq_of_newest || lived(ppn) || followed(seq, is_host, tag)
-        };
-        let excluded = |(ppn, spare): &&FoundPage| {
-            excluded.contains(ppn) || !counts(spare.seq, *ppn, spare.kind == PageKind::User, spare.tag)
-        };
-        self.excluded = survey.torn().iter().filter(excluded).copied().collect();
-        self.copies.retain(|copy| !copy.torn || counts(copy.seq, copy.ppn, true, copy.lpn.0));
-        self.copies.iter_mut().for_each(|copy| copy.complete |= followed(copy.seq, true, copy.lpn.0));
+        let complete = |seq: u64, ppn: Ppn| seq < survey.in_use_seq() || lived(ppn);
+        let is_excluded = |(ppn, spare): &&FoundPage| excluded.contains(ppn) || !complete(spare.seq, *ppn);
+        self.excluded = survey.torn().iter().filter(is_excluded).copied().collect();
+        self.copies.iter_mut().for_each(|copy| copy.complete = complete(copy.seq, copy.ppn));
+        self.copies.retain(|copy| !copy.torn || copy.complete);
     }
 
     /// Step 5: the bitmap, and the live pages of each block. `None` if an entry cannot be right and they are not checked.
@@ -449,6 +440,10 @@ impl Table {
                 let (of_page, others) = rest.split_at(rest.iter().take_while(|copy| copy.lpn == lpn).count());
                 rest = others;
                 let unsaved = of_page.first().filter(|copy| copy.seq > *written && copy.seq >= self.from);
+                if unsaved.is_some_and(|copy| copy.torn) {
+                    self.changes.insert(lpn, LOST);
+                    continue;
+                }
                 let ppn = unsaved.map_or(entry, |copy| copy.ppn);
                 if !is_page(ppn) {
                     continue;
@@ -462,14 +457,19 @@ impl Table {
                 let holds = match unsaved {
                     Some(_) => true,
                     None if self.whole => of_page.iter().any(|copy| copy.ppn == entry),
-                    None => !check || holds(flash, ppn, lpn)?,
+                    None if !check => true,
+                    None => {
+                        let owner = owner(flash, ppn)?;
+                        self.half_erased.extend(owner.is_none().then_some(block));
+                        owner == Some(lpn)
+                    }
                 };
                 if of_host && holds && validity.is_dead(ppn) {
                     validity.revive(ppn);
                     self.valid[block.index()] += 1;
                     if let Some(copy) = unsaved {
                         self.changes.insert(lpn, ppn);
-                        if copy.torn || self.last[block.index()] == ppn {
+                        if !copy.complete && self.last[block.index()] == ppn {
                             self.doubtful.push(*copy);
                             self.kept.extend(of_page.iter().skip(1).take(super::doubt::KEPT).map(|copy| copy.ppn));
                             self.kept.extend(Some(entry).filter(|entry| entry.0 < geometry.pages()));
@@ -493,9 +493,14 @@ pub(super) fn entries(page: &[u8]) -> impl Iterator<Item = Ppn> {
 
 /// Whether a page holds a logical page, as far as it can be read.
 pub(super) fn holds<N: Nand>(flash: &mut Flash<N>, ppn: Ppn, lpn: Lpn) -> Result<bool, FtlError> {
+    Ok(owner(flash, ppn)? == Some(lpn))
+}
+
+/// The logical page that a page holds, or [`Lpn::NONE`]; `None` if it is erased or cannot be read.
+fn owner<N: Nand>(flash: &mut Flash<N>, ppn: Ppn) -> Result<Option<Lpn>, FtlError> {
     match flash.read_spare(Purpose::Recovery, ppn) {
-        Ok(spare) => Ok(spare.is_some_and(|spare| spare.kind == PageKind::User && spare.tag == lpn.0)),
-        Err(NandError::Uncorrectable { .. }) => Ok(false),
+        Ok(spare) => Ok(spare.map(|spare| if spare.kind == PageKind::User { Lpn(spare.tag) } else { Lpn::NONE })),
+        Err(NandError::Uncorrectable { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

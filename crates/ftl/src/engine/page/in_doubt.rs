@@ -50,7 +50,7 @@ impl Doubt<'_> {
 
     /// Step 1; the page programmed last is in doubt, unless power stayed on.
     pub(super) fn survey<N: Nand>(&mut self, flash: &mut Flash<N>, lanes: u32) -> Result<Survey, FtlError> {
-        let outcome = Survey::run(flash, lanes, self.excluded, false);
+        let outcome = Survey::run(flash, lanes, self.excluded, |_| 0);
         let newest = match &outcome {
             Ok(survey) => survey.newest().map(|(ppn, _)| ppn),
             Err(FtlError::Nand(NandError::Uncorrectable { ppn })) => Some(*ppn),

@@ -101,7 +101,7 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         let (plan, mut flash) = plan.for_mount(flash)?;
         let all = plan.battery;
         let mut steps = Steps::begin(&flash);
-        let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded, false) {
+        let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded, |_| 0) {
             Ok(survey) => survey,
             // A page is only read again if it is the newest.
             Err(error) => return Err(doubting(flash, error, None, &[])),

@@ -4,11 +4,11 @@ use super::{BOUND_SHIFT, CachedMap, entry_at};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::saved::{Sink, Source};
-use crate::space::age::aged;
+use crate::space::age::{UNSETTLED, aged};
 use crate::space::core::Context;
 use crate::validity::Validity;
 use alloc::vec::Vec;
-use nand::{Lpn, Nand, Ppn, Spare};
+use nand::{Lpn, Nand, PageKind, Ppn, Spare};
 
 impl<const LAZY: bool> CachedMap<LAZY> {
     /// Takes over the directory that recovery found, and how far back entries may be that are only in RAM.
@@ -22,7 +22,19 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     /// spare area was written.
     #[must_use]
     pub const fn bound_of(spare: &Spare) -> u64 {
-        if LAZY { (spare.aux as u64) << BOUND_SHIFT } else { 0 }
+        if LAZY { ((spare.aux & !UNSETTLED) as u64) << BOUND_SHIFT } else { 0 }
+    }
+
+    /// The page that was programmed last while the disk was in use, if only in part, had at least
+    /// this sequence number when a page with this spare area was programmed.
+    #[must_use]
+    pub const fn root_of(spare: &Spare) -> u64 {
+        match spare.kind {
+            PageKind::User => aged(spare),
+            PageKind::Translation if !LAZY => aged(spare),
+            _ if spare.aux & UNSETTLED != 0 => 0,
+            _ => spare.seq,
+        }
     }
 
     /// A translation page with this spare area speaks for every page of host data with a smaller sequence number than this.

@@ -4,6 +4,7 @@ use super::{BOUND_SHIFT, CachedMap, entry_at};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::mapping::is_page;
+use crate::space::age::{UNSETTLED, age};
 use crate::space::core::Context;
 use crate::validity::Validity;
 use nand::{Lpn, Nand, NandError, PageKind, Ppn};
@@ -52,8 +53,14 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         page: u32,
         purpose: Purpose,
     ) -> Result<(), FtlError> {
-        let bound = if LAZY { (self.checkpoints.bound >> BOUND_SHIFT) as u32 } else { 0 };
-        let new = ctx.core.program_metadata(purpose, PageKind::Translation, page, bound, &self.buffer)?;
+        let (bound, settling) = (self.checkpoints.bound >> BOUND_SHIFT, ctx.core.settling);
+        let bound = u32::try_from(bound).unwrap_or(u32::MAX).min(UNSETTLED - 1);
+        let aux = |seq| match settling {
+            Some(_) if LAZY => bound | UNSETTLED,
+            None if LAZY => bound,
+            _ => age(seq, settling.unwrap_or(seq)),
+        };
+        let new = ctx.core.program_metadata_as(purpose, PageKind::Translation, page, aux, &self.buffer)?;
         let old = core::mem::replace(&mut self.gmd[page as usize], new);
         while let Some(slot) = self.cmt.first_dirty(page) {
             self.cmt.mark_clean(slot);

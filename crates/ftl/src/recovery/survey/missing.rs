@@ -1,0 +1,84 @@
+//! Which pages of metadata may be missing, of those that were complete once.
+
+use super::{FoundPage, Survey};
+use crate::contract::FtlError;
+use crate::flash::Flash;
+use alloc::vec::Vec;
+use nand::{BlockId, Nand, PageKind, Spare};
+
+/// A block of metadata of which a page cannot be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Broken {
+    pub(super) block: BlockId,
+    kind: PageKind,
+    /// A page behind it was programmed later and can be read: no power cut tore it.
+    inside: bool,
+    /// Sequence number of the last page that can be read.
+    last_seq: u64,
+}
+
+impl Survey {
+    /// Takes note of a block whose last page with a readable spare area is `last`; `inside` if a page of it cannot be read.
+    pub(super) fn note_broken(&mut self, block: BlockId, inside: Option<bool>, last: Spare) {
+        if last.kind == PageKind::Translation {
+            self.newest_translation = self.newest_translation.max(last.seq);
+        }
+        if let Some(inside) = inside.filter(|_| last.kind != PageKind::User) {
+            self.broken.push(Broken { block, kind: last.kind, inside, last_seq: last.seq });
+        }
+    }
+
+    /// A block that misses a page of metadata which may have been complete once, among those read
+    /// whole.
+    ///
+    /// What a cut tore is the last page of the youngest block. Of translation pages that one is not missed even if it was
+    /// complete: its entries were only in RAM when the page before it was written, and are found as such. A page of the
+    /// validity store can be the last of a run that superseded others, so each is missed.
+    #[must_use]
+    pub fn missed(&self) -> Option<BlockId> {
+        let missed = |broken: &&Broken| {
+            broken.kind != PageKind::Translation || broken.inside || broken.last_seq < self.newest_translation
+        };
+        self.broken.iter().find(missed).map(|broken| broken.block).or(self.emptied.first().copied())
+    }
+
+    /// Whether a translation page may be missing that was complete once: as [`Survey::missed`], or in a block of which
+    /// nothing can be read.
+    #[must_use]
+    pub fn misses_translation_pages(&self) -> bool {
+        let missed = |broken: &Broken| {
+            broken.kind == PageKind::Translation && (broken.inside || broken.last_seq < self.newest_translation)
+        };
+        self.broken.iter().any(missed) || !self.illegible.is_empty()
+    }
+
+    /// Whether a translation page that cannot be read was not the page programmed last, so that its
+    /// entries may be older than any window of updates. `versions` are the translation pages that
+    /// can be read.
+    ///
+    /// Of a page whose spare area cannot be read, the numbers say so: one is missing among those
+    /// younger than the page before it.
+    ///
+    /// # Errors
+    /// As [`Survey::read_block`].
+    pub fn misses_younger<N: Nand>(&mut self, flash: &mut Flash<N>, versions: &[FoundPage]) -> Result<bool, FtlError> {
+        let broken = self.broken.iter().filter(|broken| broken.kind == PageKind::Translation);
+        let Some(before) = broken.map(|broken| broken.last_seq).min() else { return Ok(false) };
+        let (mut found, _) = self.programmed_last(flash, None, before)?;
+        found.extend(versions);
+        let newest = found.iter().map(|(_, spare)| spare.seq).max().unwrap_or(0);
+        found.extend(&self.torn);
+        let mut seqs: Vec<u64> = found.iter().map(|(_, spare)| spare.seq).collect();
+        seqs.retain(|seq| (before + 1..=newest).contains(seq));
+        seqs.sort_unstable();
+        seqs.dedup();
+        let outlived = |spare: &Spare| spare.kind == PageKind::Translation && spare.seq < newest;
+        Ok(self.torn.iter().any(|(_, spare)| outlived(spare)) || seqs.len() as u64 != newest.saturating_sub(before))
+    }
+
+    /// Blocks of metadata of which a page cannot be read. They have to go before the next mount could mistake that for a
+    /// loss.
+    pub fn broken(&self) -> impl Iterator<Item = BlockId> {
+        self.broken.iter().map(|broken| broken.block)
+    }
+}
