@@ -84,9 +84,9 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
 
     /// Copies a page that may have been cut short.
     fn copy_doubtful(&mut self, table: &mut Table, at: usize) -> Result<(), FtlError> {
-        let Copy { lpn, ppn, seq, .. } = table.doubtful[at];
+        let Copy { lpn, ppn, seq, age: aux, .. } = table.doubtful[at];
         let spare =
-            Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE };
+            Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count: 0, erased_at: 0, aux, flags: Flags::NONE };
         let to = self.core.move_host_page(Purpose::Recovery, Stream(0), Origin { ppn, spare })?;
         self.report_erased()?;
         table.changes.insert(lpn, to);

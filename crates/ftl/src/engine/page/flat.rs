@@ -42,6 +42,8 @@ pub(super) struct Copy {
     pub(super) lpn: Lpn,
     pub(super) seq: u64,
     pub(super) ppn: Ppn,
+    /// How much younger it is than what it is a copy of.
+    pub(super) age: u32,
     /// Its spare area can be read, its data cannot.
     pub(super) torn: bool,
     /// Its program was over before power went: if it cannot be read, it is worn.
@@ -369,7 +371,7 @@ impl Table {
         let copy = |torn| {
             move |(ppn, spare): &FoundPage| {
                 let (lpn, seq) = (Lpn(spare.tag), spare.seq);
-                Copy { lpn, seq, ppn: *ppn, torn, complete: true }
+                Copy { lpn, seq, ppn: *ppn, age: spare.aux, torn, complete: true }
             }
         };
         let torn = survey.torn().iter().filter(|(ppn, spare)| spare.kind == PageKind::User && !excluded.contains(ppn));
