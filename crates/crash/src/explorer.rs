@@ -495,9 +495,11 @@ impl<'a> Explorer<'a> {
         Ok(())
     }
 
-    /// Takes note of the pages that a torn one took with it. Not even their spare areas are left.
+    /// Takes note of the pages that a torn one took with it, of which not even the spare areas are left, and of those
+    /// that half an erase left fading.
     fn mourn(&self, model: &mut Model, casualties: &Casualties) {
         casualties.pages.iter().for_each(|lpn| model.harm_unseen(*lpn));
+        casualties.fading.iter().for_each(|lpn| model.half_erase(*lpn));
         if casualties.metadata {
             if self.bench.entry.info.outlives_worn_pages { model.harm_trims() } else { model.lose_metadata() }
         }

@@ -15,7 +15,9 @@
 //!    If it took metadata, trims may be undone as by a cut, flushed or not. Unless metadata is made again from host data, any
 //!    page may be an error then, and a mount or a write may fail.
 //! 6. Without the battery that an FTL assumes, every page may read after a cut as an error or as an older version of itself.
-//!    Each that does and was acknowledged is counted.
+//!    Each that does and was acknowledged is counted. What was read once may become an error if an older copy of it was in a
+//!    block whose erase was cut short: flash may name that copy, which the battery would have said to be dead, and
+//!    half an erase may let it read well for a while. Nothing that a mount can read tells so.
 //! 7. Never is the data of another page returned, nor data never written.
 
 use crate::report::Tally;
@@ -35,6 +37,8 @@ const COUNTED: u8 = 8;
 const ROLLED: u8 = 16;
 /// Trimmed since it was last written, and a flush completed since.
 const FINAL: u8 = 32;
+/// A copy was in a block that is half erased, and flash may name that copy.
+const FADING: u8 = 64;
 
 /// What every logical page may read as. Version 0 is a page never written.
 #[derive(Clone, Debug)]
@@ -175,6 +179,13 @@ impl Model {
         }
     }
 
+    /// A copy of the page was in a block whose erase was cut short.
+    pub(crate) fn half_erase(&mut self, lpn: u32) {
+        if let Some(flags) = self.flags.get_mut(lpn as usize).filter(|_| self.forgetful) {
+            *flags |= FADING;
+        }
+    }
+
     /// The device took a copy of the page.
     pub(crate) fn harm(&mut self, lpn: u32) {
         let rolled = if self.lenient { ROLLED } else { 0 };
@@ -226,7 +237,9 @@ impl Model {
             Ok(stamp) => stamp,
             Err(error)
                 if is_loss(&error)
-                    && (self.metadata_lost || flags & HARMED != 0 || flags & (TRIMMED | PINNED) == TRIMMED) =>
+                    && (self.metadata_lost
+                        || flags & (HARMED | FADING) != 0
+                        || flags & (TRIMMED | PINNED) == TRIMMED) =>
             {
                 self.count_lost(lpn);
                 if flags & TRIMMED != 0 {
@@ -462,6 +475,29 @@ mod tests {
         assert!(all.clone().read(1, stamp(1, new - 1)).is_err() && all.clone().read(1, stamp(1, 0)).is_err());
         model.harm_unseen(1);
         assert!(model.read(1, stamp(1, old)).is_ok());
+    }
+
+    #[test]
+    fn without_a_battery_what_was_read_fails_later_only_if_a_copy_was_in_a_half_erased_block() {
+        let lost = || Err(FtlError::Lost { lpn: Lpn(1) });
+        let mut model = Model::new(Durability::Battery, 4).without_battery();
+        let (old, new) = (write(&mut model, 1), write(&mut model, 1));
+        model.cut();
+        let mut fading = model.clone();
+        fading.half_erase(1);
+        for model in [&mut model, &mut fading] {
+            assert!(model.clone().read(1, lost()).is_ok());
+            assert!(model.read(1, stamp(1, old)).is_ok());
+        }
+        assert!(model.read(1, lost()).is_err());
+        assert!(fading.clone().read(1, stamp(1, new)).is_err() && fading.clone().read(1, lost()).is_ok());
+        write(&mut fading, 1);
+        assert!(fading.read(1, lost()).is_err());
+        let mut powered = Model::new(Durability::Battery, 4);
+        write(&mut powered, 1);
+        powered.half_erase(1);
+        powered.cut();
+        assert!(powered.read(1, lost()).is_err(), "the battery said which copy counts");
     }
 
     #[test]

@@ -132,10 +132,10 @@ const fn possible(changes: Changes, pairing: Pairing, harsh: bool) -> &'static [
             &[NotDone, Done, Torn, TornData, TornOnce, Weak, PartnerLost]
         }
         Changes::Page(_) if !harsh => &[NotDone, Done, Torn, TornData, TornOnce, Weak],
-        Changes::Block if !harsh => &[NotDone, Done, HalfErased],
+        Changes::Block(_) if !harsh => &[NotDone, Done, HalfErased],
         Changes::Page(_) if pairing.bits_per_cell > 1 => &PAGE,
         Changes::Page(_) => PAGE.split_at(PAGE.len() - 1).0,
-        Changes::Block => &[NotDone, Done, HalfErased, HalfErasedOddly, HalfErasedQuietly],
+        Changes::Block(_) => &[NotDone, Done, HalfErased, HalfErasedOddly, HalfErasedQuietly],
         Changes::Mark => &[NotDone, Done],
         // None of the flags is set, all are, or some as the seed decides.
         Changes::Flags => &[NotDone, Done, Torn],
@@ -146,7 +146,7 @@ const fn possible(changes: Changes, pairing: Pairing, harsh: bool) -> &'static [
 #[derive(Clone, Copy)]
 enum Changes {
     Page(Ppn),
-    Block,
+    Block(BlockId),
     Mark,
     Flags,
 }
@@ -158,6 +158,8 @@ pub(crate) struct Casualties {
     pub(crate) pages: Vec<u32>,
     /// A page of metadata is gone: any logical page may suffer.
     pub(crate) metadata: bool,
+    /// Logical pages a copy of which was in a block that is half erased now.
+    pub(crate) fading: Vec<u32>,
 }
 
 /// A device as a power cut left it.
@@ -288,9 +290,18 @@ impl Tapped {
         Image { flash, cut, op: at, casualties }
     }
 
-    /// Whose copies a torn program takes with it.
+    /// Whose copies a torn program takes with it, or half an erase leaves fading.
     fn casualties(&mut self, outcome: CutOutcome, changes: Changes) -> Casualties {
         let mut lost = Casualties::default();
+        if let Changes::Block(block) = changes
+            && !matches!(outcome, CutOutcome::NotDone | CutOutcome::Done)
+        {
+            let geometry = *self.flash.geometry();
+            for ppn in (0..geometry.pages_per_block()).map(|offset| geometry.page_at(block, offset)) {
+                let spare = self.flash.inner_mut().read_spare(ppn).ok().flatten();
+                lost.fading.extend(spare.filter(|spare| spare.kind == PageKind::User).map(|spare| spare.tag));
+            }
+        }
         let Changes::Page(ppn) = changes else { return lost };
         if outcome != CutOutcome::PartnerLost {
             return lost;
@@ -367,7 +378,7 @@ impl Nand for Tapped {
 
     fn erase(&mut self, block: BlockId) -> Result<(), NandError> {
         self.trail.operation('E', block.0);
-        self.act(Changes::Block, |flash| flash.erase(block))
+        self.act(Changes::Block(block), |flash| flash.erase(block))
     }
 
     fn is_bad(&self, block: BlockId) -> bool {

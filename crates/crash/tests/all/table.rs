@@ -92,8 +92,6 @@ fn without_its_battery_an_ftl_loses_writes_and_nothing_else() {
         ..Options::default()
     };
     assert_eq!(clean(&options).ftls[0].lost_writes, 0);
-    // What fades without a battery is in open.txt.
-    let faults = Fault::ALL.into_iter().filter(|fault| *fault != Fault::Fading).collect();
-    let report = clean(&Options { battery: false, faults, ..options });
+    let report = clean(&Options { battery: false, ..options });
     assert!(report.ftls[0].lost_writes > report.ftls[0].cut_points / 10, "{report:?}");
 }

@@ -1,22 +1,22 @@
 //! What power loss leaves in doubt when a translation table in flash is mounted (step 6 of
 //! `flat.rs`, and the end of it).
 //!
-//! The page programmed last can be torn, however well it reads. It is written again before any
-//! other. If it cannot be read then, the mount is done as if it had never been programmed
-//! ([`crate::engine::read_only::without_doubt`]). So a page is in doubt if it was programmed last,
-//! or was what a mount that was cut short programmed first. Such a mount wrote the page in doubt
-//! again, so that all of them are about one translation page:
-//! 1. If one of host data was excluded, and what is newest now is not a copy of it, its translation
-//!    page is written first. What is newest now was complete then.
-//! 2. Copies whose entries were only in RAM, and that come last in their blocks, are copied before
-//!    an entry on flash leads to them. One that can be read and then cannot was torn, and is
-//!    excluded. One that cannot, and that is not the page programmed last, is worn: the logical
-//!    page is lost. A torn page that no earlier mount saw may look so; it is read several times.
+//! A page whose program was cut short was the last of its block, and the last of a disk in use
+//! ([`Survey::in_use_seq`]), or of a mount that was cut short before it had settled what was in
+//! doubt. What such a mount programs says so ([`Core::settling`]), so no page older than the newest
+//! without that mark is in doubt, however many mounts are cut short:
+//! 1. The page programmed last is copied first. If it cannot be read then, the mount is done as if
+//!    it had never been programmed ([`crate::engine::read_only::without_doubt`]).
+//! 2. Copies in doubt whose entries were only in RAM are copied before an entry on flash leads to
+//!    them. One that cannot be read was torn, and is excluded. One that is older than those in
+//!    doubt and cannot be read is worn: the logical page is lost.
 //! 3. So are translation pages that come last in their blocks. A version that cannot be read is
 //!    passed over, and every page of host data is looked at: what it had taken in is found as in 4.
 //!    Only trims can be undone by that.
 //! 4. In the end a translation page says that everything older is settled (LazyFTL), or the blocks
 //!    with what was in doubt are erased.
+//!
+//! [`Core::settling`]: crate::space::core::Core::settling
 
 use super::collect::ROOM;
 use super::flat::{Copy, Table, entries};
@@ -102,7 +102,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
             let (mut ctx, mapping) = self.parts();
             mapping.rewrite_page(&mut ctx, 0, core::iter::empty())?;
         }
-        let spoiled = survey.spoiled().iter().chain(&table.half_erased).copied().filter(|_| !LAZY);
+        let spoiled = survey.spoiled().iter().copied().filter(|_| !LAZY);
         let blocks: BTreeSet<BlockId> = survey.broken().chain(spoiled).collect();
         for block in blocks {
             if self.core.space.state(block) == BlockState::Closed {

@@ -81,8 +81,6 @@ pub(super) struct Table {
     pub(super) kept: Vec<Ppn>,
     /// Pages excluded by the mount, or that cannot be read although nothing younger can.
     pub(super) excluded: Vec<FoundPage>,
-    /// Blocks with a page that an entry leads to and that reads as erased, or cannot be read.
-    pub(super) half_erased: Vec<BlockId>,
     /// Translation pages to be written again.
     pub(super) renew: BTreeSet<u32>,
     /// What a battery saved about pages that lived, if what it saved of the table is not all there:
@@ -311,7 +309,6 @@ impl Table {
             doubtful: Vec::new(),
             kept: Vec::new(),
             excluded: Vec::new(),
-            half_erased: Vec::new(),
             renew: BTreeSet::new(),
             lived: None,
         })
@@ -459,12 +456,7 @@ impl Table {
                 let holds = match unsaved {
                     Some(_) => true,
                     None if self.whole => of_page.iter().any(|copy| copy.ppn == entry),
-                    None if !check => true,
-                    None => {
-                        let owner = owner(flash, ppn)?;
-                        self.half_erased.extend(owner.is_none().then_some(block));
-                        owner == Some(lpn)
-                    }
+                    None => !check || holds(flash, ppn, lpn)?,
                 };
                 if of_host && holds && validity.is_dead(ppn) {
                     validity.revive(ppn);
@@ -495,14 +487,9 @@ pub(super) fn entries(page: &[u8]) -> impl Iterator<Item = Ppn> {
 
 /// Whether a page holds a logical page, as far as it can be read.
 pub(super) fn holds<N: Nand>(flash: &mut Flash<N>, ppn: Ppn, lpn: Lpn) -> Result<bool, FtlError> {
-    Ok(owner(flash, ppn)? == Some(lpn))
-}
-
-/// The logical page that a page holds, or [`Lpn::NONE`]; `None` if it is erased or cannot be read.
-fn owner<N: Nand>(flash: &mut Flash<N>, ppn: Ppn) -> Result<Option<Lpn>, FtlError> {
     match flash.read_spare(Purpose::Recovery, ppn) {
-        Ok(spare) => Ok(spare.map(|spare| if spare.kind == PageKind::User { Lpn(spare.tag) } else { Lpn::NONE })),
-        Err(NandError::Uncorrectable { .. }) => Ok(None),
+        Ok(spare) => Ok(spare.is_some_and(|spare| spare.kind == PageKind::User && spare.tag == lpn.0)),
+        Err(NandError::Uncorrectable { .. }) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
