@@ -24,6 +24,9 @@ pub struct Core<N> {
     /// The page whose program was cut short, if that was the last thing to happen, with what its spare area was to say. It
     /// may hold something, and nothing in RAM knows of it.
     pub interrupted: Option<Origin>,
+    /// The program under way, or one that came to nothing and was the last: what it left may read
+    /// well, and nothing in RAM knows of it.
+    pub unfinished: Option<Unfinished>,
     /// A page of host data that was programmed when power went, before an entry could lead to it.
     pub given_up: Option<(Lpn, Ppn)>,
     /// A page of host data that died when power went, before the validity store could be told.
@@ -98,6 +101,17 @@ impl Pins {
     }
 }
 
+/// A program that has not worked yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Unfinished {
+    /// Sequence number of the first attempt.
+    pub first: u64,
+    /// What the page is to hold.
+    pub kind: PageKind,
+    /// Its tag.
+    pub tag: u32,
+}
+
 /// Where a page came from and what it is: what a move keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin {
@@ -119,6 +133,7 @@ impl<N: Nand> Core<N> {
             pins,
             host_last: false,
             interrupted: None,
+            unfinished: None,
             given_up: None,
             unreported: None,
             settling: None,
@@ -154,6 +169,11 @@ impl<N: Nand> Core<N> {
         let seq = self.seq;
         self.seq += 1;
         Spare { kind, tag, seq, erase_count: slot.erase_count, erased_at: slot.erased_at, aux, flags: Flags::NONE }
+    }
+
+    #[inline]
+    fn begin(&mut self, kind: PageKind, tag: u32) {
+        self.unfinished = Some(Unfinished { first: self.seq, kind, tag });
     }
 
     /// Erases the block of a page that is its first, if nobody saw the block being erased; `false` if the block is unusable.
@@ -222,6 +242,7 @@ impl<N: Nand> Core<N> {
     fn settle(&mut self, slot: Slot, spare: &Spare, outcome: Result<(), NandError>) -> Result<Option<Ppn>, FtlError> {
         match outcome {
             Ok(()) => {
+                self.unfinished = None;
                 self.host_last = spare.kind == PageKind::User;
                 self.space.page_born(slot.ppn);
                 Ok(Some(slot.ppn))
@@ -253,6 +274,7 @@ impl<N: Nand> Core<N> {
     #[inline]
     pub fn program(&mut self, stream: Stream, lpn: Lpn, data: &N::Payload) -> Result<Ppn, FtlError> {
         let first = self.seq;
+        self.begin(PageKind::User, lpn.0);
         loop {
             let slot = self.host_slot(stream)?;
             let spare = self.spare(slot, PageKind::User, lpn.0, age(self.seq, first));
@@ -270,6 +292,7 @@ impl<N: Nand> Core<N> {
     #[inline]
     pub fn move_host_page(&mut self, purpose: Purpose, stream: Stream, origin: Origin) -> Result<Ppn, FtlError> {
         let first = if self.settling.is_some() { aged(&origin.spare) } else { self.seq };
+        self.begin(PageKind::User, origin.spare.tag);
         loop {
             let slot = self.host_slot(stream)?;
             let aux = age(self.seq, first);
@@ -299,6 +322,7 @@ impl<N: Nand> Core<N> {
         origin: Origin,
         aux: impl Fn(u64) -> u32,
     ) -> Result<(Ppn, Spare), FtlError> {
+        self.begin(origin.spare.kind, origin.spare.tag);
         loop {
             let slot = self.metadata_slot(origin.spare.kind)?;
             let spare = self.spare(slot, origin.spare.kind, origin.spare.tag, aux(self.seq));
@@ -336,6 +360,7 @@ impl<N: Nand> Core<N> {
         aux: impl Fn(u64) -> u32,
         data: &[u8],
     ) -> Result<Ppn, FtlError> {
+        self.begin(kind, tag);
         loop {
             let slot = self.metadata_slot(kind)?;
             let spare = self.spare(slot, kind, tag, aux(self.seq));

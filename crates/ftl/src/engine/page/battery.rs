@@ -41,10 +41,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             return Ok(());
         }
         let geometry = *self.core.space.geometry();
-        let interrupted = self.core.interrupted.take();
+        let (interrupted, unfinished) = (self.core.interrupted.take(), self.core.unfinished);
         let given_up = self.core.given_up.take();
-        // What the save programs must not vouch for the program that power loss cut short.
-        self.core.settling = interrupted.map(|origin| origin.spare.seq);
+        // What the save programs must not vouch for what power loss cut short.
+        self.core.settling = unfinished.map(|unfinished| unfinished.first);
         if let Some(Origin { ppn, spare }) = interrupted
             && match spare.kind {
                 PageKind::User => false,
@@ -72,8 +72,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         for ppn in dead.into_iter().flatten() {
             self.validity.invalidate(&mut self.core, ppn)?;
         }
-        let interrupted = interrupted.map(|origin| (origin.spare.kind, origin.spare.tag));
-        for (kind, tag) in interrupted.into_iter().chain(given_up.map(|(lpn, _)| (PageKind::User, lpn.0))) {
+        let unfinished = unfinished.map(|unfinished| (unfinished.kind, unfinished.tag));
+        for (kind, tag) in unfinished.into_iter().chain(given_up.map(|(lpn, _)| (PageKind::User, lpn.0))) {
             let (mut ctx, mapping) = self.parts();
             // Should it fail while power lasts: what is saved says the same, and there is no time
             // for more.

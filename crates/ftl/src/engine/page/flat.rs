@@ -220,10 +220,14 @@ impl Known {
         if saving.0 {
             let saved = saved::find(flash, survey)?;
             steps.end("3 pages that a battery saved: dirty entries, BVC, PVB", flash);
-            if let Some(Saved { bytes, .. }) = saved {
+            if let Some(Saved { bytes, since }) = saved {
                 let geometry = table.geometry;
                 let mut validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
                 let (translation_pages, entries) = table.load(&bytes, mapping, &mut validity)?;
+                // The bitmap was not told of blocks that the save opened.
+                for (block, _) in survey.blocks().filter(|(_, info)| info.first_seq >= since) {
+                    (0..geometry.pages_per_block()).for_each(|offset| validity.revive(geometry.page_at(block, offset)));
+                }
                 table.choose(mapping, |ppn| !validity.is_dead(ppn));
                 let are_there = table.gmd.iter().filter(|at| is_page(**at)).count() == translation_pages as usize;
                 if are_there && excluded.is_empty() {
