@@ -305,7 +305,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     fn find_live(&mut self, victim: BlockId, kind: PageKind, purpose: Purpose) -> Result<u32, FtlError> {
         let geometry = *self.core.space.geometry();
         let asks = M::LAZY || (kind != PageKind::User && !V::TRACKS_METADATA);
-        let (mut erase_count, mut unreadable) = (0, false);
+        let valid = self.core.space.valid(victim);
+        let (mut erase_count, mut unreadable, mut erased, mut stale) = (0, false, false, 0);
         for offset in 0..geometry.pages_per_block() {
             if self.dead.contains(offset) {
                 continue;
@@ -314,6 +315,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             let spare =
                 if asks { self.core.flash.read_spare(purpose, ppn) } else { self.core.flash.spare_of_read(ppn) };
             unreadable |= spare.is_err();
+            erased |= spare == Ok(None);
             let Some(spare) = Self::readable(spare)? else {
                 if kind == PageKind::Translation && self.heal.is_none() && self.mapping.names(ppn) {
                     // Erased, it would leave an older version for the next mount, and something else in its place until then.
@@ -328,6 +330,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 PageKind::User if spare.tag >= self.logical_pages || kind != PageKind::User => false,
                 PageKind::User => {
                     let superseded = self.mapping.superseded(Lpn(spare.tag), ppn);
+                    stale += u32::from(superseded);
                     if superseded && V::BUFFERED {
                         self.parts().0.page_died(ppn)?;
                     }
@@ -340,7 +343,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 self.live.push(Origin { ppn, spare });
             }
         }
-        if unreadable && kind == PageKind::User {
+        // Half an erase can leave a page that an entry leads to reading as erased.
+        let missing = erased && self.live.len() as u32 + stale < valid;
+        if (unreadable || missing) && kind == PageKind::User {
             self.find_lost(victim)?;
         }
         if erase_count == 0 {
@@ -407,7 +412,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let stream = self.stream_of_moved(purpose, &origin);
         let to = match self.core.move_host_page(purpose, stream, origin) {
             Ok(to) => to,
-            Err(FtlError::Nand(NandError::Uncorrectable { ppn })) if ppn == origin.ppn => {
+            Err(FtlError::Nand(NandError::Uncorrectable { ppn } | NandError::Erased { ppn })) if ppn == origin.ppn => {
                 // A torn page can look alive: its spare area may read only now and then, so that nobody reported it.
                 let (mut ctx, mapping) = self.parts();
                 if mapping.lookup(&mut ctx, lpn)? != origin.ppn {

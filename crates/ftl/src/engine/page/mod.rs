@@ -458,7 +458,11 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         unless_short(self.refresh())?;
         let ppn = self.find(lpn)?;
         if is_page(ppn) {
-            let spare = self.core.flash.read(Purpose::Host, ppn, out)?;
+            let spare = match self.core.flash.read(Purpose::Host, ppn, out) {
+                // Half an erase left it so.
+                Err(NandError::Erased { .. }) => return Err(FtlError::Lost { lpn }),
+                read => read?,
+            };
             if spare.tag == lpn.0 && spare.kind == PageKind::User {
                 return Ok(());
             }
