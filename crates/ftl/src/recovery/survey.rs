@@ -328,31 +328,37 @@ impl Survey {
         found: &mut Vec<FoundPage>,
         illegible: &mut Vec<Ppn>,
     ) -> Result<(), FtlError> {
-        let stray = match found[..] {
-            [(_, spare)] => !self.fits_alone(flash.nand().geometry(), &spare),
-            _ => false,
-        };
+        if let [(ppn, spare)] = found[..]
+            && !self.fits_alone(flash.nand().geometry(), &spare)
+        {
+            if self.is_excluded(ppn) || !self.can_be_read(flash, ppn)? {
+                found.clear();
+                self.alone.push((ppn, spare));
+                illegible.push(ppn);
+            }
+            return Ok(());
+        }
         self.torn.extend(found.iter().filter(|(ppn, _)| self.excluded.contains(ppn)));
         found.retain(|(ppn, _)| !self.excluded.contains(ppn));
         let Some(&(last, spare)) = found.last() else { return Ok(()) };
-        if spare.kind == PageKind::User && spare.seq < self.in_use_seq && !stray {
-            // It was complete: if it cannot be read it is worn, like any other page.
-            return Ok(());
-        }
-        match flash.probe(Purpose::Recovery, last) {
-            Ok(_) => return Ok(()),
-            Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        self.unreadable += 1;
-        found.pop();
-        if stray {
-            self.alone.push((last, spare));
-            illegible.push(last);
-        } else {
-            self.torn.push((last, spare));
+        // One that was complete is worn if it cannot be read, like any other page.
+        let complete = spare.kind == PageKind::User && spare.seq < self.in_use_seq;
+        if !complete && !self.can_be_read(flash, last)? {
+            self.torn.extend(found.pop());
         }
         Ok(())
+    }
+
+    /// Whether the data of a page can be read; counted if not.
+    fn can_be_read<N: Nand>(&mut self, flash: &mut Flash<N>, ppn: Ppn) -> Result<bool, FtlError> {
+        match flash.probe(Purpose::Recovery, ppn) {
+            Ok(_) => Ok(true),
+            Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => {
+                self.unreadable += 1;
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Whether the spare area of a page alone in its block has the wear that the block can have,

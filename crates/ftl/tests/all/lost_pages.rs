@@ -1,5 +1,5 @@
-//! A page of a log-block FTL that cannot be read is lost for good: also after its block was erased,
-//! and after mounts.
+//! A page that cannot be read is lost for good: also after its block was erased, and, of a log-block
+//! FTL, after mounts.
 
 #![allow(clippy::unwrap_used)]
 
@@ -94,6 +94,24 @@ fn a_lost_page_stays_lost_after_its_block_was_erased_and_a_mount() {
             ftl.trim(LOST, 1).unwrap();
             assert_eq!(read(&mut *ftl), Ok(Stamp::UNWRITTEN), "{name}");
         }
+    }
+}
+
+#[test]
+fn a_mapped_page_that_reads_as_erased_is_lost_and_its_block_leaves_no_entry_behind() {
+    for name in ["page", "dftl", "lazy"] {
+        let entry = ftls::find::<Device>(name).unwrap();
+        let (mut ftl, ppn) = harmed(&entry, &Config::new(LOGICAL), Blemish::Blank);
+        assert_eq!(read(&mut *ftl), Err(FtlError::Lost { lpn: LOST }), "{name}");
+        write_others(&mut *ftl, ppn).unwrap();
+        for at in 0..20 * LOGICAL {
+            let lpn = Lpn(at * 5 % LOGICAL);
+            if lpn != LOST {
+                ftl.write(lpn, &Stamp { lpn, version: at as u16 + 1 }).unwrap();
+            }
+        }
+        assert_eq!(read(&mut *ftl), Err(FtlError::Lost { lpn: LOST }), "{name}");
+        ftl.check().unwrap();
     }
 }
 
