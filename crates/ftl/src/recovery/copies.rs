@@ -281,7 +281,7 @@ impl Copies {
         let logical_pages = self.pages.len() as u32;
         let outside = |spare: &Spare| spare.kind == PageKind::User && spare.tag >= logical_pages;
         let mut dropped = Vec::new();
-        plausible::keep(flash, pages, &mut dropped, |spare| outside(spare).then_some(OUTSIDE))?;
+        plausible::keep(flash, pages, &mut dropped, None, |spare| outside(spare).then_some(OUTSIDE))?;
         self.unreadable += dropped.len() as u64;
         self.silent.extend(dropped);
         if !self.excluded.is_empty() {

@@ -50,10 +50,16 @@ pub const fn is_wear(spare: &Spare, erased_at: u32) -> bool {
 }
 
 /// What all pages of a block carry: erase count, erase stamp, whether they hold host data.
-type Common = (u32, u32, bool);
+pub type Common = (u32, u32, bool);
+
+/// What all pages of the block of one with this spare area carry.
+#[must_use]
+pub fn common_of(spare: &Spare) -> Common {
+    (spare.erase_count, spare.erased_at, spare.kind == PageKind::User)
+}
 
 fn common((_, spare): &FoundPage) -> Common {
-    (spare.erase_count, spare.erased_at, spare.kind == PageKind::User)
+    common_of(spare)
 }
 
 /// What most pages carry, of those marked true; `None` if no value is carried by more than any
@@ -68,8 +74,8 @@ fn common_of_most(pages: &[FoundPage], counts: &[bool]) -> Option<Common> {
     found.next().is_none().then_some(wear)
 }
 
-/// Keeps of the pages found in one block those whose spare area is believed; the others are `dropped`. `misfit` says what is
-/// wrong with a spare area by itself, beside its sequence number.
+/// Keeps of the pages found in one block those whose spare area is believed; the others are `dropped`. `known` is what pages of the
+/// block carry, if that was found out before. `misfit` says what is wrong with a spare area by itself, beside its sequence number.
 ///
 /// # Errors
 /// [`FtlError::Damaged`] about a page that does not fit and can be read; those of the device.
@@ -77,16 +83,17 @@ pub fn keep<N: Nand>(
     flash: &mut Flash<N>,
     pages: &mut Vec<FoundPage>,
     dropped: &mut Vec<Ppn>,
+    known: Option<Common>,
     misfit: impl Fn(&Spare) -> Option<Misfit>,
 ) -> Result<(), FtlError> {
     let alone = |spare: &Spare| if spare.seq < Spare::SEQ_END / 2 { misfit(spare) } else { Some(SEQ) };
-    if let Some(first) = pages.first()
-        && pages.iter().all(|page| common(page) == common(first) && alone(&page.1).is_none())
+    if let Some(expected) = known.or(pages.first().map(common))
+        && pages.iter().all(|page| common(page) == expected && alone(&page.1).is_none())
     {
         return Ok(());
     }
     let mut counts: Vec<bool> = pages.iter().map(|(_, spare)| alone(spare).is_none()).collect();
-    let mut right = common_of_most(pages, &counts);
+    let mut right = known.or_else(|| common_of_most(pages, &counts));
     for (counts, page) in counts.iter_mut().zip(pages.iter()) {
         let (ppn, spare) = *page;
         if *counts && right == Some(common(page)) {
@@ -150,10 +157,14 @@ mod tests {
     }
 
     fn kept(spares: &[(Spare, bool)]) -> Result<(Vec<u32>, usize), u32> {
+        kept_of(None, spares)
+    }
+
+    fn kept_of(known: Option<Common>, spares: &[(Spare, bool)]) -> Result<(Vec<u32>, usize), u32> {
         let (mut flash, mut pages) = block(spares);
         let misfit = |spare: &Spare| (spare.tag >= DISK).then_some(Misfit { structure: "page", reason: "outside" });
         let mut dropped = Vec::new();
-        match keep(&mut flash, &mut pages, &mut dropped, misfit) {
+        match keep(&mut flash, &mut pages, &mut dropped, known, misfit) {
             Ok(()) => Ok((pages.iter().map(|(ppn, _)| ppn.0).collect(), dropped.len())),
             Err(FtlError::Damaged { ppn, .. }) => Err(ppn.0),
             Err(error) => panic!("{error}"),
@@ -164,7 +175,7 @@ mod tests {
     fn a_block_whose_pages_fit_costs_no_read() {
         let (mut flash, mut pages) = block(&[(spare(1, 0, 3), true), (spare(2, 1, 3), false), (spare(9, 2, 3), true)]);
         let mut dropped = Vec::new();
-        keep(&mut flash, &mut pages, &mut dropped, |_| None).unwrap();
+        keep(&mut flash, &mut pages, &mut dropped, None, |_| None).unwrap();
         assert_eq!((pages.len(), dropped.len(), flash.counts().total().reads), (3, 0, 0));
         assert_eq!(kept(&[]), Ok((Vec::new(), 0)));
     }
@@ -194,6 +205,16 @@ mod tests {
         assert_eq!(kept(&[(spare(1, 0, 3), true), (spare(2, 1, 4), true)]), Err(1));
         // The same values, one of them no page of this disk.
         assert_eq!(kept(&[(spare(1, 0, 3), true), (spare(2, DISK, 3), false)]), Ok(([0].to_vec(), 1)));
+    }
+
+    #[test]
+    fn what_was_found_out_before_outvotes_pages_that_nobody_wrote() {
+        let known = Some(common_of(&spare(1, 0, 3)));
+        assert_eq!(kept_of(known, &[(spare(9, 1, 4), false)]), Ok((Vec::new(), 1)));
+        assert_eq!(kept_of(known, &[(spare(9, 1, 4), true)]), Err(0));
+        assert_eq!(kept_of(known, &[(spare(8, 0, 4), false), (spare(9, 1, 4), false)]), Ok((Vec::new(), 2)));
+        assert_eq!(kept_of(known, &[(spare(9, 1, 4), false), (spare(2, 1, 3), false)]), Ok(([1].to_vec(), 1)));
+        assert_eq!(kept_of(known, &[]), Ok((Vec::new(), 0)));
     }
 
     #[test]

@@ -410,7 +410,7 @@ pub fn read_block<N: Nand>(
         }
         found = if behind { Found::Gap } else { Found::Pages };
     }
-    plausible::keep(flash, pages, excluded, |spare| misfit(spare, logical_pages, mounts, &geometry))?;
+    plausible::keep(flash, pages, excluded, None, |spare| misfit(spare, logical_pages, mounts, &geometry))?;
     Ok(found)
 }
 

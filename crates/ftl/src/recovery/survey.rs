@@ -5,8 +5,9 @@
 //! the block was being filled when power went. A block whose first page reads as erased is looked at where lanes begin
 //! their first block, and read whole if anything is there.
 //!
-//! Of a block that is read whole, the last page that reads as programmed is read with its data: a
-//! program that was cut short can leave a good spare area beside data that cannot be read.
+//! Of a block that is read whole, the last page that reads as programmed is read with its data: a program that was cut
+//! short can leave a good spare area beside data that cannot be read. What the pages of a block carry
+//! is remembered: a page that could be read the first time may be missing when the block is read again.
 
 mod missing;
 
@@ -35,6 +36,7 @@ pub struct BlockInfo {
     pub programmed: u16,
     /// Filled from the first page to the last, as far as two pages can say.
     pub whole: bool,
+    common: plausible::Common,
 }
 
 /// Pages that share a word line at most: of a block in which more cannot be read, the erase was cut
@@ -53,8 +55,7 @@ pub struct Survey {
     erases: (u64, u32),
     erased_at: u32,
     burned_seq: u64,
-    /// Pages that count as torn, whatever they answer: some could be read once, and not another
-    /// time.
+    /// Pages that count as torn, whatever they answer: some could be read once only.
     excluded: Vec<Ppn>,
     /// What the FTL knows of a page by its spare area, see [`Survey::in_use_seq`].
     root_of: fn(&Spare) -> u64,
@@ -146,9 +147,8 @@ impl Survey {
         let first = self.spare(flash, begin)?;
         let end_spare = if end > 1 { self.spare(flash, last)? } else { first };
         if let (Some(Some(first)), Some(Some(end_spare))) = (first, end_spare) {
-            let worn = |spare: &Spare| (spare.erase_count, spare.erased_at, spare.kind);
-            let agree = worn(&first) == worn(&end_spare) && first.seq <= end_spare.seq;
-            if agree && !self.is_excluded(begin) && !self.is_excluded(last) {
+            let same = first.kind == end_spare.kind && plausible::common_of(&first) == plausible::common_of(&end_spare);
+            if same && first.seq <= end_spare.seq && !self.is_excluded(begin) && !self.is_excluded(last) {
                 self.believe(begin, &first)?;
                 self.believe(last, &end_spare)?;
                 self.erases = (self.erases.0 + u64::from(first.erase_count), self.erases.1 + 1);
@@ -158,6 +158,7 @@ impl Survey {
                     last_seq: end_spare.seq,
                     programmed: end as u16,
                     whole: true,
+                    common: plausible::common_of(&first),
                 }));
             }
         }
@@ -201,7 +202,8 @@ impl Survey {
         let last = pages[pages.len() - 1];
         let filled = u32::from(programmed) == flash.nand().geometry().pages_per_block();
         let last_seq = if !filled || last.0 == end { last.1.seq } else { u64::MAX };
-        Ok(Some(BlockInfo { kind: first.kind, first_seq: first.seq, last_seq, programmed, whole: false }))
+        let common = plausible::common_of(first);
+        Ok(Some(BlockInfo { kind: first.kind, first_seq: first.seq, last_seq, programmed, whole: false, common }))
     }
 
     /// Sees to it that the page programmed last is known: it can be the last page of a block that was not read whole.
@@ -274,9 +276,10 @@ impl Survey {
             }
             end = offset as u16 + 1;
         }
-        if let [_, _, ..] = found[..] {
+        let known = self.block(block).map(|info| info.common);
+        if known.is_some() || found.len() > 1 {
             let before = illegible.len();
-            plausible::keep(flash, &mut found, &mut illegible, |_| None)?;
+            plausible::keep(flash, &mut found, &mut illegible, known, |_| None)?;
             self.unreadable += (illegible.len() - before) as u64;
         }
         let before = self.torn.len();
