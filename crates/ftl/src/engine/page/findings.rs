@@ -279,7 +279,9 @@ impl Findings {
                     again.extend(others.map(|offset| geometry.page_at(block, offset)));
                     return;
                 }
-                valid[block.index()] = valid[block.index()].saturating_sub(set.count() as u16);
+                // A page whose program failed is dead, and may read as erased.
+                let programmed = u32::from(info.programmed);
+                valid[block.index()] = (0..programmed).filter(|offset| !set.contains(*offset)).count() as u16;
                 let begin = dead.partition_point(|ppn| geometry.block_of(*ppn) < block);
                 let end = dead.partition_point(|ppn| geometry.block_of(*ppn) <= block);
                 known.extend(dead[begin..end].iter().filter(|ppn| set.contains(geometry.offset_of(**ppn))));
@@ -290,8 +292,10 @@ impl Findings {
         self.dead.sort_unstable();
         self.dead.dedup();
         for ppn in &self.dead {
-            let count = &mut valid[geometry.block_of(*ppn).index()];
-            *count = count.saturating_sub(1);
+            let block = geometry.block_of(*ppn);
+            if survey.block(block).is_some_and(|info| geometry.offset_of(*ppn) < u32::from(info.programmed)) {
+                valid[block.index()] = valid[block.index()].saturating_sub(1);
+            }
         }
         let metadata = self.gmd.iter().copied().filter(|ppn| is_page(*ppn)).chain(gecko.live_pages());
         for ppn in metadata.chain(self.stand_ins.iter().copied()) {
