@@ -18,11 +18,13 @@
 //!    pages found in 4 and 5 died. Flushes claim no more than F until all of it is said.
 //! 9. Entries that were only in RAM are cached, with flags that say that nothing is known of their
 //!    before-images (C.3).
-//! 10. What does not count is outranked by a younger page; the store is flushed.
-//! 11. Blocks are collected until enough are free, and those of which a page may read otherwise
-//!     another time.
+//! 10. What does not count is outranked by a younger page.
+//! 11. Blocks of which a page may read otherwise another time are erased.
+//! 12. The store is flushed, and claims to know of every page that has died. A version of a
+//!     translation page that came back later, older than that, would not be compared any more.
+//! 13. Blocks are collected until enough are free.
 //!
-//! Nothing that a later attempt needs is erased before 10, nor what pages in doubt superseded, so
+//! Nothing that a later attempt needs is erased before 11, nor what pages in doubt superseded, so
 //! it can be cut short and begun again any number of times.
 
 use super::findings::Findings;
@@ -295,18 +297,22 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
             self.synchronise_all()?;
         }
         self.bury(&findings.buried)?;
-        self.validity.release_flush_seq();
-        self.validity.flush(&mut self.core)?;
-        steps.end("10 outrank what does not count, flush", &self.core.flash);
-        self.make_space()?;
-        let held = survey.broken().chain(survey.illegible().iter().copied());
-        for block in held.chain(survey.ending_mute()) {
+        steps.end("10 outrank what does not count", &self.core.flash);
+        let fickle = survey.broken().chain(survey.illegible().iter().copied());
+        for block in fickle.chain(survey.ending_mute()) {
             if self.core.space.state(block) == BlockState::Closed {
-                self.collect(block)?;
                 self.make_space()?;
             }
+            if self.core.space.state(block) == BlockState::Closed {
+                self.collect(block)?;
+            }
         }
-        steps.end("11 free blocks", &self.core.flash);
+        steps.end("11 erase what may read otherwise another time", &self.core.flash);
+        self.validity.release_flush_seq();
+        self.validity.flush(&mut self.core)?;
+        steps.end("12 flush the validity store", &self.core.flash);
+        self.make_space()?;
+        steps.end("13 free blocks", &self.core.flash);
         Ok(())
     }
 
