@@ -332,7 +332,9 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
     /// data programmed before it, also after the next cut.
     fn restore_entries(&mut self, findings: &Findings) -> Result<(), FtlError> {
         let lost = findings.lost.iter().map(|lpn| (*lpn, LOST));
-        let dangling = findings.dangling.iter().map(|lpn| (*lpn, Ppn::NONE));
+        // Not trimmed, if its present copy was found to be worn.
+        let dangling = findings.dangling.iter().filter(|lpn| findings.lost.binary_search(lpn).is_err());
+        let dangling = dangling.map(|lpn| (*lpn, Ppn::NONE));
         let unsaved = findings.unsaved.iter().map(|copy| (copy.lpn, copy.ppn));
         let mut entries: Vec<(Lpn, Ppn)> = unsaved.chain(lost).chain(dangling).collect();
         if !findings.checked && entries.len() <= self.mapping.capacity() as usize {
