@@ -251,6 +251,10 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
     ) -> Result<(), FtlError> {
         self.pin_versions(&findings.versions);
         self.validity.hold_flush_seq();
+        if anew {
+            // A flush needs a report. This one voids nothing, as long as it is the first.
+            self.validity.erased(&mut self.core, BlockId(0), 0)?;
+        }
         let newest = survey.newest().map(|(ppn, _)| ppn);
         if let Some(newest) = survey.newest() {
             self.room_to_settle(newest)?;
@@ -276,7 +280,6 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         steps.end("7 copy what may not be complete", &self.core.flash);
         if anew {
             // Durable before anything of the old store is erased: of what is left of that a mount could make an older state.
-            self.validity.erased(&mut self.core, BlockId(0), 0)?;
             self.validity.flush(&mut self.core)?;
         }
         self.free_dead_blocks()?;
