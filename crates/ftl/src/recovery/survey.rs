@@ -402,8 +402,7 @@ impl Survey {
     pub fn ending_mute(&self) -> impl Iterator<Item = BlockId> {
         let pages_per_block = self.pages_per_block;
         let ends = move |(block, info): &(BlockId, &BlockInfo)| {
-            !info.whole
-                && self.mute.iter().any(|ppn| ppn.0 + 1 == block.0 * pages_per_block + u32::from(info.programmed))
+            self.mute.iter().any(|ppn| ppn.0 + 1 == block.0 * pages_per_block + u32::from(info.programmed))
         };
         self.blocks().filter(ends).map(|(block, _)| block)
     }
