@@ -30,7 +30,7 @@ use crate::recovery::survey::{FoundPage, Survey};
 use crate::space::core::Origin;
 use crate::validity::gecko::Gecko;
 use alloc::vec::Vec;
-use nand::{NandError, PageKind, Ppn, Spare};
+use nand::{NandError, PageKind, Ppn};
 
 /// What an attempt knows of pages whose programs power loss may have cut short.
 pub(super) struct Doubt<'a> {
@@ -167,18 +167,20 @@ impl Findings {
         self.in_doubt = unsure.chain(others.copied().filter(|page| !named(page))).collect();
         doubt.pages = self.in_doubt.iter().map(|(ppn, _)| *ppn).collect();
         // A cut tears one page, the last. Any that another was begun after was complete, unless
-        // that was to hold the same because its program had failed.
-        let last = survey.torn().iter().find(|(_, spare)| spare.seq == survey.largest_seq());
-        let holds_same = |spare: &Spare| {
-            last.is_some_and(|(_, last)| (last.kind, last.tag) == (spare.kind, spare.tag))
-                && newest.is_none_or(|(_, newest)| newest.seq < spare.seq)
-        };
-        let cut_short = |page: &&FoundPage| {
+        // its program failed: then the next was to hold the same, and was cut short itself.
+        let mut found = [&seen[..], survey.torn()].concat();
+        found.sort_unstable_by_key(|(_, spare)| u64::MAX - spare.seq);
+        let mut cut_after = None;
+        for page in &found {
             let (ppn, spare) = page;
-            let stranded = stranded.iter().any(|(at, _)| at == ppn);
-            holds_same(spare) || stranded || doubt.excluded.contains(ppn) && !followed(page)
-        };
-        self.cut_short = survey.torn().iter().filter(cut_short).map(|(ppn, _)| *ppn).collect();
+            let last = spare.seq == survey.largest_seq() || stranded.iter().any(|(at, _)| at == ppn);
+            let excluded = doubt.excluded.contains(ppn) && !followed(page);
+            let cut_short = is_torn(ppn) && (last || excluded || cut_after == Some((spare.kind, spare.tag)));
+            if cut_short {
+                self.cut_short.push(*ppn);
+            }
+            cut_after = Some((spare.kind, spare.tag)).filter(|_| cut_short);
+        }
         for of_page in copies.chunk_by(|a, b| a.lpn == b.lpn) {
             if of_page.iter().any(|copy| doubt.holds(copy.ppn)) {
                 self.stand_ins.extend(of_page[1..].iter().map(|copy| copy.ppn));
