@@ -3,17 +3,19 @@
 //! The page programmed last can be torn, however well it reads. It is copied before anything else
 //! is programmed. If it cannot be read then, the mount is done as if it had never been programmed
 //! ([`without_doubt`]).
-//! 1. A mount that could not read such a page, and was cut short, leaves sequence numbers out
-//!    behind it. So a page with a gap behind it is in doubt too ([`Survey::stranded`]), unless
-//!    flash names it. It is copied next.
+//! 1. Every mount leaves sequence numbers out before it programs. So a page with a gap behind it
+//!    was programmed last once, and is in doubt too ([`Survey::stranded`]), unless flash names it.
+//!    It is copied next.
 //! 2. A translation page speaks for every page of host data programmed before it. Its copy speaks
 //!    for younger ones too, so that it is written only when their entries are cached, with all of
 //!    those.
 //! 3. What a page in doubt superseded counts as live until that page is settled.
 //! 4. A page of host data that cannot be read, although younger ones can and no gap is behind it,
-//!    is worn: its logical page is lost (`lost`).
-//! 5. Any other does not count. It may be read well by a later mount, so its translation page is
-//!    written again, and blocks that end with a page of which nothing can be read are erased.
+//!    is worn: its logical page is lost (`lost`). If its program failed, the next page found holds
+//!    the same, and was cut short itself.
+//! 5. Any other does not count. It may be read well by a later mount. So its translation page is
+//!    written again, and blocks with a page of which nothing can be read are erased. Only then does
+//!    a flush of the validity store claim to know what has died.
 //!
 //! [`without_doubt`]: crate::engine::read_only::without_doubt
 
