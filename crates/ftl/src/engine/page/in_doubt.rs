@@ -3,9 +3,9 @@
 //! The page programmed last can be torn, however well it reads. It is copied before anything else
 //! is programmed. If it cannot be read then, the mount is done as if it had never been programmed
 //! ([`without_doubt`]).
-//! 1. Every mount leaves sequence numbers out before it programs. So a page with a gap behind it
-//!    was programmed last once, and is in doubt too ([`Survey::stranded`]), unless flash names it.
-//!    It is copied next.
+//! 1. A mount that could not read such a page, and was cut short, leaves sequence numbers out
+//!    behind it. So a page with a gap behind it is in doubt too ([`Survey::stranded`]), unless
+//!    flash names it. It is copied next.
 //! 2. A translation page speaks for every page of host data programmed before it. Its copy speaks
 //!    for younger ones too, so that it is written only when their entries are cached, with all of
 //!    those.

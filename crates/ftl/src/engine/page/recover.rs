@@ -203,8 +203,8 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         self.core.spoilt.clear();
         (self.moved, self.unreported) = (0, false);
         self.live.clear();
-        // Numbers are left out behind the page programmed last (`Survey::stranded`).
-        self.core.seq = survey.next_seq() + 2 * u64::from(doubt.known.is_none());
+        // Numbers are left out behind a page that does not count (`Survey::stranded`).
+        self.core.seq = survey.next_seq() + 2 * u64::from(!doubt.excluded.is_empty());
         let unsaved = findings.unsaved.len() as u64;
         self.restore(&survey, findings, anew, &mut steps)?;
         self.begin_levelling(config.wear);
