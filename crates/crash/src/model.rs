@@ -6,7 +6,8 @@
 //!    trim had completed, a cut may undo the trim: the page then reads as some version that it had,
 //!    or as an error, as the block with that version may have been half erased: a collector does
 //!    not save what was trimmed, and what reads once may be an error later. The next cut may do the
-//!    trim again. From that flush on the trim stays, whatever is cut.
+//!    trim again. From that flush on the trim stays, whatever is cut. An error does not say that the
+//!    trim was done: a page that was read as a version since the cut is that version or an error.
 //! 4. What was read once is what is read until power is cut again, or the page written.
 //! 5. A page that the device itself took reads as last written or as an error, until it is written again: never as an older
 //!    version, zeros, or another page's data. There are two exceptions when the device is mounted ([`Model::harm_unseen`]), where
@@ -247,10 +248,6 @@ impl Model {
                 } else {
                     self.tally.errors += 1;
                 }
-                if flags & TRIMMED != 0 {
-                    // Also if the trim was under way: a flush does not bring back what cannot be read.
-                    self.current[lpn as usize] = 0;
-                }
                 return Ok(Seen::Error);
             }
             Err(error) => return Err(format!("reading logical page {lpn}: {error}")),
@@ -444,6 +441,22 @@ mod tests {
             assert!(model.clone().read(1, stamp(1, old)).is_ok());
             assert_eq!(model.read(1, stamp(1, new)).is_ok(), either);
         }
+    }
+
+    #[test]
+    fn a_flush_after_an_error_makes_no_trim_final_that_a_read_found_undone() {
+        let mut model = Model::new(Durability::OnCompletion, 4);
+        let old = write(&mut model, 1);
+        model.begin_trim(1, 1);
+        model.cut();
+        assert!(model.read(1, stamp(1, old)).is_ok());
+        let lost = || Err(FtlError::Lost { lpn: Lpn(1) });
+        assert!(model.read(1, lost()).is_ok());
+        assert!(model.clone().read(1, stamp(1, 0)).is_err(), "power never went");
+        model.complete_flush();
+        model.cut();
+        assert!(model.clone().read(1, lost()).is_ok() && model.clone().read(1, stamp(1, old)).is_ok());
+        assert!(model.read(1, stamp(1, 0)).is_err());
     }
 
     #[test]
