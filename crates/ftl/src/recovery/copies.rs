@@ -251,6 +251,7 @@ impl Copies {
             if reads || pages.len() > 1 {
                 // Alone and torn, it may say anything.
                 self.erased_at = self.erased_at.max(spare.erased_at);
+                found.erased_at = found.erased_at.max(Some(spare.erased_at));
                 if !found.kept {
                     self.erases = (self.erases.0 + u64::from(spare.erase_count), self.erases.1 + 1);
                     found.erase_count = Some(spare.erase_count);
@@ -427,7 +428,6 @@ impl Copies {
         let last = self.last_written.map_or(0, |(_, spare)| spare.seq);
         self.later.retain(|seq| *seq > last);
         found.newest = pages.iter().max_by_key(|(_, spare)| spare.seq).copied();
-        found.erased_at = found.erased_at.max(pages.iter().map(|(_, spare)| spare.erased_at).max());
         let oldest = pages.iter().map(|(_, spare)| spare.seq).min();
         found.first_seq = found.first_seq.min(oldest.unwrap_or(u64::MAX));
         self.blocks[block.index()] = found;
