@@ -1,7 +1,8 @@
 //! The copies of every logical page that are on flash, and what each block holds, for FTLs with log blocks.
 //!
-//! 1. Of a logical page the copy with the largest sequence number counts; the one before it is kept too, because the block that
-//!    a merge or a collector was filling when power was cut is taken back ([`Copies::take_back`]).
+//! 1. Of a logical page the copy with the largest sequence number counts; those before it are known
+//!    too ([`older`]), because the block that a merge or a collector was filling when power was cut
+//!    is taken back ([`Copies::take_back`]).
 //! 2. A page whose program was cut short has the largest sequence number of its block for ever, because no block is
 //!    continued after a mount. So that page is read whole in every block, at every mount, and does not count if it cannot
 //!    be. If it is younger than every copy of its logical page that counts, it may read well at a later mount: the
@@ -22,6 +23,7 @@
 //! may come back.
 
 mod named;
+mod older;
 
 use super::mark::{Mark, Writer, root_of_write, written_at};
 use super::plausible::{self, Misfit};
@@ -128,8 +130,6 @@ pub struct Doubt {
     pub ppn: Ppn,
     /// The logical page that it holds.
     pub lpn: Lpn,
-    /// The copy that counts if this one does not, or [`Ppn::NONE`].
-    pub before: Ppn,
     /// It is the last of its block, so its program may have been cut short. Others were complete
     /// when the next one began: a torn page of the same word line can have taken one, but then one
     /// look tells.
@@ -142,6 +142,8 @@ pub struct Copies {
     geometry: Geometry,
     /// The newest copy of every logical page, and the one before it.
     pages: Vec<[Copy; 2]>,
+    /// All others.
+    older: Vec<(Lpn, Copy)>,
     blocks: Vec<FoundBlock>,
     erases: (u64, u32),
     burned_seq: u64,
@@ -155,8 +157,6 @@ pub struct Copies {
     excluded: Vec<Ppn>,
     /// Pages of host data whose spare area can be read and that do not count, because they cannot be read or are excluded.
     torn: Vec<(Ppn, Spare)>,
-    /// Logical pages of which a copy was taken back: of older ones only the next is known.
-    taken_back: Vec<Lpn>,
     /// Blocks with a page of which not even the spare area can be read.
     mute: Vec<BlockId>,
     /// Pages whose spare area cannot be read or is not believed, in the order of their blocks.
@@ -178,6 +178,7 @@ impl Copies {
         Self {
             geometry,
             pages: alloc::vec![[NO_COPY; 2]; logical_pages as usize],
+            older: Vec::new(),
             blocks: alloc::vec![EMPTY; geometry.blocks() as usize],
             erases: (0, 0),
             burned_seq: 0,
@@ -185,7 +186,6 @@ impl Copies {
             after_checkpoint: (0, false),
             excluded: excluded.to_vec(),
             torn: Vec::new(),
-            taken_back: Vec::new(),
             mute: Vec::new(),
             silent: Vec::new(),
             last_written: None,
@@ -344,8 +344,7 @@ impl Copies {
 
     /// A page that cannot be read is the newest copy of its logical page all the same.
     fn count_worn(&mut self, ppn: Ppn, spare: &Spare) {
-        let copies = &mut self.pages[spare.tag as usize];
-        *copies = [Copy { ppn, aux: spare.aux, seq: spare.seq }, copies[0]];
+        self.note_copy(Lpn(spare.tag), Copy { ppn, aux: spare.aux, seq: spare.seq });
         let found = &mut self.blocks[self.geometry.block_of(ppn).index()];
         let lbn = self.geometry.block_of(Ppn(spare.tag)).0;
         let at_home = self.geometry.offset_of(Ppn(spare.tag)) == self.geometry.offset_of(ppn);
@@ -381,9 +380,7 @@ impl Copies {
         for (lpn, [newest, before]) in (0..).map(Lpn).zip(&self.pages) {
             let root = Mark::decode(newest.aux).root;
             let is_copy = newest.seq > 0 && root != root_of_write(newest.seq);
-            let of_two = is_copy
-                && (self.taken_back.contains(&lpn) || before.ppn.is_some() && root_of(flash, before)? == Some(root));
-            if of_two {
+            if is_copy && before.ppn.is_some() && root_of(flash, before)? == Some(root) {
                 pages.push((newest.seq, newest.ppn, lpn));
             }
         }
@@ -391,10 +388,7 @@ impl Copies {
         pages.dedup();
         let newest_of_block =
             |ppn| self.block(self.geometry.block_of(ppn)).newest.is_some_and(|(newest, _)| newest == ppn);
-        let doubt = |(_, ppn, lpn): (u64, Ppn, Lpn)| {
-            let before = self.pages.get(lpn.index()).map_or(Ppn::NONE, |copies| copies[1].ppn);
-            Doubt { ppn, lpn, before, may_fade: newest_of_block(ppn) }
-        };
+        let doubt = |(_, ppn, lpn): (u64, Ppn, Lpn)| Doubt { ppn, lpn, may_fade: newest_of_block(ppn) };
         Ok(pages.into_iter().map(doubt).collect())
     }
 
@@ -432,19 +426,14 @@ impl Copies {
         found.first_seq = found.first_seq.min(oldest.unwrap_or(u64::MAX));
         self.blocks[block.index()] = found;
         for (ppn, spare) in pages.iter().filter(|(_, spare)| spare.kind == PageKind::User) {
-            let Some([newest, before]) = self.pages.get_mut(spare.tag as usize) else {
+            if spare.tag as usize >= self.pages.len() {
                 let Misfit { structure, reason } = OUTSIDE;
                 return Err(FtlError::Damaged { structure, ppn: *ppn, reason });
-            };
+            }
             if spare.seq < self.named.1 && self.named.0.get(spare.tag as usize) != Some(ppn) {
                 continue;
             }
-            let copy = Copy { ppn: *ppn, aux: spare.aux, seq: spare.seq };
-            if !newest.ppn.is_some() || copy.seq > newest.seq {
-                *before = core::mem::replace(newest, copy);
-            } else if !before.ppn.is_some() || copy.seq > before.seq {
-                *before = copy;
-            }
+            self.note_copy(Lpn(spare.tag), Copy { ppn: *ppn, aux: spare.aux, seq: spare.seq });
         }
         Ok(())
     }
@@ -531,13 +520,7 @@ impl Copies {
                 return Ok(None);
             }
         }
-        let geometry = self.geometry;
-        for (lpn, copies) in (0..).map(Lpn).zip(&mut self.pages) {
-            if copies[0].ppn.is_some() && geometry.block_of(copies[0].ppn) == block {
-                *copies = [copies[1], NO_COPY];
-                self.taken_back.push(lpn);
-            }
-        }
+        self.uncover(block);
         self.blocks[block.index()] = FoundBlock { used: true, erase_count: found.erase_count, ..EMPTY };
         // Pages live again elsewhere, or would if they could be read.
         self.judge(flash)?;

@@ -205,9 +205,7 @@ impl<N: Nand> Area<N> {
             self.flash.probe(Purpose::Recovery, doubt.ppn)?;
         }
         last.retain(|doubt| doubt.may_fade);
-        for before in last.iter().map(|doubt| doubt.before).filter(|before| before.is_some()) {
-            self.spare_superseded(before);
-        }
+        copies.before(&last).for_each(|before| self.spare_superseded(before));
         Ok(last)
     }
 

@@ -9,14 +9,12 @@ impl Copies {
     pub(in crate::recovery) fn note_older(&mut self, lpn: Lpn, ppn: Ppn, paged: bool) {
         let writer = if paged { Writer::Paged } else { Writer::Log };
         let aux = Mark { writer, last: false, root: 0 }.encode();
-        let Some(copies) = self.pages.get_mut(lpn.index()) else { return };
+        let Some(copies) = self.pages.get(lpn.index()) else { return };
         if copies.iter().any(|copy| copy.ppn == ppn) {
             // Read as well: in program order that is free, pages behind one that is still erased.
             return;
         }
-        if let Some(copy) = copies.iter_mut().find(|copy| !copy.ppn.is_some()) {
-            *copy = Copy { ppn, aux, seq: 0 };
-        }
+        self.note_copy(lpn, Copy { ppn, aux, seq: 0 });
     }
 
     /// Whether a page that a checkpoint names, made at so many `erases` of the device, is there and

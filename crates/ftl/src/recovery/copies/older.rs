@@ -1,0 +1,48 @@
+//! Copies that are superseded as long as all newer ones count.
+//!
+//! A chain of them can be in doubt: a mount copied the page that the host wrote last, whose program
+//! was cut short, a mount after it copied the copy, and all of them fade. So all are known, not
+//! only the newest two, and none is erased before the newest was copied.
+
+use super::{Copies, Copy, Doubt, NO_COPY};
+use alloc::vec::Vec;
+use nand::{BlockId, Lpn, Ppn};
+
+impl Copies {
+    /// A page holds a copy of a logical page.
+    pub(super) fn note_copy(&mut self, lpn: Lpn, mut copy: Copy) {
+        let Some(copies) = self.pages.get_mut(lpn.index()) else { return };
+        for kept in copies {
+            if !kept.ppn.is_some() || copy.seq > kept.seq {
+                core::mem::swap(kept, &mut copy);
+            }
+        }
+        if copy.ppn.is_some() {
+            self.older.push((lpn, copy));
+        }
+    }
+
+    /// The copies in a block count no more.
+    pub(super) fn uncover(&mut self, block: BlockId) {
+        let geometry = self.geometry;
+        let mut uncovered = Vec::new();
+        for (lpn, copies) in (0..).map(Lpn).zip(&mut self.pages) {
+            if copies[0].ppn.is_some() && geometry.block_of(copies[0].ppn) == block {
+                *copies = [copies[1], NO_COPY];
+                uncovered.push(lpn);
+            }
+        }
+        let (back, older) =
+            core::mem::take(&mut self.older).into_iter().partition(|(lpn, _)| uncovered.binary_search(lpn).is_ok());
+        self.older = older;
+        let back: Vec<(Lpn, Copy)> = back;
+        back.into_iter().for_each(|(lpn, copy)| self.note_copy(lpn, copy));
+    }
+
+    /// The copies of which one counts if these pages in doubt do not.
+    pub fn before(&self, doubts: &[Doubt]) -> impl Iterator<Item = Ppn> {
+        let before = doubts.iter().filter_map(|doubt| Some(self.pages.get(doubt.lpn.index())?[1].ppn));
+        let older = self.older.iter().filter(|(lpn, _)| doubts.iter().any(|doubt| doubt.lpn == *lpn));
+        before.filter(|ppn| ppn.is_some()).chain(older.map(|(_, copy)| copy.ppn))
+    }
+}
