@@ -368,8 +368,8 @@ impl Copies {
     }
 
     /// Pages that may not count however well they read, the newest first: the one programmed last,
-    /// the one that the host wrote last, and every copy of what is still there: a mount that was
-    /// cut short may have come after it.
+    /// the one that the host wrote last, a copy of it although it is gone, and every copy of what is
+    /// still there: a mount that was cut short may have come after it.
     ///
     /// # Errors
     /// Those of the device, except unreadable pages.
@@ -377,10 +377,15 @@ impl Copies {
         let last = [self.last_programmed(), self.last_written].into_iter().flatten();
         let host = last.filter(|(_, spare)| spare.kind == PageKind::User);
         let mut pages: Vec<(u64, Ppn, Lpn)> = host.map(|(ppn, spare)| (spare.seq, ppn, Lpn(spare.tag))).collect();
+        let written = |copy: &Copy| written_at(Mark::decode(copy.aux).root, copy.seq);
+        let last_write = self.pages.iter().map(|[newest, _]| written(newest)).max();
         for (lpn, [newest, before]) in (0..).map(Lpn).zip(&self.pages) {
             let root = Mark::decode(newest.aux).root;
             let is_copy = newest.seq > 0 && root != root_of_write(newest.seq);
-            if is_copy && before.ppn.is_some() && root_of(flash, before)? == Some(root) {
+            let in_doubt = is_copy
+                && (Some(written(newest)) == last_write
+                    || before.ppn.is_some() && root_of(flash, before)? == Some(root));
+            if in_doubt {
                 pages.push((newest.seq, newest.ppn, lpn));
             }
         }
