@@ -335,12 +335,13 @@ impl<N: Nand> Ftl<N> for ReadOnlyFtl<N> {
         self.flash
     }
 
-    /// Every page that is mapped names its logical page, as far as it can be read.
+    /// Every page that is mapped names its logical page, as far as it can be read. It may be erased:
+    /// a checkpoint names a trimmed page, and its block was being erased when power was cut.
     fn check(&mut self) -> Result<(), String> {
         for (lpn, ppn) in (0..).map(Lpn).zip(self.table.iter().copied()).filter(|(_, ppn)| is_page(*ppn)) {
             match self.flash.nand_mut().read_spare(ppn) {
                 Ok(Some(spare)) if spare.kind == PageKind::User && spare.tag == lpn.0 => {}
-                Err(NandError::Uncorrectable { .. }) => {}
+                Ok(None) | Err(NandError::Uncorrectable { .. }) => {}
                 other => return Err(format!("{lpn} is mapped to {ppn}, which holds {other:?}")),
             }
         }
