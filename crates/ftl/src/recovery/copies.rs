@@ -77,6 +77,8 @@ pub struct FoundBlock {
     erased_at: Option<u32>,
     /// Every page of it was written by a merge or a collector, none of them as the last one of its source.
     unfinished: bool,
+    /// A page that says otherwise, unless what it is a copy of is still there.
+    end: Option<(Ppn, Spare)>,
     /// A checkpoint says what was in it, and it was not erased since.
     kept: bool,
     newest: Option<(Ppn, Spare)>,
@@ -89,6 +91,7 @@ const EMPTY: FoundBlock = FoundBlock {
     first_seq: u64::MAX,
     erased_at: None,
     unfinished: false,
+    end: None,
     kept: false,
     newest: None,
 };
@@ -312,12 +315,13 @@ impl Copies {
             let written = written_at(Mark::decode(spare.aux).root, spare.seq);
             let in_doubt = self.last_written.is_none_or(|(_, last)| last.seq <= written);
             let block = self.geometry.block_of(ppn);
-            let mut ended = self.has_ended(block);
-            for (_, end) in torn.iter().filter(|(at, end)| self.geometry.block_of(*at) == block && is_end(end)) {
+            let ends = torn.iter().filter(|(at, end)| self.geometry.block_of(*at) == block && is_end(end));
+            let mut ended = self.block(block).kept;
+            for end in ends.chain(&self.block(block).end) {
                 ended |= !self.is_source_there(flash, end)?;
             }
             let was_complete = ended && self.later.contains(&(spare.seq + 1));
-            if (!in_doubt || was_complete) && !self.is_source_there(flash, &spare)? {
+            if (!in_doubt || was_complete) && !self.is_source_there(flash, &(ppn, spare))? {
                 self.count_worn(ppn, &spare);
             } else {
                 self.torn.push((ppn, spare));
@@ -327,19 +331,13 @@ impl Copies {
     }
 
     /// Whether the contents of a copy are in another page that counts.
-    fn is_source_there<N: Nand>(&self, flash: &mut Flash<N>, spare: &Spare) -> Result<bool, FtlError> {
-        for copy in self.pages[spare.tag as usize].iter().filter(|_| Mark::is_copy(spare)) {
+    fn is_source_there<N: Nand>(&self, flash: &mut Flash<N>, (ppn, spare): &(Ppn, Spare)) -> Result<bool, FtlError> {
+        for copy in self.pages[spare.tag as usize].iter().filter(|copy| Mark::is_copy(spare) && copy.ppn != *ppn) {
             if root_of(flash, copy)? == Some(Mark::decode(spare.aux).root) {
                 return Ok(true);
             }
         }
         Ok(false)
-    }
-
-    /// Whether the pages of a block that can be read are not those of a merge that never ended.
-    fn has_ended(&self, block: BlockId) -> bool {
-        let found = self.block(block);
-        found.kept || found.newest.is_some() && !found.unfinished
     }
 
     /// A page that cannot be read is the newest copy of its logical page all the same.
@@ -351,7 +349,7 @@ impl Copies {
         if found.home_of != lbn || !at_home {
             found.home_of = MANY;
         }
-        found.unfinished = false;
+        (found.unfinished, found.end) = (false, Some((ppn, *spare)));
     }
 
     /// Whether a page would be the newest copy of its logical page, if it counted.
@@ -418,6 +416,8 @@ impl Copies {
             };
             if !found.kept {
                 found.unfinished = is_unfinished(pages);
+                found.end =
+                    host().filter(|(_, spare)| is_end(spare)).max_by_key(|(_, spare)| !Mark::is_copy(spare)).copied();
                 found.home_of = if host().all(is_home) { lbn(first.tag) } else { MANY };
             }
         }
