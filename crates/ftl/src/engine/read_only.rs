@@ -8,7 +8,8 @@
 //! 4. A page counts if it can be read now. One whose program was cut short can read well at one
 //!    mount and not at the next. Nothing can be programmed to settle that. So a write or a flush
 //!    that was never acknowledged may come and go, and a logical page that reads as its newer
-//!    version may become an error when it is read again. Every other page reads as before.
+//!    version may become an error when it is read again. Every other page reads as before. Under
+//!    block mapping with log blocks pages in doubt are read often instead, and count if they can be.
 //! 5. Nothing is programmed, nothing erased. It can be done any number of times.
 //!
 //! Takes as long as a full scan, and four bytes of RAM for each logical page.
@@ -19,7 +20,7 @@ use crate::flash::{Flash, Purpose};
 use crate::mapping::cached::CachedMap;
 use crate::mapping::{LOST, is_page};
 use crate::recovery::checkpoint::Checkpoint;
-use crate::recovery::copies::Copies;
+use crate::recovery::copies::{Copies, Doubt, read_often};
 use crate::recovery::scan::{Mounts, Scan};
 use crate::space::age::aged;
 use alloc::boxed::Box;
@@ -185,17 +186,7 @@ impl<N: Nand> ReadOnlyFtl<N> {
                 }
             }
             Evidence::Marks => {
-                let (checkpoint, _) = Checkpoint::find(&mut flash, config.logical_pages)?;
-                let rolled = match &checkpoint {
-                    Some(checkpoint) => checkpoint.roll_forward(&mut flash, &[])?,
-                    None => None,
-                };
-                let is_rolled = rolled.is_some();
-                let mut copies = match rolled {
-                    Some((copies, _)) => copies,
-                    None => Copies::scan(&mut flash, config.logical_pages, &[])?,
-                };
-                copies.take_back(&mut flash)?;
+                let (copies, is_rolled) = settled(&mut flash, config.logical_pages)?;
                 let mut table = vec![Ppn::NONE; config.logical_pages as usize];
                 copies.newest().for_each(|(lpn, copy)| table[lpn.index()] = copy.ppn);
                 let name = if is_rolled { "roll forward from a checkpoint" } else { "scan every spare area" };
@@ -215,6 +206,36 @@ impl<N: Nand> ReadOnlyFtl<N> {
         } else {
             Err(FtlError::OutOfRange { lpn, count, logical_pages })
         }
+    }
+}
+
+/// What a disk with log blocks holds but for pages in doubt that cannot be read, and whether a
+/// checkpoint says so.
+fn settled<N: Nand>(flash: &mut Flash<N>, logical_pages: u32) -> Result<(Copies, bool), FtlError> {
+    let mut excluded = Vec::new();
+    'again: loop {
+        let (checkpoint, _) = Checkpoint::find(flash, logical_pages)?;
+        let rolled = match &checkpoint {
+            Some(checkpoint) => checkpoint.roll_forward(flash, &excluded)?,
+            None => None,
+        };
+        let is_rolled = rolled.is_some();
+        let mut copies = match rolled {
+            Some((copies, _)) => copies,
+            None => Copies::scan(flash, logical_pages, &excluded)?,
+        };
+        copies.take_back(flash)?;
+        for Doubt { ppn, .. } in copies.in_doubt(flash)? {
+            match read_often(flash, ppn) {
+                Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) if !excluded.contains(&ppn) => {
+                    excluded.push(ppn);
+                    continue 'again;
+                }
+                Ok(()) | Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        return Ok((copies, is_rolled));
     }
 }
 

@@ -32,6 +32,7 @@ use crate::flash::{Flash, Purpose};
 use crate::mapping::bits::Bits;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn, Spare};
+pub use older::read_often;
 
 /// A copy of a logical page.
 #[derive(Clone, Copy, Debug)]

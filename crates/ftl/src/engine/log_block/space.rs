@@ -4,8 +4,9 @@ use super::area::Area;
 use super::blocks::Role;
 use crate::contract::FtlError;
 use crate::flash::Purpose;
+use crate::recovery::copies::read_often;
 use alloc::vec::Vec;
-use nand::{BlockId, Nand, NandError, Ppn};
+use nand::{BlockId, Lpn, Nand, NandError, Ppn};
 
 impl<N: Nand> Area<N> {
     /// Takes a free block for a role, and erases it first if nobody saw it being erased. If none is
@@ -23,6 +24,7 @@ impl<N: Nand> Area<N> {
                 if self.superseded.is_empty() {
                     return Err(self.no_space());
                 }
+                self.read_doubts()?;
                 self.free_superseded();
                 continue;
             };
@@ -105,6 +107,22 @@ impl<N: Nand> Area<N> {
             self.blocks.withdraw(block);
             self.superseded.push(block);
         }
+    }
+
+    /// Reads pages in doubt as often as it takes, while what they superseded is still there: no
+    /// block is left to copy them to first.
+    #[cold]
+    fn read_doubts(&mut self) -> Result<(), FtlError> {
+        for at in 0..self.in_doubt.len() {
+            let page = self.in_doubt[at];
+            // Those that were copied may be erased by now.
+            if let Some(spare) = self.flash.read_spare(Purpose::Recovery, page)?
+                && self.locate(Lpn(spare.tag)) == page
+            {
+                read_often(&mut self.flash, page)?;
+            }
+        }
+        Ok(())
     }
 
     #[cold]

@@ -5,8 +5,21 @@
 //! only the newest two, and none is erased before the newest was copied.
 
 use super::{Copies, Copy, Doubt, NO_COPY};
+use crate::flash::{Flash, Purpose};
 use alloc::vec::Vec;
-use nand::{BlockId, Lpn, Ppn};
+use nand::{BlockId, Lpn, Nand, NandError, Ppn};
+
+/// Reads that a page whose program was cut short hardly survives.
+const READS: u32 = 16;
+
+/// Reads a page so often that it fails if its program was cut short, as far as reads can tell: for
+/// where nothing can be programmed to settle it.
+///
+/// # Errors
+/// Those of the device.
+pub fn read_often<N: Nand>(flash: &mut Flash<N>, page: Ppn) -> Result<(), NandError> {
+    (0..READS).try_for_each(|_| flash.probe(Purpose::Recovery, page).map(drop))
+}
 
 impl Copies {
     /// A page holds a copy of a logical page.
