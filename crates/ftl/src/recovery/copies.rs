@@ -388,6 +388,8 @@ impl Copies {
                 pages.push((newest.seq, newest.ppn, lpn));
             }
         }
+        // Of those that are excluded some count as worn.
+        pages.retain(|(_, ppn, _)| !self.excluded.contains(ppn));
         pages.sort_unstable_by_key(|(seq, ..)| u64::MAX - seq);
         pages.dedup();
         let newest_of_block =
@@ -520,7 +522,7 @@ impl Copies {
             let was_to_go_on = if root == root_of_write(newest.seq) {
                 self.is_any_behind(lpn, block)
             } else {
-                root_of(flash, before)? == Some(root)
+                root_of(flash, before)? == Some(root) || self.is_torn_elsewhere(lpn, root, block)
             };
             if !was_to_go_on {
                 return Ok(None);
@@ -532,6 +534,13 @@ impl Copies {
         self.judge(flash)?;
         self.find_homes();
         Ok(Some(block))
+    }
+
+    /// Whether a page outside a block that cannot be read holds this write of a logical page.
+    fn is_torn_elsewhere(&self, lpn: Lpn, root: u32, block: BlockId) -> bool {
+        self.torn.iter().any(|(ppn, spare)| {
+            spare.tag == lpn.0 && Mark::decode(spare.aux).root == root && self.geometry.block_of(*ppn) != block
+        })
     }
 
     /// Whether a page whose place is behind that of `lpn` in its logical block is outside a block.
