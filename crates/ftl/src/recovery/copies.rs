@@ -30,6 +30,7 @@ use super::plausible::{self, Misfit};
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
 use crate::mapping::bits::Bits;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn, Spare};
 pub use older::read_often;
@@ -146,8 +147,8 @@ pub struct Copies {
     geometry: Geometry,
     /// The newest copy of every logical page, and the one before it.
     pages: Vec<[Copy; 2]>,
-    /// All others.
-    older: Vec<(Lpn, Copy)>,
+    /// All others of a logical page.
+    older: BTreeMap<u32, Vec<Copy>>,
     blocks: Vec<FoundBlock>,
     erases: (u64, u32),
     burned_seq: u64,
@@ -182,7 +183,7 @@ impl Copies {
         Self {
             geometry,
             pages: alloc::vec![[NO_COPY; 2]; logical_pages as usize],
-            older: Vec::new(),
+            older: BTreeMap::new(),
             blocks: alloc::vec![EMPTY; geometry.blocks() as usize],
             erases: (0, 0),
             burned_seq: 0,
@@ -333,12 +334,8 @@ impl Copies {
 
     /// Whether the contents of a copy are in another page that counts.
     fn is_source_there<N: Nand>(&self, flash: &mut Flash<N>, (ppn, spare): &(Ppn, Spare)) -> Result<bool, FtlError> {
-        for copy in self.pages[spare.tag as usize].iter().filter(|copy| Mark::is_copy(spare) && copy.ppn != *ppn) {
-            if root_of(flash, copy)? == Some(Mark::decode(spare.aux).root) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let root = Mark::decode(spare.aux).root;
+        Ok(Mark::is_copy(spare) && self.is_elsewhere(flash, Lpn(spare.tag), root, *ppn)?)
     }
 
     /// A page that cannot be read is the newest copy of its logical page all the same.
@@ -378,12 +375,11 @@ impl Copies {
         let mut pages: Vec<(u64, Ppn, Lpn)> = host.map(|(ppn, spare)| (spare.seq, ppn, Lpn(spare.tag))).collect();
         let written = |copy: &Copy| written_at(Mark::decode(copy.aux).root, copy.seq);
         let last_write = self.pages.iter().map(|[newest, _]| written(newest)).max();
-        for (lpn, [newest, before]) in (0..).map(Lpn).zip(&self.pages) {
+        for (lpn, [newest, _]) in (0..).map(Lpn).zip(&self.pages) {
             let root = Mark::decode(newest.aux).root;
             let is_copy = newest.seq > 0 && root != root_of_write(newest.seq);
-            let in_doubt = is_copy
-                && (Some(written(newest)) == last_write
-                    || before.ppn.is_some() && root_of(flash, before)? == Some(root));
+            let in_doubt =
+                is_copy && (Some(written(newest)) == last_write || self.is_elsewhere(flash, lpn, root, newest.ppn)?);
             if in_doubt {
                 pages.push((newest.seq, newest.ppn, lpn));
             }
@@ -514,7 +510,7 @@ impl Copies {
         if !found.unfinished {
             return Ok(None);
         }
-        for (lpn, [newest, before]) in (0..).map(Lpn).zip(&self.pages) {
+        for (lpn, [newest, _]) in (0..).map(Lpn).zip(&self.pages) {
             if !newest.ppn.is_some() || self.geometry.block_of(newest.ppn) != block {
                 continue;
             }
@@ -522,7 +518,7 @@ impl Copies {
             let was_to_go_on = if root == root_of_write(newest.seq) {
                 self.is_any_behind(lpn, block)
             } else {
-                root_of(flash, before)? == Some(root) || self.is_torn_elsewhere(lpn, root, block)
+                self.is_elsewhere(flash, lpn, root, newest.ppn)? || self.is_torn_elsewhere(lpn, root, block)
             };
             if !was_to_go_on {
                 return Ok(None);

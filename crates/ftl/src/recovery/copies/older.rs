@@ -4,7 +4,8 @@
 //! was cut short, a mount after it copied the copy, and all of them fade. So all are known, not
 //! only the newest two, and none is erased before the newest was copied.
 
-use super::{Copies, Copy, Doubt, NO_COPY};
+use super::{Copies, Copy, Doubt, NO_COPY, root_of};
+use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
 use alloc::vec::Vec;
 use nand::{BlockId, Lpn, Nand, NandError, Ppn};
@@ -31,7 +32,7 @@ impl Copies {
             }
         }
         if copy.ppn.is_some() {
-            self.older.push((lpn, copy));
+            self.older.entry(lpn.0).or_default().push(copy);
         }
     }
 
@@ -45,17 +46,36 @@ impl Copies {
                 uncovered.push(lpn);
             }
         }
-        let (back, older) =
-            core::mem::take(&mut self.older).into_iter().partition(|(lpn, _)| uncovered.binary_search(lpn).is_ok());
-        self.older = older;
-        let back: Vec<(Lpn, Copy)> = back;
-        back.into_iter().for_each(|(lpn, copy)| self.note_copy(lpn, copy));
+        for lpn in uncovered {
+            let older = self.older.remove(&lpn.0).unwrap_or_default();
+            older.into_iter().for_each(|copy| self.note_copy(lpn, copy));
+        }
+    }
+
+    /// Whether a page other than this one that counts, or would if newer ones did not, holds this
+    /// write of a logical page.
+    pub(super) fn is_elsewhere<N: Nand>(
+        &self,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        root: u32,
+        page: Ppn,
+    ) -> Result<bool, FtlError> {
+        let older = self.older.get(&lpn.0).into_iter().flatten();
+        for copy in self.pages[lpn.index()].iter().chain(older).filter(|copy| copy.ppn != page) {
+            if root_of(flash, copy)? == Some(root) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The copies of which one counts if these pages in doubt do not.
     pub fn before(&self, doubts: &[Doubt]) -> impl Iterator<Item = Ppn> {
-        let before = doubts.iter().filter_map(|doubt| Some(self.pages.get(doubt.lpn.index())?[1].ppn));
-        let older = self.older.iter().filter(|(lpn, _)| doubts.iter().any(|doubt| doubt.lpn == *lpn));
-        before.filter(|ppn| ppn.is_some()).chain(older.map(|(_, copy)| copy.ppn))
+        doubts.iter().flat_map(|doubt| {
+            let older = self.older.get(&doubt.lpn.0).into_iter().flatten();
+            let copies = self.pages.get(doubt.lpn.index()).into_iter().flatten();
+            copies.chain(older).map(|copy| copy.ppn).filter(|ppn| ppn.is_some() && *ppn != doubt.ppn)
+        })
     }
 }
