@@ -221,13 +221,9 @@ impl Known {
             let saved = saved::find(flash, survey)?;
             steps.end("3 pages that a battery saved: dirty entries, BVC, PVB", flash);
             if let Some(Saved { bytes, since }) = saved {
-                let geometry = table.geometry;
-                let mut validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
+                let mut validity = RamBitmap::new(table.geometry.blocks(), table.geometry.pages_per_block());
                 let (translation_pages, entries) = table.load(&bytes, mapping, &mut validity)?;
-                // The bitmap was not told of blocks that the save opened.
-                for (block, _) in survey.blocks().filter(|(_, info)| info.first_seq >= since) {
-                    (0..geometry.pages_per_block()).for_each(|offset| validity.revive(geometry.page_at(block, offset)));
-                }
+                table.revive_opened(survey, since, &mut validity);
                 table.choose(mapping, |ppn| !validity.is_dead(ppn));
                 let are_there = table.gmd.iter().filter(|at| is_page(**at)).count() == translation_pages as usize;
                 if are_there && excluded.is_empty() {
@@ -277,6 +273,14 @@ impl Known {
 }
 
 impl Table {
+    /// Counts every page of the blocks as live that a save opened: its bitmap was not told of them.
+    fn revive_opened(&self, survey: &Survey, since: u64, validity: &mut RamBitmap) {
+        for (block, _) in survey.blocks().filter(|(_, info)| info.first_seq >= since) {
+            let pages = 0..self.geometry.pages_per_block();
+            pages.for_each(|offset| validity.revive(self.geometry.page_at(block, offset)));
+        }
+    }
+
     /// Step 2.
     fn new<N: Nand>(
         flash: &mut Flash<N>,
@@ -424,9 +428,8 @@ impl Table {
         self.changes.clear();
         self.doubtful.clear();
         self.kept.clear();
-        for (block, _) in survey.blocks() {
-            (0..geometry.pages_per_block()).for_each(|offset| validity.mark(geometry.page_at(block, offset)));
-        }
+        let of_block = |block| (0..geometry.pages_per_block()).map(move |offset| geometry.page_at(block, offset));
+        survey.blocks().flat_map(|(block, _)| of_block(block)).for_each(|ppn| validity.mark(ppn));
         for at in self.gmd.iter().copied().filter(|at| is_page(*at)) {
             validity.revive(at);
             self.valid[geometry.block_of(at).index()] += 1;

@@ -301,6 +301,18 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         }
         self.bury(&findings.buried)?;
         steps.end("10 outrank what does not count", &self.core.flash);
+        self.collect_fickle(survey)?;
+        steps.end("11 erase what may read otherwise another time", &self.core.flash);
+        self.validity.release_flush_seq();
+        self.validity.flush(&mut self.core)?;
+        steps.end("12 flush the validity store", &self.core.flash);
+        self.make_space()?;
+        steps.end("13 free blocks", &self.core.flash);
+        Ok(())
+    }
+
+    /// Collects the blocks of which a page may read otherwise another time.
+    fn collect_fickle(&mut self, survey: &Survey) -> Result<(), FtlError> {
         let fickle = survey.broken().chain(survey.illegible().iter().copied());
         for block in fickle.chain(survey.ending_mute()) {
             if self.core.space.state(block) == BlockState::Closed {
@@ -310,12 +322,6 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
                 self.collect(block)?;
             }
         }
-        steps.end("11 erase what may read otherwise another time", &self.core.flash);
-        self.validity.release_flush_seq();
-        self.validity.flush(&mut self.core)?;
-        steps.end("12 flush the validity store", &self.core.flash);
-        self.make_space()?;
-        steps.end("13 free blocks", &self.core.flash);
         Ok(())
     }
 
