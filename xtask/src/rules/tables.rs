@@ -5,7 +5,7 @@ use crate::tree::{Finding, Tree};
 use anyhow::Result;
 
 /// Folders with one file a row.
-const FOLDERS: [&str; 6] = [
+const FOLDERS: &[&str] = &[
     "crates/ftl/src/ftls",
     "crates/ftl/src/victim",
     "crates/ftl/src/placement",
@@ -18,11 +18,12 @@ const FOLDERS: [&str; 6] = [
 const PAPERS: &str = "crates/papers/src";
 
 /// Files in those folders that several rows share, and what they are.
-const SHARED: [(&str, &str); 6] = [
+const SHARED: &[(&str, &str)] = &[
     ("crates/papers/src/geckoftl/common.rs", "what a run measures, in the groups of the paper's figures"),
     ("crates/papers/src/janus/loads.rs", "workloads, for every figure that is measured"),
     ("crates/papers/src/janus/times.rs", "what time is spent on, for every figure that compares FTLs"),
     ("crates/ftl/src/victim/lists.rs", "blocks linked by valid count, for several policies"),
+    ("crates/ftl/src/placement/wear.rs", "levelling of wear, which decides before any policy"),
     ("crates/ftl/src/validity/check.rs", "check values, for every store that is found again after power loss"),
     ("crates/workload/src/trace/formats/fields.rs", "columns of text, for every text format"),
 ];

@@ -2,15 +2,14 @@
 //!
 //! The model behind the analytic results. Under skew it mixes cold survivors back into hot blocks.
 
-use super::{Entry, Placement, Stream};
+use super::{Entry, PageWrite, Placement, Stream};
 use alloc::boxed::Box;
-use nand::Lpn;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "single",
     summary: "one stream for host and migrated data",
     source: "Rosenblum and Ousterhout, LFS, SOSP 1991",
-    make: |_| Box::new(Single),
+    make: |_, _| Box::new(Single),
 };
 
 /// The policy; also what a mount uses, so that everything it moves goes to one block.
@@ -22,12 +21,7 @@ impl Placement for Single {
     }
 
     #[inline]
-    fn host(&mut self, _: Lpn) -> Stream {
-        Stream(0)
-    }
-
-    #[inline]
-    fn migrated(&mut self, _: Lpn) -> Stream {
+    fn place(&mut self, _: &PageWrite) -> Stream {
         Stream(0)
     }
 

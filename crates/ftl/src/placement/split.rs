@@ -3,15 +3,14 @@
 //! What survived a collection is colder than what was just written; keeping it apart costs one more
 //! open block and is never worse than mixing beyond that.
 
-use super::{Entry, Placement, Stream};
+use super::{Cause, Entry, PageWrite, Placement, Stream};
 use alloc::boxed::Box;
-use nand::Lpn;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "split",
     summary: "host data and migrated data in two streams",
     source: "Dayan et al., GeckoFTL, SIGMOD 2016, section 4; Stoica and Ailamaki, VLDB 2013",
-    make: |_| Box::new(Split),
+    make: |_, _| Box::new(Split),
 };
 
 struct Split;
@@ -22,13 +21,8 @@ impl Placement for Split {
     }
 
     #[inline]
-    fn host(&mut self, _: Lpn) -> Stream {
-        Stream(0)
-    }
-
-    #[inline]
-    fn migrated(&mut self, _: Lpn) -> Stream {
-        Stream(1)
+    fn place(&mut self, write: &PageWrite) -> Stream {
+        Stream(u8::from(write.cause != Cause::Host))
     }
 
     fn ram_bytes(&self) -> u64 {

@@ -4,7 +4,7 @@
 
 use ftl::{
     Config, Counts, Flash, FtlError, GroupOptions, JanusOptions, Maps, MountReport, RamReport, Setting, WearOptions,
-    ftls, validity,
+    ftls, placement, validity, victim,
 };
 use nand::geometry::Dimensions;
 use nand::{Capabilities, Geometry, Lpn, ProgramOrder, SimNand, Stamp};
@@ -48,8 +48,14 @@ pub fn others(setting: Setting) -> Vec<Config> {
     match setting {
         Setting::CacheEntries => vec![Config { cache_entries: 20, ..plain }, Config { cache_entries: 200, ..plain }],
         Setting::SegmentedLru => vec![Config { protected_percent: 80, ..plain }],
-        Setting::Victim => ["fifo", "cost-benefit"].map(|victim| Config { victim, ..plain }).to_vec(),
-        Setting::Placement => vec![Config { placement: "single", ..plain }],
+        Setting::Victim => {
+            let others = victim::table().iter().map(|entry| entry.name).filter(|name| *name != plain.victim);
+            others.map(|victim| Config { victim, ..plain }).collect()
+        }
+        Setting::Placement => {
+            let others = placement::table().iter().map(|entry| entry.name).filter(|name| *name != plain.placement);
+            others.map(|placement| Config { placement, ..plain }).collect()
+        }
         Setting::Lanes => vec![Config { lanes: 2, ..plain }],
         Setting::Validity => {
             validity::table().iter().map(|store| Config { validity: Some(store.name), ..plain }).collect()

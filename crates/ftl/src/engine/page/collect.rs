@@ -423,6 +423,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             }
             Err(error) => return Err(error),
         };
+        if is_page(to) {
+            self.placing.placed(stream, || self.core.space.geometry().block_of(to));
+        }
         if to == LOST {
             self.record_move(lpn, origin.ppn, to)?;
             let (mut ctx, mapping) = self.parts();
@@ -465,6 +468,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if V::BUFFERED && self.core.pins.holds(block, self.validity.flushes()) {
             self.unpin()?;
         }
+        self.placing.emptied(block);
         let Core { flash, space, .. } = &mut self.core;
         let kind = space.kind(block);
         let erased =

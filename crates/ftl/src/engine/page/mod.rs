@@ -39,10 +39,9 @@ use crate::contract::{Ftl, FtlError, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
 use crate::mapping::ram::RamMap;
 use crate::mapping::{LOST, Mapping, is_page};
-use crate::placement::{self, Placement, Stream};
+use crate::placement::{self, PageWrite, Placement, Placing};
 use crate::space::blocks::{Space, SpaceOptions};
 use crate::space::core::{Context, Core, Origin, Pins};
-use crate::space::wear::Wear;
 use crate::validity::{self, PageSet, Receiver, Site, Store, Validity};
 use crate::victim;
 use alloc::boxed::Box;
@@ -73,9 +72,7 @@ pub struct PageFtl<N: Nand, M, V> {
     core: Core<N>,
     mapping: M,
     validity: V,
-    placement: Box<dyn Placement>,
-    /// Levelling of wear, and the stream that takes data at rest to worn blocks.
-    wear: Option<(Wear, Stream)>,
+    placing: Placing,
     logical_pages: u32,
     /// Collect before a write while fewer blocks than this are free.
     reserve_blocks: u32,
@@ -200,7 +197,7 @@ impl Plan {
             .ok_or_else(|| refuse(format!("there is no victim policy '{}'", config.victim)))?;
         let placement = placement::find(config.placement)
             .ok_or_else(|| refuse(format!("there is no placement policy '{}'", config.placement)))?;
-        let placement = (placement.make)(config.logical_pages);
+        let placement = (placement.make)(config.logical_pages, nand.geometry());
         let geometry = nand.geometry();
         if geometry.pages_per_block() > u32::from(u16::MAX) {
             return Err(refuse(format!("blocks of {} pages exceed 65535", geometry.pages_per_block())));
@@ -365,8 +362,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             core: Core::new(flash, space, Pins::with_capacity(pins), plan.needed),
             mapping,
             validity,
-            wear: None,
-            placement: plan.placement,
+            placing: Placing::new(plan.placement),
             logical_pages: config.logical_pages,
             reserve_blocks: reserve,
             trim_reserve,
@@ -477,11 +473,12 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     fn write_page(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
         self.refresh()?;
         self.prepare()?;
-        if self.wear.is_some() && self.core.space.may_free(1) && self.level_wear()? {
+        if self.placing.wear().is_some() && self.core.space.may_free(1) && self.level_wear()? {
             self.prepare()?;
         }
-        let stream = self.placement.host(lpn);
+        let stream = self.placing.place(&PageWrite::by_host(lpn));
         let ppn = self.core.program(stream, lpn, data)?;
+        self.placing.placed(stream, || self.core.space.geometry().block_of(ppn));
         self.record_new(lpn, ppn, |ftl| {
             let (mut ctx, mapping) = ftl.parts();
             mapping.record(&mut ctx, lpn, ppn)
@@ -554,12 +551,12 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
         self.validity.ram(&mut report);
         self.core.space.ram(&mut report);
         let buffers = self.live.capacity() * size_of::<Origin>() + self.dead.ram_bytes();
-        report.push(RamItem { name: "collector_buffers", bytes: buffers as u64 + self.placement.ram_bytes() });
+        report.push(RamItem { name: "collector_buffers", bytes: buffers as u64 + self.placing.policy_bytes() });
         if !self.saving.is_empty() {
             report.push(RamItem { name: "save_buffer", bytes: self.saving.capacity() as u64 });
         }
-        if let Some((wear, _)) = &self.wear {
-            report.push(RamItem { name: "wear", bytes: wear.ram_bytes() });
+        if let Some(bytes) = self.placing.wear_bytes() {
+            report.push(RamItem { name: "wear", bytes });
         }
         if V::BUFFERED {
             report.push(RamItem { name: "pinned_blocks", bytes: self.core.pins.ram_bytes() });

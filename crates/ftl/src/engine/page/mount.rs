@@ -105,12 +105,12 @@ impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
 
     /// The same FTL over another store that knows the same.
     fn over<V: Validity>(self, validity: V) -> PageFtl<N, M, V> {
-        let Self { core, mapping, validity: _, placement, .. } = self;
+        let Self { core, mapping, validity: _, placing, .. } = self;
         PageFtl {
             core,
             mapping,
             validity,
-            placement,
+            placing,
             logical_pages: self.logical_pages,
             reserve_blocks: self.reserve_blocks,
             trim_reserve: self.trim_reserve,
@@ -123,7 +123,6 @@ impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
             unreported: self.unreported,
             power_lost: self.power_lost,
             saving: self.saving,
-            wear: self.wear,
             heal: None,
             half_rebuilt: false,
         }
@@ -147,11 +146,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
     ///
     /// # Errors
     /// [`FtlError::Damaged`] if the device was formatted for something else.
-    fn scan_and_settle(
-        mut flash: Flash<N>,
-        config: &Config,
-        mut plan: Plan,
-    ) -> Result<(Self, MountReport), Unmounted<N>> {
+    fn scan_and_settle(mut flash: Flash<N>, config: &Config, plan: Plan) -> Result<(Self, MountReport), Unmounted<N>> {
         let geometry = *flash.nand().geometry();
         let validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
         let start = *flash.counts();
@@ -176,8 +171,9 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         });
         let rebuilt_entries = table.iter().filter(|ppn| is_page(**ppn)).count() as u64;
         let mapping = RamMap::restored(table, &trims.pages, &geometry);
-        let ready = core::mem::replace(&mut plan.placement, Box::new(Single));
         let mut ftl = Self::assemble(flash, config, plan, space, mapping, validity);
+        // Whatever is moved fills one block, until the mount has come to its end.
+        let policy = ftl.placing.exchange(Box::new(Single));
         ftl.core.seq = next_seq;
         for ppn in (0..geometry.pages()).map(Ppn) {
             if kinds[geometry.block_of(ppn).index()].is_some() && !live[ppn.index()] {
@@ -190,7 +186,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         if let Err(error) = ftl.settle_scan(doubt, &trims) {
             return Err(Unmounted::with(ftl.core.flash, error));
         }
-        ftl.placement = ready;
+        ftl.placing.exchange(policy);
         ftl.begin_levelling(config.wear);
         let end = *ftl.core.flash.counts();
         let steps = vec![

@@ -196,7 +196,8 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
             None => Found::Empty,
         });
         space.reserve_free(most_free(self.idle_blocks, self.reserve_blocks, self.rest_blocks));
-        (self.mapping, self.validity, self.core.space, self.wear) = (mapping, gecko, space, None);
+        (self.mapping, self.validity, self.core.space) = (mapping, gecko, space);
+        self.placing.level(None);
         self.core.pins.clear();
         self.core.newly_erased.clear();
         self.core.interrupted = None;

@@ -1,26 +1,25 @@
-//! Levelling wear: what the scan of [`crate::space::wear`] finds is done here.
+//! Levelling wear: what the scan of blocks finds is done here ([`crate::placement`]).
 
 use super::{Mapping, Nand, PageFtl, Validity};
 use crate::config::WearOptions;
 use crate::contract::FtlError;
 use crate::flash::Purpose;
-use crate::placement::Stream;
+use crate::placement::{Cause, PageWrite, Stream};
 use crate::space::blocks::BlockState;
 use crate::space::core::Origin;
-use crate::space::wear::Wear;
 use nand::{BlockId, Lpn};
 
 impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Begins to level wear, if asked to. Last in a mount: until then all that moves fills as few blocks as can be.
     pub(super) fn begin_levelling(&mut self, options: Option<WearOptions>) {
-        self.wear = options.map(|options| (Wear::new(options), Stream(self.placement.streams())));
+        self.placing.level(options);
     }
 
     /// Looks at the blocks that are due; if data at rest is found on an unworn block while a worn one is free,
     /// moves it and answers `true`: at most one block a call, so that a write waits for no more than two collections.
     #[inline(never)]
     pub(super) fn level_wear(&mut self) -> Result<bool, FtlError> {
-        let Some((mut wear, stream)) = self.wear.clone() else { return Ok(false) };
+        let Some(mut wear) = self.placing.wear().cloned() else { return Ok(false) };
         let blocks = self.core.space.geometry().blocks();
         let mut at_rest = None;
         for _ in 0..wear.due(self.core.seq) {
@@ -35,7 +34,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 break;
             }
         }
-        self.wear = Some((wear, stream));
+        if let Some(kept) = self.placing.wear() {
+            *kept = wear;
+        }
         let Some(block) = at_rest else { return Ok(false) };
         self.collect_for(block, Purpose::Wear)?;
         Ok(true)
@@ -55,15 +56,16 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         read(0).or_else(|| read(geometry.pages_per_block() - 1))
     }
 
-    /// Where a page goes that is moved: data at rest to worn blocks, if wear is levelled; else where placement says.
+    /// Where a page goes that is moved.
     #[inline]
     pub(super) fn stream_of_moved(&mut self, purpose: Purpose, origin: &Origin) -> Stream {
-        if let Some((wear, stream)) = &mut self.wear {
-            let stay = self.core.seq.saturating_sub(origin.spare.seq);
-            if purpose == Purpose::Wear || wear.has_settled(stay) {
-                return *stream;
-            }
-        }
-        self.placement.migrated(Lpn(origin.spare.tag))
+        let cause = match purpose {
+            Purpose::Wear => Cause::Wear,
+            Purpose::Refresh => Cause::Refresh,
+            _ => Cause::Collection,
+        };
+        let age = Some(self.core.seq.saturating_sub(origin.spare.seq));
+        let from = Some(self.core.space.geometry().block_of(origin.ppn));
+        self.placing.place(&PageWrite { lpn: Lpn(origin.spare.tag), cause, age, from })
     }
 }

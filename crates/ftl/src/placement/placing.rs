@@ -1,0 +1,76 @@
+//! The placement policy of an FTL, behind levelling of wear if that is wanted.
+
+use super::wear::Wear;
+use super::{Cause, PageWrite, Placement, Stream};
+use crate::config::WearOptions;
+use alloc::boxed::Box;
+use nand::BlockId;
+
+/// Decides over every write of a page of host data.
+pub(crate) struct Placing {
+    policy: Box<dyn Placement>,
+    /// Whether the policy hears of blocks.
+    follows: bool,
+    wear: Option<Wear>,
+}
+
+impl Placing {
+    /// A policy alone.
+    pub(crate) fn new(policy: Box<dyn Placement>) -> Self {
+        Self { follows: policy.follows_blocks(), policy, wear: None }
+    }
+
+    /// Exchanges the policy; answers what was there.
+    pub(crate) fn exchange(&mut self, policy: Box<dyn Placement>) -> Box<dyn Placement> {
+        self.follows = policy.follows_blocks();
+        core::mem::replace(&mut self.policy, policy)
+    }
+
+    /// Begins to level wear, or stops. One stream more takes data at rest, to worn blocks.
+    pub(crate) fn level(&mut self, options: Option<WearOptions>) {
+        self.wear = options.map(Wear::new);
+    }
+
+    /// The state of levelling.
+    #[inline]
+    pub(crate) const fn wear(&mut self) -> Option<&mut Wear> {
+        self.wear.as_mut()
+    }
+
+    /// Where a page goes: data at rest to worn blocks, if wear is levelled; else where the policy says.
+    #[inline]
+    pub(crate) fn place(&mut self, write: &PageWrite) -> Stream {
+        if let (Some(wear), Some(age)) = (&mut self.wear, write.age)
+            && (write.cause == Cause::Wear || wear.has_settled(age))
+        {
+            return Stream(self.policy.streams());
+        }
+        self.policy.place(write)
+    }
+
+    /// A page of a stream was programmed to a block.
+    #[inline]
+    pub(crate) fn placed(&mut self, stream: Stream, block: impl FnOnce() -> BlockId) {
+        if self.follows && stream.0 < self.policy.streams() {
+            self.policy.placed(stream, block());
+        }
+    }
+
+    /// A collector has moved all that lived in a block.
+    #[inline]
+    pub(crate) fn emptied(&mut self, block: BlockId) {
+        if self.follows {
+            self.policy.emptied(block);
+        }
+    }
+
+    /// Bytes of RAM that the policy holds.
+    pub(crate) fn policy_bytes(&self) -> u64 {
+        self.policy.ram_bytes()
+    }
+
+    /// Bytes of RAM that levelling holds; `None` if wear is not levelled.
+    pub(crate) fn wear_bytes(&self) -> Option<u64> {
+        self.wear.as_ref().map(Wear::ram_bytes)
+    }
+}
