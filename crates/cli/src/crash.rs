@@ -18,6 +18,7 @@ use nand::sim::SimNand;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 /// Explores, or replays.
 pub fn run(args: &CrashArgs) -> Result<()> {
@@ -27,21 +28,52 @@ pub fn run(args: &CrashArgs) -> Result<()> {
     let ftls = ftls(&args.ftl)?;
     let not_taken = settings::not_taken(&[("--no-battery", Setting::Battery, args.no_battery)], &ftls, None)?;
     let options = options(args, &ftls)?;
-    let report = crash::run(&options, &mut progress(ftls.len())).map_err(|error| usage(error.to_string()))?;
+    if let Some(path) = &args.promises {
+        return promises(path, &options, args.json, &not_taken);
+    }
+    let report = explore(&options)?;
     if args.json {
         let whole = json!({"openftl": env!("CARGO_PKG_VERSION"), "not_taken": not_taken, "report": report});
         output::print(&document(&whole)?)?;
     } else {
         output::print(&as_text(&report, &not_taken))?;
     }
-    if let Some(path) = &args.promises {
-        promises::write(path, &report, &options)?;
-    }
-    let failures: usize = report.ftls.iter().map(|ftl| ftl.failures.len()).sum();
+    verdict([&report].into_iter())
+}
+
+fn explore(options: &Options) -> Result<Report> {
+    let ftls = options.ftls.len();
+    crash::run(options, &mut progress(ftls)).map_err(|error| usage(error.to_string()))
+}
+
+/// # Errors
+/// If a promise was broken.
+fn verdict<'a>(reports: impl Iterator<Item = &'a Report>) -> Result<()> {
+    let failures: usize = reports.flat_map(|report| &report.ftls).map(|ftl| ftl.failures.len()).sum();
     if failures > 0 {
         bail!("{failures} broken promise(s); openftl crash --replay ID does each of them again");
     }
     Ok(())
+}
+
+/// Explores each fault alone and all of them at once, and writes what each cost.
+fn promises(path: &Path, options: &Options, as_json: bool, not_taken: &[NotTaken]) -> Result<()> {
+    promises::try_open(path)?;
+    let mut explored = Vec::new();
+    for row in promises::rows(options) {
+        let report = explore(&row.options)?;
+        if !as_json {
+            output::print(&format!("{}\n\n{}\n", row.name, as_text(&report, not_taken)))?;
+        }
+        explored.push((row.name, report));
+    }
+    if as_json {
+        let rows: Vec<_> = explored.iter().map(|(fault, report)| json!({"fault": fault, "report": report})).collect();
+        let whole = json!({"openftl": env!("CARGO_PKG_VERSION"), "not_taken": not_taken, "promises": rows});
+        output::print(&document(&whole)?)?;
+    }
+    promises::write(path, &explored, options)?;
+    verdict(explored.iter().map(|(_, report)| report))
 }
 
 fn replay(id: &str, as_json: bool) -> Result<()> {

@@ -233,7 +233,7 @@ impl<'a> Explorer<'a> {
     /// Takes in what the cuts so far cost.
     fn count(&mut self, tally: Tally) {
         let died = self.path.iter().any(|loss| loss.saving);
-        if died { &mut self.stats.saving } else { &mut self.stats.tally }.add(tally);
+        *if died { &mut self.stats.saving } else { &mut self.stats.tally } += tally;
     }
 
     fn tell(&mut self, event: impl FnOnce(usize) -> Event) {

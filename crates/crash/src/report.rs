@@ -89,8 +89,8 @@ pub struct Tally {
     pub lost: u64,
 }
 
-impl Tally {
-    pub(crate) fn add(&mut self, other: Self) {
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
         self.runs += other.runs;
         self.errors += other.errors;
         self.older += other.older;
@@ -161,9 +161,9 @@ impl FtlReport {
     pub(crate) fn add(&mut self, fault: &'static str, stats: &Stats) {
         self.cut_points += stats.cut_points;
         self.lost_writes += stats.tally.lost + stats.saving.lost;
-        self.by_fault.entry(fault).or_default().add(stats.tally);
+        *self.by_fault.entry(fault).or_default() += stats.tally;
         if stats.saving.runs > 0 {
-            self.by_fault.entry(DYING).or_default().add(stats.saving);
+            *self.by_fault.entry(DYING).or_default() += stats.saving;
         }
         if stats.slowest_mount.microseconds > self.slowest_mount.microseconds {
             self.slowest_mount = stats.slowest_mount;

@@ -231,7 +231,6 @@ impl<'a, 'b> Runner<'a, 'b> {
         self.report.cuts_per_s = self.report.cut_points as f64 / self.report.seconds.max(1e-9);
         for fault in self.options.faults.iter().filter(|fault| !fault.is_laid()) {
             match fault {
-                Fault::Worn if !self.entry.info.outlives_worn_pages && self.harsh() == 0 => {}
                 Fault::Worn => self.worn(),
                 Fault::Fading => {}
                 Fault::Images => {
@@ -375,7 +374,7 @@ impl<'a, 'b> Runner<'a, 'b> {
     fn try_other(&mut self, fault: Fault, case: Case) {
         *self.report.other_runs.entry(fault.name()).or_default() += 1;
         let (record, outcome) = other::run(self.entry, &case);
-        self.report.by_fault.entry(record.fault).or_default().add(record.tally);
+        *self.report.by_fault.entry(record.fault).or_default() += record.tally;
         self.follow(record.trail);
         if let Err(what) = outcome {
             self.failed(case, Finding { path: Vec::new(), what });
@@ -412,7 +411,6 @@ impl<'a, 'b> Runner<'a, 'b> {
                     let harm = if nth % 2 == 0 { Harm::Unreadable } else { Harm::DataUnreadable };
                     Worn { ppn, harm, mounted, other: Some(other) }
                 });
-                let two = two.into_iter().filter(|_| self.harsh() != 0).collect::<Vec<_>>();
                 for worn in one.chain(two) {
                     if self.is_done() {
                         return;

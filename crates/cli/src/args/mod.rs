@@ -380,7 +380,7 @@ pub struct CrashArgs {
     #[arg(long, value_name = "ID",
           conflicts_with_all = ["ftl", "mode", "cuts", "depth", "faults", "shape", "steps", "no_battery", "seed", "jobs", "sample"])]
     pub replay: Option<String>,
-    /// Write what each fault cost each FTL as a table, to this Markdown file
+    /// Explore each fault alone, then all at once, and write what each cost each FTL as a table to this Markdown file
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub promises: Option<PathBuf>,
     /// Tell what a replay does: each request, cut and mount, and how it came out

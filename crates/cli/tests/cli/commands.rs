@@ -1,6 +1,6 @@
 //! The commands beside `compare`.
 
-use super::common::{folder, json_of, openftl, output_of, small_trace};
+use super::common::{folder, json_of, openftl, openftl_in, output_of, small_trace};
 use std::process::{Command, Stdio};
 
 const LISTS: [&str; 7] = ["ftls", "workloads", "traces", "devices", "victims", "placements", "stores"];
@@ -132,6 +132,34 @@ fn nothing_is_lost_and_the_table_says_so() {
     let report = &json_of(&[&few[..], &["--json"]].concat())["report"];
     assert_eq!((&report["seed"], &report["ftls"][0]["cut_points"]), (&1.into(), &300.into()));
     assert_eq!(report["ftls"][0]["failures"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn promises_are_explored_fault_by_fault_and_written_as_a_table() {
+    let folder = folder();
+    let few = ["crash", "--ftl", "page,dftl", "--cuts", "60", "--mode", "log", "--faults", "programs,mounts"];
+    let ran = openftl_in(folder.path(), &[&few[..], &["--json", "--promises", "p.md"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let rows = document["promises"].as_array().unwrap();
+    let faults: Vec<_> = rows.iter().map(|row| row["fault"].as_str().unwrap()).collect();
+    let expected = ["one cut", "no battery, one cut", "programs, one cut", "mounts, one cut", "all at once, one cut"];
+    assert_eq!(faults, expected);
+    assert!(rows.iter().all(|row| row["report"]["ftls"][1]["cut_points"] == 60));
+    let table = std::fs::read_to_string(folder.path().join("p.md")).unwrap();
+    assert!(table.contains("| fault | page | dftl | runs |"), "{table}");
+    for fault in expected {
+        let row = table.lines().find(|line| line.starts_with(&format!("| {fault} |"))).unwrap();
+        let kept = |cell: &str| ["kept", "trims"].contains(&cell.trim());
+        assert!(row.split('|').skip(2).take(2).all(kept) != (fault == "no battery, one cut"), "{row}");
+    }
+}
+
+#[test]
+fn a_table_of_promises_that_cannot_be_written_is_refused_at_once() {
+    let ran = openftl(&["crash", "--promises", "no/such/folder/p.md"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("cannot write no/such/folder/p.md"), "{}", ran.err);
 }
 
 #[test]

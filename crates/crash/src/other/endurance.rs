@@ -82,7 +82,7 @@ pub(super) fn run(bench: &Bench<'_>, rounds: u32, record: &mut Record) -> Result
                 .try_for_each(|_| apply(&mut line, Step::Read { lpn: rng.below(bench.case.logical_pages) }))
         };
         looked.map_err(told)?;
-        record.tally.add(line.model.take_tally());
+        record.tally += line.model.take_tally();
         Line { ftl, model, .. } = line;
         if model.is_nearly_used_up() {
             break;

@@ -33,7 +33,7 @@ pub(super) fn run(bench: &Bench<'_>, n: u32, record: &mut Record) -> Result<(), 
     line.model.harm_trims();
     let mut line = mount(bench, flash, line)?.ok_or("the mount was refused")?;
     read_all(&mut line)?;
-    record.tally.add(line.model.take_tally());
+    record.tally += line.model.take_tally();
     line.ftl.check()?;
     accepts_writes(&mut line)?;
     line.ftl.check()?;

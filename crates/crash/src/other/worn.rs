@@ -149,7 +149,7 @@ pub(super) fn powered(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Res
     let Ok(harmed) = harm(bench, &mut line, worn, record) else { return Ok(()) };
     let outcome =
         read_all(&mut line).and_then(|()| write_others(&mut line, harmed)).and_then(|()| accepts_writes(&mut line));
-    record.tally.add(line.model.take_tally());
+    record.tally += line.model.take_tally();
     outcome
 }
 
@@ -167,7 +167,7 @@ pub(super) fn mounted(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Res
     };
     let outcome =
         read_all(&mut line).and_then(|()| write_others(&mut line, harmed)).and_then(|()| accepts_writes(&mut line));
-    record.tally.add(line.model.take_tally());
+    record.tally += line.model.take_tally();
     outcome?;
     if line.model.is_metadata_lost() {
         return Ok(());
