@@ -273,6 +273,11 @@ impl Space {
         self.blocks[block.index()].state
     }
 
+    /// Whether a block is full and nothing in it lives.
+    pub fn is_dead(&self, block: BlockId) -> bool {
+        self.state(block) == BlockState::Closed && self.valid(block) == 0
+    }
+
     /// What a block holds, or held last.
     #[inline]
     pub fn kind(&self, block: BlockId) -> PageKind {

@@ -1,7 +1,6 @@
 //! The collector of every page-mapped FTL.
 //!
-//! 1. A victim is picked: a metadata block in which nothing lives, else metadata beyond its limit,
-//!    else what the victim policy says.
+//! 1. A victim is chosen ([`super::choose`]).
 //! 2. The validity store is asked which of its pages are dead.
 //! 3. *Before anything moves*, the live pages are settled: spare areas say whose they are, and the mapping
 //!    or the store says whether it still holds them. Moving a page can synchronise a translation
@@ -17,22 +16,15 @@
 //! Power loss before step 6 leaves two copies of a page, of which the one with the larger sequence
 //! number counts; power loss between erase and report leaves a block without live pages.
 
+use super::choose::{Decision, Need};
 use super::{Core, LOST, Lpn, Mapping, Nand, NandError, Origin, PageFtl, Purpose, Validity};
 use crate::contract::FtlError;
 use crate::mapping::is_page;
 use crate::space::blocks::BlockState;
-use crate::space::core::Context;
-use crate::victim::Choice;
 use nand::{BlockId, Flags, PageKind, Ppn, Spare};
-
-/// Dead metadata blocks that are pinned, beyond which the store is flushed to unpin them.
-const PATIENCE: u32 = 16;
 
 /// Free blocks that a page of metadata programmed by a mount finds at least.
 pub(super) const ROOM: u32 = 2;
-
-/// Blocks that may be missing before metadata has to give.
-const SCARCE: u32 = 2;
 
 /// What a collection is for: the purpose of moving pages of a kind, and of erasing their blocks.
 const fn purpose_of(kind: PageKind) -> Purpose {
@@ -47,17 +39,18 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Collects until enough blocks are free.
     #[inline(never)]
     pub(super) fn make_space(&mut self) -> Result<(), FtlError> {
+        self.collect_until_enough(Need::Now)
+    }
+
+    /// Collects until enough blocks are free.
+    ///
+    /// # Errors
+    /// [`FtlError::NoSpace`] if that cannot be, and those of the device.
+    pub(super) fn collect_until_enough(&mut self, need: Need) -> Result<(), FtlError> {
         let mut left = 4 * self.core.space.geometry().blocks();
         while self.core.space.free_blocks() < self.reserve_blocks {
             left -= 1;
-            // On a nearly full disk the policy's order can cost more pages of metadata than it frees.
-            let losing =
-                self.core.space.free_blocks() + SCARCE < self.reserve_blocks && self.mapping.footprint_pages() > 0;
-            let emptiest = if losing { self.emptiest() } else { None };
-            let collected = match emptiest {
-                Some(block) => self.collect(block).map(|()| true)?,
-                None => self.collect_one()?,
-            };
+            let collected = self.gain(need)?;
             if left == 0 || !collected {
                 return Err(self.core.no_space());
             }
@@ -65,33 +58,24 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(())
     }
 
-    /// The full block in which least lives, of those with something to gain. Looks at every block.
-    #[cold]
-    pub(super) fn emptiest(&self) -> Option<BlockId> {
-        let space = &self.core.space;
-        let closed = (0..space.geometry().blocks()).map(BlockId).filter(|b| space.state(*b) == BlockState::Closed);
-        let least = closed.map(|block| (space.valid(block), block)).min()?;
-        (least.0 < space.geometry().pages_per_block()).then_some(least.1)
-    }
-
-    /// Erases a metadata block in which nothing lives, if the policy offers one: waiting gains nothing, and a device that is
-    /// not yet full would fill up with dead metadata first.
-    #[cold]
-    pub(super) fn reap(&mut self) -> Result<(), FtlError> {
-        let choice = match self.core.space.pick_metadata() {
-            Some(choice) if self.core.pins.holds(choice.block, self.validity.flushes()) => {
-                if self.core.space.dead_metadata() < PATIENCE {
-                    return Ok(());
+    /// Collects one block; `false` if no block has anything to gain.
+    pub(super) fn gain(&mut self, need: Need) -> Result<bool, FtlError> {
+        let mut unpinned = false;
+        loop {
+            match self.decide(need, unpinned) {
+                Decision::Collect(block) => return self.collect(block).map(|()| true),
+                Decision::Unpin => {
+                    self.unpin()?;
+                    unpinned = true;
                 }
-                self.unpin()?;
-                Some(choice)
+                Decision::Reveal => {
+                    let (mut ctx, mapping) = self.parts();
+                    if !mapping.reveal(&mut ctx)? {
+                        return Ok(false);
+                    }
+                }
+                Decision::Wait => return Ok(false),
             }
-            Some(choice) => Some(choice),
-            None => self.core.space.pick(),
-        };
-        match choice {
-            Some(Choice { block, valid: 0 }) => self.collect(block),
-            _ => Ok(()),
         }
     }
 
@@ -115,8 +99,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             if self.core.space.free_blocks() >= self.reserve_blocks {
                 break;
             }
-            let dead = self.core.space.state(block) == BlockState::Closed && self.core.space.valid(block) == 0;
-            let wanted = dead && wanted(block, self.core.space.kind(block));
+            let wanted = self.core.space.is_dead(block) && wanted(block, self.core.space.kind(block));
             if wanted && !self.core.pins.holds(block, self.validity.flushes()) {
                 self.collect(block)?;
             }
@@ -135,69 +118,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if self.core.space.free_blocks() >= ROOM {
             return Ok(());
         }
-        let space = &self.core.space;
-        let closed = (0..space.geometry().blocks()).map(BlockId).filter(|&block| {
-            space.state(block) == BlockState::Closed
-                && space.kind(block) == PageKind::Translation
-                && space.valid(block) < space.geometry().pages_per_block()
-        });
-        match closed.map(|block| (space.valid(block), block)).min() {
-            Some((_, block)) => self.collect(block),
-            None => Ok(()),
-        }
-    }
-
-    /// Collects one block; `false` if no block has anything to gain.
-    pub(super) fn collect_one(&mut self) -> Result<bool, FtlError> {
-        if let Some(choice) = self.metadata_victim()? {
-            self.collect(choice.block)?;
-            return Ok(true);
-        }
-        let pages = self.core.space.geometry().pages_per_block();
-        loop {
-            match self.core.space.pick() {
-                Some(Choice { block, valid }) if valid < pages => {
-                    self.collect(block)?;
-                    return Ok(true);
-                }
-                _ if self.core.space.dead_metadata() > 0 && V::BUFFERED => {
-                    self.unpin()?;
-                    return match self.core.space.pick_metadata() {
-                        Some(Choice { block, valid: 0 }) => self.collect(block).map(|()| true),
-                        _ => Ok(false),
-                    };
-                }
-                _ => {
-                    let mut ctx = Context { core: &mut self.core, validity: &mut self.validity };
-                    if !self.mapping.reveal(&mut ctx)? {
-                        return Ok(false);
-                    }
-                }
-            }
-        }
-    }
-
-    /// The metadata block to collect, if metadata is held apart: one in which nothing lives, or the
-    /// emptiest if there are more blocks than the limit, so that one cold page cannot pin a block for ever. Also if
-    /// blocks are getting scarce in spite of collection: on a disk that is nearly full, moving host data can cost more
-    /// pages of metadata than it frees, and only what waits among the metadata can make up for that.
-    fn metadata_victim(&mut self) -> Result<Option<Choice>, FtlError> {
-        let Some(choice) = self.core.space.pick_metadata() else { return Ok(None) };
-        let space = &self.core.space;
-        let scarce = space.free_blocks() + SCARCE < self.reserve_blocks
-            && 2 * choice.valid <= space.geometry().pages_per_block();
-        let over = space.metadata_blocks() > self.metadata_limit || scarce;
-        if choice.valid > 0 && !over {
-            return Ok(None);
-        }
-        if self.core.pins.holds(choice.block, self.validity.flushes()) {
-            if !over {
-                return Ok(None);
-            }
-            self.unpin()?;
-            return Ok(self.core.space.pick_metadata());
-        }
-        Ok(Some(choice))
+        self.gain(Need::Unsettled).map(drop)
     }
 
     pub(super) fn collect(&mut self, victim: BlockId) -> Result<(), FtlError> {

@@ -12,6 +12,7 @@
 
 mod battery;
 mod check;
+mod choose;
 mod collect;
 mod doubt;
 mod findings;
@@ -48,6 +49,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use choose::Need;
 use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Payload, Ppn};
 use trims::{TrimBlocks, trim_step};
 
@@ -416,7 +418,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             mapping.maintain(&mut ctx)?;
         }
         if self.core.space.dead_metadata() > DEAD_METADATA && self.core.space.may_free(2) {
-            self.reap()?;
+            self.gain(Need::Tidy)?;
         }
         if self.core.space.free_blocks() < self.reserve_blocks {
             self.make_space()?;
@@ -529,7 +531,7 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
                 mapping.maintain(&mut ctx)
             })?;
         }
-        self.healing(Self::collect_one)
+        self.healing(|ftl| ftl.gain(Need::Later))
     }
 
     #[inline]

@@ -1,5 +1,6 @@
 //! Mounting by a full scan: for FTLs whose table and validity bitmap are in RAM.
 
+use super::choose::Need;
 use super::settle_scan::Doubt;
 use super::{Flash, Nand, PageFtl, PageOptions, Plan, Space, site};
 use crate::config::Config;
@@ -202,26 +203,15 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         self.settle(&mut doubt, trims)?;
         self.free_copied(&doubt)?;
         self.free_dead_blocks()?;
-        self.collect_emptiest()?;
+        self.collect_until_enough(Need::Mount)?;
         for block in doubt.into_suspects() {
             let space = &self.core.space;
             if space.state(block) == BlockState::Closed && space.valid(block) < space.geometry().pages_per_block() {
                 self.collect(block)?;
-                self.collect_emptiest()?;
+                self.collect_until_enough(Need::Mount)?;
             }
         }
         self.core.settling = None;
-        Ok(())
-    }
-
-    /// Collects the blocks in which least lives until enough are free.
-    fn collect_emptiest(&mut self) -> Result<(), FtlError> {
-        while self.core.space.free_blocks() < self.reserve_blocks {
-            match self.emptiest() {
-                Some(block) => self.collect(block)?,
-                None => return Err(self.core.no_space()),
-            }
-        }
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Moving what can barely be read any more: the device corrected so many bits in a page that soon there may be too many.
 
+use super::choose::Need;
 use super::{Mapping, Nand, PageFtl, Validity};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
@@ -30,7 +31,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             if self.core.space.free_blocks() >= wanted || self.core.space.state(block) != BlockState::Closed {
                 break;
             }
-            if !self.collect_one()? {
+            if !self.gain(Need::Later)? {
                 return Ok(());
             }
         }

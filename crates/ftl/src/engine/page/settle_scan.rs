@@ -18,7 +18,6 @@ use crate::mapping::{LOST, Mapping};
 use crate::placement::Stream;
 use crate::recovery::scan::{FoundTrims, Mounts, Scan, newest_but, read_block, root_of};
 use crate::recovery::survey::FoundPage;
-use crate::space::blocks::BlockState;
 use crate::space::core::Origin;
 use crate::validity::ram_bitmap::RamBitmap;
 use alloc::vec;
@@ -97,8 +96,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
                 if self.core.space.free_blocks() >= ROOM {
                     return Ok(());
                 }
-                let dead = self.core.space.state(block) == BlockState::Closed && self.core.space.valid(block) == 0;
-                if dead && !doubt.concerns(&mut self.core.flash, block, &versions, may_go)? {
+                if self.core.space.is_dead(block) && !doubt.concerns(&mut self.core.flash, block, &versions, may_go)? {
                     self.collect(block)?;
                 }
             }
@@ -110,9 +108,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
     /// newest on.
     pub(super) fn free_copied(&mut self, doubt: &Doubt) -> Result<(), FtlError> {
         for &block in &doubt.copied {
-            let space = &self.core.space;
-            let short = space.free_blocks() < self.reserve_blocks;
-            if short && space.state(block) == BlockState::Closed && space.valid(block) == 0 {
+            if self.core.space.free_blocks() < self.reserve_blocks && self.core.space.is_dead(block) {
                 self.collect(block)?;
             }
         }
