@@ -75,7 +75,7 @@ pub struct FoundBlock {
     pub erase_count: Option<u32>,
     /// The smallest sequence number in it.
     pub first_seq: u64,
-    /// Erases of the device when the block was erased, if a page that is believed says so.
+    /// Erases of the device when the block was erased, if a page of it says so.
     erased_at: Option<u32>,
     /// Every page of it was written by a merge or a collector, none of them as the last one of its source.
     unfinished: bool,
@@ -247,6 +247,9 @@ impl Copies {
             }
             found.used = true;
         }
+        // Also of pages that are not believed. One that nobody wrote hardly tells of a wear that can be.
+        let stamps = pages.iter().filter(|(_, spare)| plausible::is_wear(spare, self.erased_at));
+        found.erased_at = stamps.map(|(_, spare)| Some(spare.erased_at)).fold(found.erased_at, Option::max);
         self.believe(flash, pages)?;
         self.after_checkpoint.1 |= pages.iter().any(|(_, spare)| spare.seq == self.after_checkpoint.0);
         let youngest = (0..pages.len()).max_by_key(|&at| pages[at].1.seq);
@@ -256,7 +259,6 @@ impl Copies {
             if reads || pages.len() > 1 {
                 // Alone and torn, it may say anything.
                 self.erased_at = self.erased_at.max(spare.erased_at);
-                found.erased_at = found.erased_at.max(Some(spare.erased_at));
                 if !found.kept {
                     self.erases = (self.erases.0 + u64::from(spare.erase_count), self.erases.1 + 1);
                     found.erase_count = Some(spare.erase_count);
