@@ -71,8 +71,13 @@ pub trait Mapping: Send {
         Ok(1)
     }
 
-    /// Whether something was forgotten that a power cut would bring back.
+    /// Whether something may have been forgotten that a power cut would bring back.
     fn has_unkept_trims(&self) -> bool {
+        false
+    }
+
+    /// Whether something was.
+    fn must_keep_trims(&self) -> bool {
         false
     }
 

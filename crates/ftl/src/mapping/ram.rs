@@ -4,13 +4,16 @@
 //! What every other table is measured against (PPM in GeckoFTL's terms): 1.4 GiB at 2 TiB and R = 0.7.
 
 use super::trims::{TrimMap, mark};
-use super::{Mapping, is_page};
+use super::{LOST, Mapping, is_page};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
 use crate::space::core::{Context, Origin};
 use crate::validity::Validity;
 use alloc::vec::Vec;
 use nand::{Geometry, Lpn, Nand, PageKind, Ppn, Spare};
+
+/// Free blocks that a page of the trim map finds at least while a block is collected.
+const ROOM: u32 = 2;
 
 /// A page table in RAM.
 #[derive(Debug)]
@@ -26,12 +29,24 @@ impl RamMap {
         Self { table: alloc::vec![Ppn::NONE; logical_pages as usize], trims: TrimMap::new(logical_pages, geometry) }
     }
 
-    /// A table as recovery found it, and where it found the pages of the trim map.
+    /// A table as recovery found it, where it found the pages of the trim map, and which of them
+    /// tell of losses.
     #[must_use]
-    pub fn restored(table: Vec<Ppn>, trims: &[Ppn], geometry: &Geometry) -> Self {
+    pub fn restored(table: Vec<Ppn>, trims: &[Ppn], tells_losses: &[bool], geometry: &Geometry) -> Self {
         let mut map = TrimMap::new(table.len() as u32, geometry);
         map.restore(trims);
+        for (lpn, _) in (0..).map(Lpn).zip(&table).filter(|(_, ppn)| **ppn == LOST) {
+            if !tells_losses[map.page_of(lpn) as usize] {
+                map.lost(lpn);
+            }
+        }
         Self { table, trims: map }
+    }
+
+    /// A page of the trim map that does not tell of a loss.
+    #[must_use]
+    pub fn next_untold(&self) -> Option<u32> {
+        self.trims.next_untold()
     }
 
     /// Programs a page of the trim map anew; the old one dies.
@@ -44,9 +59,9 @@ impl RamMap {
         page: u32,
         purpose: Purpose,
     ) -> Result<(), FtlError> {
-        let contents = self.trims.contents(page, &self.table);
+        let (contents, tells_losses) = self.trims.contents(page, &self.table);
         let in_use_seq = ctx.core.settling;
-        let aux = |seq| mark(seq, in_use_seq);
+        let aux = |seq| mark(seq, in_use_seq, tells_losses);
         let ppn = ctx.core.program_metadata_as(purpose, PageKind::Translation, page, aux, contents)?;
         let old = self.trims.programmed(page, ppn);
         if old.is_some() { ctx.metadata_died(old) } else { Ok(()) }
@@ -73,7 +88,9 @@ impl Mapping for RamMap {
         ppn: Ppn,
     ) -> Result<(), FtlError> {
         let old = core::mem::replace(&mut self.table[lpn.index()], ppn);
-        if !ppn.is_some() && old.is_some() {
+        if ppn == LOST {
+            self.trims.lost(lpn);
+        } else if !ppn.is_some() && old.is_some() {
             self.trims.trimmed(lpn);
         }
         if is_page(old) { ctx.page_died(old) } else { Ok(()) }
@@ -89,6 +106,9 @@ impl Mapping for RamMap {
     ) -> Result<(), FtlError> {
         debug_assert!(self.table[lpn.index()] == from, "{lpn} was not at {from} when it moved");
         self.table[lpn.index()] = to;
+        if to == LOST {
+            self.trims.lost(lpn);
+        }
         Ok(())
     }
 
@@ -101,11 +121,23 @@ impl Mapping for RamMap {
         self.trims.next_stale().is_some()
     }
 
+    fn must_keep_trims(&self) -> bool {
+        self.trims.is_behind()
+    }
+
     fn keep_trims<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
         match self.trims.next_stale() {
             Some(page) => self.program_trims(ctx, page, Purpose::Translation),
             None => Ok(()),
         }
+    }
+
+    fn keep_lost<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<(), FtlError> {
+        if ctx.core.space.free_blocks() < ROOM {
+            // The next flush does it.
+            return Ok(());
+        }
+        self.program_trims(ctx, self.trims.page_of(lpn), Purpose::Translation)
     }
 
     fn trim_pages(&self) -> u32 {

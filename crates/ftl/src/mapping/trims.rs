@@ -6,8 +6,14 @@
 //! 3. A page of the map is programmed from the table, also when its block is collected. Copied as
 //!    it is, it would claim by its sequence number to know of writes that came after it.
 //! 4. Nothing is programmed before a flush, and nothing at a flush before which nothing was
-//!    trimmed.
+//!    trimmed. The first flush after a mount programs the whole map: a trim may have been undone
+//!    that no flush had kept, and what came back may be in a block that is half erased.
+//! 5. Of a logical page that is lost no copy is left, and its bit is clear. A page of the map with
+//!    such a bit says so in its spare area, and is programmed before the last trace of the copy is
+//!    erased. A mount then takes a clear bit without a copy for a loss, else for a trim that no
+//!    flush has kept.
 
+use super::LOST;
 use super::bits::Bits;
 use crate::contract::{RamItem, RamReport};
 use alloc::vec::Vec;
@@ -21,25 +27,34 @@ const MARK: u32 = 0x4D49_5254;
 /// This much younger, or more: nobody knows.
 const FAR: u32 = 1 << 24;
 
+/// Added by a page of the map that tells of losses.
+const LOSSES: u32 = 1 << 25;
+
 /// `aux` of a page of the map with this sequence number. `in_use_seq` is that of the newest page
 /// programmed while the disk was in use, if a mount has not settled yet which pages count.
 #[must_use]
-pub fn mark(seq: u64, in_use_seq: Option<u64>) -> u32 {
+pub fn mark(seq: u64, in_use_seq: Option<u64>, tells_losses: bool) -> u32 {
     let age = seq - in_use_seq.unwrap_or(seq).min(seq);
-    MARK + age.min(FAR.into()) as u32
+    MARK + age.min(FAR.into()) as u32 + if tells_losses { LOSSES } else { 0 }
+}
+
+/// Whether a logical page of the part of a page of the map is lost if it has neither a copy nor a bit.
+#[must_use]
+pub const fn tells_losses(spare: &Spare) -> bool {
+    spare.aux.wrapping_sub(MARK) & LOSSES != 0
 }
 
 /// Whether a page is one of the map.
 #[must_use]
 pub fn is_page_of_map(spare: &Spare) -> bool {
-    spare.kind == PageKind::Translation && spare.aux.wrapping_sub(MARK) <= FAR
+    spare.kind == PageKind::Translation && spare.aux.wrapping_sub(MARK) & !LOSSES <= FAR
 }
 
 /// Sequence number of the newest page programmed while the disk was in use when this page of the
 /// map was: its own, or an older one. 0 if nobody knows.
 #[must_use]
 pub const fn in_use_seq(spare: &Spare) -> u64 {
-    match spare.aux.wrapping_sub(MARK) {
+    match spare.aux.wrapping_sub(MARK) & !LOSSES {
         FAR => 0,
         age => spare.seq.saturating_sub(age as u64),
     }
@@ -56,9 +71,13 @@ pub const fn coverage(geometry: &Geometry) -> u32 {
 pub struct TrimMap {
     pages: Vec<Ppn>,
     coverage: u32,
-    /// Pages whose part of the disk had a trim since they were programmed.
+    /// Pages whose part of the disk had a trim or a loss since they were programmed, or a mount.
     stale: Bits,
     stale_count: u32,
+    /// Nothing was trimmed or lost since a mount: the pages are stale because of that alone.
+    as_mounted: bool,
+    /// Pages that do not tell of a loss.
+    untold: Vec<u32>,
     bytes: Vec<u8>,
 }
 
@@ -72,6 +91,8 @@ impl TrimMap {
             coverage: coverage(geometry),
             stale: Bits::new(count),
             stale_count: 0,
+            as_mounted: false,
+            untold: Vec::new(),
             bytes: alloc::vec![0; geometry.page_bytes() as usize],
         }
     }
@@ -79,6 +100,14 @@ impl TrimMap {
     /// A mount found its pages here.
     pub fn restore(&mut self, pages: &[Ppn]) {
         self.pages.copy_from_slice(pages);
+        (0..self.page_count()).for_each(|page| self.changed(page));
+        self.as_mounted = true;
+    }
+
+    /// The page that covers a logical page.
+    #[must_use]
+    pub const fn page_of(&self, lpn: Lpn) -> u32 {
+        lpn.0 / self.coverage
     }
 
     /// Its pages.
@@ -87,14 +116,40 @@ impl TrimMap {
         self.pages.len() as u32
     }
 
-    /// A logical page was trimmed.
-    #[inline]
-    pub fn trimmed(&mut self, lpn: Lpn) {
-        let page = lpn.0 / self.coverage;
+    fn changed(&mut self, page: u32) {
+        self.as_mounted = false;
         if !self.stale.has(page) {
             self.stale.set(page);
             self.stale_count += 1;
         }
+    }
+
+    /// A logical page was trimmed.
+    #[inline]
+    pub fn trimmed(&mut self, lpn: Lpn) {
+        self.changed(self.page_of(lpn));
+    }
+
+    /// A logical page was found to be lost.
+    #[cold]
+    pub fn lost(&mut self, lpn: Lpn) {
+        let page = self.page_of(lpn);
+        self.changed(page);
+        if !self.untold.contains(&page) {
+            self.untold.push(page);
+        }
+    }
+
+    /// A page that does not tell of a loss.
+    #[must_use]
+    pub fn next_untold(&self) -> Option<u32> {
+        self.untold.first().copied()
+    }
+
+    /// Whether something was trimmed or lost of which no page tells.
+    #[must_use]
+    pub const fn is_behind(&self) -> bool {
+        self.stale_count > 0 && !self.as_mounted
     }
 
     /// A page that has to be programmed anew.
@@ -103,18 +158,19 @@ impl TrimMap {
         if self.stale_count == 0 { None } else { (0..self.page_count()).find(|&page| self.stale.has(page)) }
     }
 
-    /// The contents of a page, from the table.
-    pub fn contents(&mut self, page: u32, table: &[Ppn]) -> &[u8] {
+    /// The contents of a page, from the table, and whether it tells of losses.
+    pub fn contents(&mut self, page: u32, table: &[Ppn]) -> (&[u8], bool) {
         let entries = table.chunks(self.coverage as usize).nth(page as usize).unwrap_or_default();
         for (byte, entries) in self.bytes.iter_mut().zip(entries.chunks(8)) {
             *byte = (0..8).zip(entries).fold(0, |byte, (bit, ppn)| byte | u8::from(!ppn.is_some()) << bit);
         }
-        &self.bytes[..entries.len().div_ceil(8)]
+        (&self.bytes[..entries.len().div_ceil(8)], entries.contains(&LOST))
     }
 
     /// A page was programmed; answers where it was before.
     pub fn programmed(&mut self, page: u32, ppn: Ppn) -> Ppn {
         self.stale_count -= u32::from(self.stale.take(page));
+        self.untold.retain(|untold| *untold != page);
         core::mem::replace(&mut self.pages[page as usize], ppn)
     }
 
@@ -126,7 +182,8 @@ impl TrimMap {
 
     /// The RAM that it holds.
     pub fn ram(&self, report: &mut RamReport) {
-        let bytes = (self.pages.capacity() * size_of::<Ppn>() + self.bytes.capacity()) as u64 + self.stale.bytes();
+        let lists = self.pages.capacity() * size_of::<Ppn>() + self.untold.capacity() * size_of::<u32>();
+        let bytes = (lists + self.bytes.capacity()) as u64 + self.stale.bytes();
         report.push(RamItem { name: "trim_map", bytes });
     }
 }

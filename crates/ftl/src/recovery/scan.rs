@@ -8,7 +8,10 @@
 //! 3. For each logical page the copy with the largest sequence number is kept.
 //! 4. If the table is only in RAM, of pages older than one of the trim map those count that it does
 //!    not call trimmed ([`Scan::forget_trimmed`]). A page of the map that cannot be read leaves the
-//!    word to the version before it.
+//!    word to the version before it. A logical page that it does not call trimmed, and of which no
+//!    copy is found, is lost if the map tells of losses. It is as well if a page that is older than
+//!    the map does not say what it holds: half an erase may have shown it to an earlier mount,
+//!    and so to the host. Else its trim was not kept, and its block erased.
 //! 5. A page that reads well now may fail later, if its program was cut short. It is among the last
 //!    pages of blocks, and none older than it was ever the last of a disk in use: the caller
 //!    programs those again ([`Scan::doubtful`]).
@@ -22,7 +25,8 @@ use super::plausible::{self, Misfit};
 use super::survey::FoundPage;
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
-use crate::mapping::trims::{coverage, in_use_seq, is_page_of_map};
+use crate::mapping::LOST;
+use crate::mapping::trims::{coverage, in_use_seq, is_page_of_map, tells_losses};
 use crate::space::age::aged;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn, Spare};
@@ -30,7 +34,7 @@ use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn, Spare};
 /// The newest copy of a logical page.
 #[derive(Clone, Copy, Debug)]
 pub struct Copy {
-    /// Where it is, or [`Ppn::NONE`].
+    /// Where it is, [`Ppn::NONE`], or [`LOST`].
     pub ppn: Ppn,
     /// Its sequence number.
     pub seq: u64,
@@ -88,6 +92,8 @@ pub struct Scan {
     torn_seqs: Vec<u64>,
     /// Pages that cannot be read, whole or in part: what they show later does not count.
     excluded: Vec<Ppn>,
+    /// The smallest sequence number in a block with a page that does not say what it holds.
+    silent_since: u64,
     /// Largest device erase count found.
     pub erased_at: u32,
 }
@@ -101,6 +107,10 @@ pub struct FoundTrims {
     seqs: Vec<u64>,
     /// What those versions say, a bit for each logical page.
     bits: Vec<u8>,
+    /// Which of them say that logical pages without a bit and a copy are lost.
+    pub tells_losses: Vec<bool>,
+    /// Of pages of the map from this sequence number on that holds whatever they say.
+    silent_since: u64,
     coverage: u32,
 }
 
@@ -108,7 +118,19 @@ impl FoundTrims {
     /// Whether a copy of a logical page with this sequence number is trimmed.
     #[must_use]
     pub fn forget(&self, lpn: Lpn, seq: u64) -> bool {
-        self.bits[lpn.index() / 8] >> (lpn.0 % 8) & 1 == 1 && seq < self.seqs[(lpn.0 / self.coverage) as usize]
+        self.is_marked(lpn) && seq < self.seqs[(lpn.0 / self.coverage) as usize]
+    }
+
+    fn is_marked(&self, lpn: Lpn) -> bool {
+        self.bits[lpn.index() / 8] >> (lpn.0 % 8) & 1 == 1
+    }
+
+    /// What the table says of a logical page of which there is no copy.
+    #[must_use]
+    pub fn without_copy(&self, lpn: Lpn) -> Ppn {
+        let page = (lpn.0 / self.coverage) as usize;
+        let is_there = self.pages[page].is_some() && !self.is_marked(lpn);
+        if is_there && (self.tells_losses[page] || self.silent_since < self.seqs[page]) { LOST } else { Ppn::NONE }
     }
 }
 
@@ -147,6 +169,7 @@ impl Scan {
             newest_seq: 0,
             torn_seqs: Vec::new(),
             excluded: Vec::new(),
+            silent_since: u64::MAX,
             erased_at: 0,
         };
         let mut pages = Vec::with_capacity(geometry.pages_per_block() as usize);
@@ -176,6 +199,9 @@ impl Scan {
         }
         if self.excluded.len() > before || found == Found::Gap {
             self.suspects.push(block);
+        }
+        if self.excluded.len() > before {
+            self.silent_since = self.silent_since.min(pages.first().map_or(0, |(_, spare)| spare.seq));
         }
         // Wherever a page of host data lies, it must be moved as one.
         let of_host = pages.iter().any(|(_, spare)| spare.kind == PageKind::User);
@@ -262,6 +288,8 @@ impl Scan {
             pages: alloc::vec![Ppn::NONE; count],
             seqs: alloc::vec![0; count],
             bits: alloc::vec![0; count * bytes],
+            tells_losses: alloc::vec![false; count],
+            silent_since: self.silent_since,
             coverage,
         };
         let mut buffer = alloc::vec![0; bytes];
@@ -272,7 +300,7 @@ impl Scan {
             }
             match flash.read_meta(Purpose::Recovery, ppn, &mut buffer) {
                 Ok(_) => {
-                    (trims.pages[at], trims.seqs[at]) = (ppn, spare.seq);
+                    (trims.pages[at], trims.seqs[at], trims.tells_losses[at]) = (ppn, spare.seq, tells_losses(&spare));
                     trims.bits[at * bytes..][..bytes].copy_from_slice(&buffer);
                 }
                 Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => {
@@ -284,6 +312,9 @@ impl Scan {
         for (lpn, copy) in (0..).map(Lpn).zip(&mut self.copies) {
             if trims.forget(lpn, copy.seq) {
                 *copy = NO_COPY;
+            }
+            if !copy.ppn.is_some() {
+                copy.ppn = trims.without_copy(lpn);
             }
         }
         Ok(trims)

@@ -1,4 +1,4 @@
-//! A page that cannot be read is lost for good: also after its block was erased, and, of a log-block
+//! A page that cannot be read is lost for good: also after its block was erased, and, of page mapping and a log-block
 //! FTL, after mounts.
 
 #![allow(clippy::unwrap_used)]
@@ -72,7 +72,7 @@ fn write_others(ftl: &mut dyn Ftl<Device>, harmed: Ppn) -> Result<(), FtlError> 
 
 #[test]
 fn a_lost_page_stays_lost_after_its_block_was_erased_and_a_mount() {
-    for name in log_block_ftls::<Device>().map(|entry| entry.info.name) {
+    for name in log_block_ftls::<Device>().map(|entry| entry.info.name).chain(["page"]) {
         let (entry, config) = (ftls::find::<Device>(name).unwrap(), Config::new(LOGICAL));
         let mount = entry.mount.unwrap();
         for (blemish, flushed) in [(Blemish::DataUnreadable, false), (Blemish::Unreadable, true)] {

@@ -348,6 +348,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             self.placing.placed(stream, || self.core.space.geometry().block_of(to));
         }
         if to == LOST {
+            self.hold_trim_blocks();
             self.record_move(lpn, origin.ppn, to)?;
             let (mut ctx, mapping) = self.parts();
             mapping.keep_lost(&mut ctx, lpn)?;

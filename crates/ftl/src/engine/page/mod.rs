@@ -511,7 +511,11 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
 
     /// A completed write is on flash with a spare area that says what it is.
     fn flush(&mut self) -> Result<(), FtlError> {
-        self.powered(|ftl| if ftl.mapping.has_unkept_trims() { ftl.keep_trims() } else { Ok(()) })
+        self.powered(|ftl| match ftl.mapping.has_unkept_trims() {
+            true if ftl.mapping.must_keep_trims() => ftl.keep_trims(),
+            true => unless_short(ftl.keep_trims()),
+            false => Ok(()),
+        })
     }
 
     fn idle(&mut self) -> Result<bool, FtlError> {

@@ -171,7 +171,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
             kinds[block.index()].map_or(Found::Empty, |kind| Found::Pages { kind, valid })
         });
         let rebuilt_entries = table.iter().filter(|ppn| is_page(**ppn)).count() as u64;
-        let mapping = RamMap::restored(table, &trims.pages, &geometry);
+        let mapping = RamMap::restored(table, &trims.pages, &trims.tells_losses, &geometry);
         let mut ftl = Self::assemble(flash, config, plan, space, mapping, validity);
         // Whatever is moved fills one block, until the mount has come to its end.
         let policy = ftl.placing.exchange(Box::new(Single));

@@ -9,12 +9,14 @@
 //!    the newest any more once an attempt was cut short behind it.
 //! 3. A page of the trim map was read, so it counts, and is programmed anew from the table. That
 //!    comes last: the table has to be right.
-//! 4. Before, no block is erased with a version of a page in doubt, as far as there are others.
+//! 4. Then the trim map is programmed where it does not tell yet of what is lost: blocks that show
+//!    a loss are erased later.
+//! 5. Before, no block is erased with a version of a page in doubt, as far as there are others.
 
 use super::{Flash, Lpn, Nand, PageFtl, Ppn, RamMap};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
-use crate::mapping::{LOST, Mapping};
+use crate::mapping::{LOST, Mapping, is_page};
 use crate::placement::Stream;
 use crate::recovery::scan::{FoundTrims, Mounts, Scan, newest_but, read_block, root_of};
 use crate::recovery::survey::FoundPage;
@@ -40,6 +42,12 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
                 mapping.program_trims(&mut ctx, page.1.tag, Purpose::Recovery)?;
             }
         }
+        while let Some(page) = self.mapping.next_untold() {
+            self.hold_trim_blocks();
+            self.free_undoubted(doubt)?;
+            let (mut ctx, mapping) = self.parts();
+            mapping.program_trims(&mut ctx, page, Purpose::Recovery)?;
+        }
         Ok(())
     }
 
@@ -63,9 +71,9 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
             doubt.exclude(ppn, self.core.space.geometry().block_of(ppn));
             let before = newest_but(&mut self.core.flash, self.logical_pages, lpn, &mut doubt.excluded)?;
             present = before.filter(|((_, spare), _)| !trims.forget(lpn, spare.seq));
-            let before = present.map_or(Ppn::NONE, |((ppn, _), _)| ppn);
+            let before = present.map_or_else(|| trims.without_copy(lpn), |((ppn, _), _)| ppn);
             self.place(lpn, before)?;
-            if before.is_some() {
+            if is_page(before) {
                 self.core.space.page_born(before);
                 self.validity.revive(before);
             }

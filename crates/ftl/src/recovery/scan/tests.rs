@@ -38,7 +38,7 @@ fn put(flash: &mut Device, ppn: u32, lpn: u32, seq: u64, root: u64) {
 /// newest page of a disk in use.
 fn put_trims(flash: &mut Device, ppn: u32, tag: u32, (seq, in_use_seq): (u64, Option<u64>), first: u8) {
     let wear = ppn / PAGES;
-    let aux = mark(seq, in_use_seq);
+    let aux = mark(seq, in_use_seq, false);
     let spare =
         Spare { kind: PageKind::Translation, tag, seq, erase_count: wear, erased_at: wear, aux, flags: Flags::NONE };
     flash.nand_mut().program_meta(Ppn(ppn), &[first, 0, 0, 0], &spare).unwrap();
@@ -249,7 +249,7 @@ fn a_page_of_the_trim_map_of_a_larger_disk_is_an_error_if_it_can_be_read() {
 fn a_root_that_is_too_far_away_to_be_named_is_not_guessed_at() {
     let user =
         Spare { kind: PageKind::User, tag: 0, seq: 1 << 40, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE };
-    let map = |in_use_seq| Spare { kind: PageKind::Translation, aux: mark(user.seq, in_use_seq), ..user };
+    let map = |in_use_seq| Spare { kind: PageKind::Translation, aux: mark(user.seq, in_use_seq, false), ..user };
     assert_eq!((root_of(&user), root_of(&map(None))), (user.seq, user.seq));
     for (far, root) in [(7, user.seq - 7), ((1 << 24) - 1, user.seq + 1 - (1 << 24)), (1 << 24, 0), (1 << 39, 0)] {
         let map = map(Some(user.seq - far));
