@@ -33,7 +33,7 @@ use crate::validity::ram_bitmap::RamBitmap;
 use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
-use nand::{BlockId, Flags, NandError, PageKind, Ppn, Spare};
+use nand::{BlockId, Flags, PageKind, Ppn, Spare};
 
 /// Older versions of a page in doubt that are not erased before it is settled: more than mounts in
 /// a row may be cut short without luck.
@@ -44,6 +44,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
     pub(super) fn settle(&mut self, table: &mut Table, survey: &Survey, steps: &mut Steps) -> Result<(), FtlError> {
         if self.core.space.free_blocks() < ROOM {
             let keep = table.keep(&mut self.core.flash)?;
+            self.free_dead(|block, _| !keep.contains(&block) && !survey.illegible().contains(&block))?;
             self.free_dead(|block, _| !keep.contains(&block))?;
         }
         if let Some(page) = table.newest_of_table() {
@@ -103,20 +104,12 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
             mapping.rewrite_page(&mut ctx, 0, core::iter::empty())?;
         }
         let spoiled = survey.spoiled().iter().copied().filter(|_| !LAZY);
-        let blocks: BTreeSet<BlockId> = survey.broken().chain(spoiled).collect();
+        let blocks: BTreeSet<BlockId> =
+            survey.broken().chain(spoiled).chain(survey.illegible().iter().copied()).collect();
         for block in blocks {
             if self.core.space.state(block) == BlockState::Closed {
                 self.room()?;
                 self.collect(block)?;
-            }
-        }
-        for block in survey.illegible() {
-            if self.core.space.state(*block) == BlockState::Virgin {
-                match self.core.flash.erase(Purpose::Recovery, *block) {
-                    // It is erased again before it is used, and retired if that fails.
-                    Ok(()) | Err(NandError::EraseFailed { .. }) => {}
-                    Err(error) => return Err(error.into()),
-                }
             }
         }
         Ok(())

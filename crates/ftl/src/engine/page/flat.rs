@@ -185,6 +185,8 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
             None if table.valid[block.index()] > 0 => {
                 Found::Pages { kind: PageKind::User, valid: table.valid[block.index()] }
             }
+            // It may have held a page of the table, and is erased in the end.
+            None if survey.illegible().contains(&block) => Found::Pages { kind: PageKind::User, valid: 0 },
             None => Found::Empty,
         });
         let geometry = table.geometry;
