@@ -47,6 +47,12 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
             self.free_dead(|block, _| !keep.contains(&block) && !survey.illegible().contains(&block))?;
             self.free_dead(|block, _| !keep.contains(&block))?;
         }
+        if !LAZY {
+            // The page does not speak for them.
+            for copy in &table.doubtful {
+                table.changes.remove(&copy.lpn);
+            }
+        }
         if let Some(page) = table.newest_of_table() {
             self.renew(table, page)?;
         }
