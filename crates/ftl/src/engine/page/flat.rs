@@ -84,7 +84,7 @@ pub(super) struct Table {
     /// Translation pages to be written again.
     pub(super) renew: BTreeSet<u32>,
     /// What a battery saved about pages that lived, if what it saved of the table is not all there:
-    /// a page that lived was complete.
+    /// a page that lived was complete, and no other counts.
     pub(super) lived: Option<RamBitmap>,
 }
 
@@ -414,7 +414,8 @@ impl Table {
         let is_excluded = |(ppn, spare): &&FoundPage| excluded.contains(ppn) || !complete(spare.seq, *ppn);
         self.excluded = survey.torn().iter().filter(is_excluded).copied().collect();
         self.copies.iter_mut().for_each(|copy| copy.complete = complete(copy.seq, copy.ppn));
-        self.copies.retain(|copy| !copy.torn || copy.complete);
+        let died = |ppn: Ppn| self.lived.as_ref().is_some_and(|lived| lived.is_dead(ppn));
+        self.copies.retain(|copy| (!copy.torn || copy.complete) && !died(copy.ppn));
     }
 
     /// Step 5: the bitmap, and the live pages of each block. `None` if an entry cannot be right and they are not checked.
