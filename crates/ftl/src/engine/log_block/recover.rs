@@ -201,10 +201,15 @@ impl<N: Nand> Area<N> {
         let mut last = copies.in_doubt(&mut self.flash)?;
         last.retain(|doubt| self.locate(doubt.lpn) == doubt.ppn);
         self.in_doubt = last.iter().map(|doubt| doubt.ppn).collect();
-        for doubt in last.iter().filter(|doubt| !doubt.may_fade) {
+        // A mount that was cut short may have half erased a block whose last page it could not read.
+        let geometry = *self.blocks.geometry();
+        let fading = last.iter().filter(|doubt| doubt.may_fade).map(|doubt| geometry.block_of(doubt.ppn));
+        let fading: Vec<BlockId> = fading.collect();
+        let may_fade = |doubt: &Doubt| fading.contains(&geometry.block_of(doubt.ppn));
+        for doubt in last.iter().filter(|doubt| !may_fade(doubt)) {
             self.flash.probe(Purpose::Recovery, doubt.ppn)?;
         }
-        last.retain(|doubt| doubt.may_fade);
+        last.retain(may_fade);
         copies.before(&last).for_each(|before| self.spare_superseded(before));
         Ok(last)
     }
