@@ -186,7 +186,11 @@ impl<N: Nand> Core<N> {
                 Ok(true)
             }
             Err(NandError::EraseFailed { .. }) => {
-                self.space.abandon(block);
+                // Nothing lives in it, and the validity store does not know of what can be read.
+                self.space.stop_filling(block);
+                self.space.begin_collecting(block);
+                self.flash.nand_mut().mark_bad(block)?;
+                self.space.retired(block);
                 Ok(false)
             }
             Err(error) => {

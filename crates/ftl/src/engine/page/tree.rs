@@ -392,8 +392,9 @@ impl Table {
     /// Step 5: the bitmap, and the live pages of each block.
     fn find_live<N: Nand>(&mut self, (ctx, mapping): Parts<'_, N>, survey: &Survey) -> Result<(), FtlError> {
         let geometry = *ctx.core.flash.nand().geometry();
-        // Also pages that read as erased: half an erase can leave others behind them. An erase says otherwise.
-        (0..geometry.pages()).for_each(|ppn| ctx.validity.mark(Ppn(ppn)));
+        for (block, _) in survey.blocks() {
+            (0..geometry.pages_per_block()).for_each(|offset| ctx.validity.mark(geometry.page_at(block, offset)));
+        }
         let Self { pieces, young, bound, unsaved, broken, valid, last, keep, checked, .. } = self;
         for piece in pieces.iter().filter(|piece| piece.is_whole()) {
             ctx.validity.revive(piece.leaf);
