@@ -6,7 +6,7 @@ use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::recovery::copies::read_often;
 use alloc::vec::Vec;
-use nand::{BlockId, Lpn, Nand, NandError, Ppn};
+use nand::{BlockId, Lpn, Nand, NandError, PageKind, Ppn};
 
 impl<N: Nand> Area<N> {
     /// Takes a free block for a role, and erases it first if nobody saw it being erased. If none is
@@ -115,8 +115,10 @@ impl<N: Nand> Area<N> {
     fn read_doubts(&mut self) -> Result<(), FtlError> {
         for at in 0..self.in_doubt.len() {
             let page = self.in_doubt[at];
-            // Those that were copied may be erased by now.
+            // Those that were copied may be erased by now, or hold a page of a checkpoint.
             if let Some(spare) = self.flash.read_spare(Purpose::Recovery, page)?
+                && spare.kind == PageKind::User
+                && spare.tag < self.logical_pages
                 && self.locate(Lpn(spare.tag)) == page
             {
                 read_often(&mut self.flash, page)?;
