@@ -134,13 +134,13 @@ impl Options {
         Self { mode: Mode::Linear, cuts: 6000, depth: 2, images: 210, endurance: 200, worn_step: 9, ..Self::default() }
     }
 
-    /// So little of everything that it takes a fraction of a second: to compare what two builds do, by
+    /// So little of everything that it takes less than a second: to compare what two builds do, by
     /// [`FtlReport::trail`](crate::FtlReport::trail).
     #[must_use]
     pub fn trail(ftl: &str, shape: &str) -> Self {
         let (ftls, geometry) = (vec![ftl.to_owned()], Some(shape.to_owned()));
         let options = Self { ftls, geometry, seed: 5, jobs: 1, ..Self::default() };
-        Self { cuts: 300, depth: 2, images: 7, endurance: 25, worn_step: 41, ..options }
+        Self { cuts: 1000, depth: 2, images: 7, endurance: 25, worn_step: 41, ..options }
     }
 
     pub(crate) fn check<'a>(&self, known: impl Iterator<Item = &'a str> + Clone) -> Result<(), OptionsError> {

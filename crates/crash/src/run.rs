@@ -45,9 +45,6 @@ const OUTCOMES: usize = 4;
 /// The name of cuts without other faults.
 const CUTS: &str = "cuts";
 
-/// Rows of [`SHAPES`] that are explored without [`Fault::Fading`] too.
-const PLAIN_SHAPES: usize = 18;
-
 /// Cut points of one workload.
 const LEAST_SHARE: u64 = 48;
 const MOST_SHARE: u64 = 2000;
@@ -210,8 +207,7 @@ impl<'a, 'b> Runner<'a, 'b> {
             return;
         }
         let mut refused = String::new();
-        let wide = self.harsh() != 0 || self.options.geometry.is_some();
-        for (at, shape) in SHAPES.iter().enumerate().filter(|(at, _)| wide || *at < PLAIN_SHAPES) {
+        for (at, shape) in SHAPES.iter().enumerate() {
             if self.options.geometry.as_ref().is_some_and(|name| name != shape.name) {
                 continue;
             }

@@ -35,6 +35,8 @@ pub struct Shape {
     pub(crate) age: u32,
     /// Level wear as often as can be.
     level_wear: bool,
+    /// The placement and victim policies, if not those of [`Config::new`].
+    policies: Option<(&'static str, &'static str)>,
     /// Pages that share a word line, in exploration of that fault.
     pub(crate) pairing: Pairing,
     capabilities: Capabilities,
@@ -56,6 +58,7 @@ const MODERN: Shape = Shape {
     janus: JanusOptions::PAPER,
     age: 0,
     level_wear: false,
+    policies: None,
     pairing: Pairing { bits_per_cell: 2, distance: 1 },
     capabilities: Capabilities::MODERN,
 };
@@ -90,7 +93,7 @@ const RUNS: Shape = Shape {
 };
 
 /// Every shape. A ring of the `n` updates made last is full of whole blocks, of one page more, or of one page less.
-pub const SHAPES: [Shape; 29] = [
+pub const SHAPES: &[Shape] = &[
     MODERN,
     Shape { name: "small", blocks: 32, pages_per_block: 8, cache_entries: 9, ..MODERN },
     Shape {
@@ -134,6 +137,16 @@ pub const SHAPES: [Shape; 29] = [
     Shape { name: "page-16k", blocks: 26, pages_per_block: 3, page_bytes: 16384, cache_entries: 8, ..MODERN },
     Shape { name: "three-lanes", blocks: 51, pages_per_block: 7, channels: 3, cache_entries: 14, ..MODERN },
     Shape { name: "no-spare", blocks: 27, pages_per_block: 5, spare_blocks: 0, cache_entries: 10, ..MODERN },
+    Shape { name: "sepbit", blocks: 60, pages_per_block: 6, policies: Some(("sepbit", "cost-benefit")), ..MODERN },
+    Shape {
+        name: "dac-level",
+        blocks: 80,
+        pages_per_block: 5,
+        channels: 2,
+        policies: Some(("dac", "fifo")),
+        level_wear: true,
+        ..MODERN
+    },
 ];
 
 /// The shape with this name, and its number.
@@ -161,6 +174,8 @@ impl Shape {
 
     pub(crate) fn config(&self, logical_pages: u32) -> Config {
         let wear = self.level_wear.then_some(WearOptions { spread: 1, scans: 4 });
+        let config = Config::new(logical_pages);
+        let (placement, victim) = self.policies.unwrap_or((config.placement, config.victim));
         Config {
             cache_entries: self.cache_entries,
             protected_percent: self.protected_percent,
@@ -170,7 +185,9 @@ impl Shape {
             wear,
             gecko: self.gecko,
             janus: self.janus,
-            ..Config::new(logical_pages)
+            placement,
+            victim,
+            ..config
         }
     }
 
@@ -189,6 +206,9 @@ impl Shape {
         }
         if self.protected_percent > 0 && !honours(Setting::SegmentedLru) {
             return Err("it caches no mapping entries in a segmented LRU order".into());
+        }
+        if self.policies.is_some() && !honours(Setting::Placement) {
+            return Err("it has streams of its own, where no policy places pages".into());
         }
         let (Some(store), Some(mount)) = (self.validity, entry.mount) else { return Ok(()) };
         if entry.info.validity == self.validity {

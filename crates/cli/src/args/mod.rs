@@ -359,7 +359,7 @@ pub struct CrashArgs {
               ["all", "none"].into_iter().chain(crash::Fault::ALL.map(crash::Fault::name))))]
     pub faults: Vec<String>,
     /// Device to crash on [default: each in turn]
-    #[arg(long, value_parser = PossibleValuesParser::new(crash::SHAPES.map(|shape| shape.name)))]
+    #[arg(long, value_parser = PossibleValuesParser::new(crash::SHAPES.iter().map(|shape| shape.name)))]
     pub shape: Option<String>,
     /// Steps of a workload
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=2000))]

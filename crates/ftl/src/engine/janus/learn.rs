@@ -84,4 +84,15 @@ mod tests {
             assert!((0.0..1.0).contains(&costs.victim_utilisation) && costs.defusion_us.is_finite(), "{costs:?}");
         }
     }
+
+    #[test]
+    fn an_area_without_over_provisioning_counts_as_one_with_a_block() {
+        let [mut none, mut one] = [Learned::new(0), Learned::new(1)];
+        none.collected(3, 0.5);
+        one.collected(3, 0.5);
+        assert!((none.bend() - one.bend()).abs() < 1e-12);
+        let mut two = Learned::new(2);
+        two.collected(3, 0.5);
+        assert!((two.bend() - one.bend()).abs() > 1e-3);
+    }
 }

@@ -515,3 +515,18 @@ fn check_options(config: &Config, ftl: &'static str) -> Result<(), FtlError> {
         alloc::format!("a page map cannot have entries for {percent}% of the logical blocks; ask for 1 to 100");
     Err(FtlError::Unsupported { ftl, reason })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_blocks_are_fused_as_the_goal_says_up_to_what_the_page_map_holds() {
+        let options = |page_map_percent| JanusOptions { page_map_percent, ..JanusOptions::default() };
+        for (percent, most) in [(0, 0), (50, 10), (75, 30), (99, 990), (100, 1000)] {
+            assert_eq!(Goal::UtilisationPercent(percent).most(options(100), 1000, 10), most, "{percent}%");
+        }
+        assert_eq!(Goal::Fused(7).most(options(100), 1000, 10), 7);
+        assert_eq!([50, 100, 200].map(|percent| Goal::Adaptive.most(options(percent), 999, 10)), [500, 999, 999]);
+    }
+}
