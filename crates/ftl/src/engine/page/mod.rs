@@ -511,11 +511,7 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
 
     /// A completed write is on flash with a spare area that says what it is.
     fn flush(&mut self) -> Result<(), FtlError> {
-        self.powered(|ftl| match ftl.mapping.has_unkept_trims() {
-            true if ftl.mapping.must_keep_trims() => ftl.keep_trims(),
-            true => unless_short(ftl.keep_trims()),
-            false => Ok(()),
-        })
+        self.powered(Self::flush_trims)
     }
 
     fn idle(&mut self) -> Result<bool, FtlError> {

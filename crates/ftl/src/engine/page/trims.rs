@@ -11,6 +11,7 @@
 
 use super::{Mapping, Nand, PageFtl, Validity};
 use crate::contract::FtlError;
+use crate::engine::read_only::unless_short;
 use nand::{Geometry, Lpn};
 
 /// Blocks held free for the trim map: one to program it to.
@@ -59,6 +60,15 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Holds blocks free for the trim map, from now on.
     pub(super) fn hold_trim_blocks(&mut self) {
         self.reserve_blocks += core::mem::take(&mut self.trim_reserve);
+    }
+
+    /// Programs what says of trims that they were done, as far as there is something to say.
+    pub(super) fn flush_trims(&mut self) -> Result<(), FtlError> {
+        match self.mapping.has_unkept_trims() {
+            true if self.mapping.must_keep_trims() => self.keep_trims(),
+            true => unless_short(self.keep_trims()),
+            false => Ok(()),
+        }
     }
 
     /// Programs what says of trims that they were done.
