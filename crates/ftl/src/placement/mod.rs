@@ -1,7 +1,7 @@
 //! Placement: which write stream a page of host data goes to.
 //!
 //! Pages of one stream share blocks. A policy sees each write of a page, by the host or by the FTL itself, and answers with
-//! the stream; the space manager hands out the page. Levelling of wear decides first ([`Placing`]).
+//! the stream; the space manager hands out the page. Levelling of wear decides first (`placing.rs`).
 
 mod dac;
 mod placing;

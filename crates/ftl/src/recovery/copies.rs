@@ -1,7 +1,7 @@
 //! The copies of every logical page that are on flash, and what each block holds, for FTLs with log blocks.
 //!
 //! 1. Of a logical page the copy with the largest sequence number counts; those before it are known
-//!    too ([`older`]), because the block that a merge or a collector was filling when power was cut
+//!    too (`copies/older.rs`), because the block that a merge or a collector was filling when power was cut
 //!    is taken back ([`Copies::take_back`]).
 //! 2. A page whose program was cut short has the largest sequence number of its block for ever, because no block is
 //!    continued after a mount. So that page is read whole in every block, at every mount, and does not count if it cannot
