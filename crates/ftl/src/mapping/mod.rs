@@ -15,7 +15,7 @@ use crate::saved::Sink;
 use crate::space::core::{Context, Origin};
 use crate::validity::Validity;
 use alloc::vec::Vec;
-use nand::{Lpn, Nand, PageKind, Ppn, Spare};
+use nand::{BlockId, Lpn, Nand, PageKind, Ppn, Spare};
 
 /// In a mapping entry: the page's only copy was lost to an uncorrectable error.
 pub const LOST: Ppn = Ppn(u32::MAX - 1);
@@ -81,7 +81,19 @@ pub trait Mapping: Send {
         false
     }
 
-    /// Programs a page that keeps something forgotten from coming back.
+    /// Whether a block may hold the last version of something forgotten that a power cut would
+    /// bring back: it is to be erased only after that is kept.
+    fn risks_trims(&self, block: BlockId) -> bool {
+        let _ = block;
+        false
+    }
+
+    /// How often [`Mapping::keep_trims`] programs a page before no block is at risk any more.
+    fn risky_trim_pages(&self) -> u32 {
+        0
+    }
+
+    /// Programs a page that keeps something forgotten from coming back, first what is at risk.
     ///
     /// # Errors
     /// As [`Mapping::record`].

@@ -10,7 +10,7 @@ use crate::flash::Purpose;
 use crate::space::core::{Context, Origin};
 use crate::validity::Validity;
 use alloc::vec::Vec;
-use nand::{Geometry, Lpn, Nand, PageKind, Ppn, Spare};
+use nand::{BlockId, Geometry, Lpn, Nand, PageKind, Ppn, Spare};
 
 /// Free blocks that a page of the trim map finds at least while a block is collected.
 const ROOM: u32 = 2;
@@ -91,7 +91,7 @@ impl Mapping for RamMap {
         if ppn == LOST {
             self.trims.lost(lpn);
         } else if !ppn.is_some() && old.is_some() {
-            self.trims.trimmed(lpn);
+            self.trims.trimmed(lpn, is_page(old).then(|| ctx.core.space.geometry().block_of(old)));
         }
         if is_page(old) { ctx.page_died(old) } else { Ok(()) }
     }
@@ -123,6 +123,14 @@ impl Mapping for RamMap {
 
     fn must_keep_trims(&self) -> bool {
         self.trims.is_behind()
+    }
+
+    fn risks_trims(&self, block: BlockId) -> bool {
+        self.trims.risks(block)
+    }
+
+    fn risky_trim_pages(&self) -> u32 {
+        self.trims.risky_pages()
     }
 
     fn keep_trims<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {

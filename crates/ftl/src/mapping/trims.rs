@@ -5,10 +5,12 @@
 //!    larger than that of the map's page.
 //! 3. A page of the map is programmed from the table, also when its block is collected. Copied as
 //!    it is, it would claim by its sequence number to know of writes that came after it.
-//! 4. Nothing is programmed before a flush, and nothing at a flush before which nothing was
-//!    trimmed. The first flush after a mount programs the whole map: a trim may have been undone
-//!    that no flush had kept, and what came back may be in a block that is half erased.
-//! 5. Of a logical page that is lost no copy is left, and its bit is clear. A page of the map with
+//! 4. A flush before which nothing was trimmed programs nothing. The first flush after a mount
+//!    programs the whole map: a trim may have been undone that no flush had kept.
+//! 5. A block with the last version of a page whose trim is not kept is erased only after the page
+//!    of the map that keeps the trim. A cut could leave the block half erased: the version comes
+//!    back, fades after it was read, and an older version would be read then.
+//! 6. Of a logical page that is lost no copy is left, and its bit is clear. A page of the map with
 //!    such a bit says so in its spare area, and is programmed before the last trace of the copy is
 //!    erased. A mount then takes a clear bit without a copy for a loss, else for a trim that no
 //!    flush has kept.
@@ -17,7 +19,7 @@ use super::LOST;
 use super::bits::Bits;
 use crate::contract::{RamItem, RamReport};
 use alloc::vec::Vec;
-use nand::{Geometry, Lpn, PageKind, Ppn, Spare};
+use nand::{BlockId, Geometry, Lpn, PageKind, Ppn, Spare};
 
 /// `aux` in the spare area of a page of the map. A mount that has not settled which pages count
 /// adds by how much the page is younger than the newest that was programmed while the disk was in
@@ -74,6 +76,11 @@ pub struct TrimMap {
     /// Pages whose part of the disk had a trim or a loss since they were programmed, or a mount.
     stale: Bits,
     stale_count: u32,
+    /// Pages whose part of the disk had a trim since they were programmed.
+    trimmed: Bits,
+    trimmed_count: u32,
+    /// Blocks of flash with a version that such a trim forgot.
+    at_risk: Bits,
     /// Nothing was trimmed or lost since a mount: the pages are stale because of that alone.
     as_mounted: bool,
     /// Pages that do not tell of a loss.
@@ -91,6 +98,9 @@ impl TrimMap {
             coverage: coverage(geometry),
             stale: Bits::new(count),
             stale_count: 0,
+            trimmed: Bits::new(count),
+            trimmed_count: 0,
+            at_risk: Bits::new(geometry.blocks()),
             as_mounted: false,
             untold: Vec::new(),
             bytes: alloc::vec![0; geometry.page_bytes() as usize],
@@ -124,10 +134,30 @@ impl TrimMap {
         }
     }
 
-    /// A logical page was trimmed.
+    /// A logical page was trimmed. The block with its last version is not to be erased before the
+    /// trim is kept.
     #[inline]
-    pub fn trimmed(&mut self, lpn: Lpn) {
-        self.changed(self.page_of(lpn));
+    pub fn trimmed(&mut self, lpn: Lpn, last: Option<BlockId>) {
+        let page = self.page_of(lpn);
+        self.changed(page);
+        let Some(block) = last else { return };
+        self.at_risk.set(block.0);
+        if !self.trimmed.has(page) {
+            self.trimmed.set(page);
+            self.trimmed_count += 1;
+        }
+    }
+
+    /// Whether a block may hold the last version of a page whose trim is not kept.
+    #[must_use]
+    pub fn risks(&self, block: BlockId) -> bool {
+        self.at_risk.has(block.0)
+    }
+
+    /// Pages that have to be programmed before no block is at risk any more.
+    #[must_use]
+    pub const fn risky_pages(&self) -> u32 {
+        self.trimmed_count
     }
 
     /// A logical page was found to be lost.
@@ -152,10 +182,14 @@ impl TrimMap {
         self.stale_count > 0 && !self.as_mounted
     }
 
-    /// A page that has to be programmed anew.
+    /// A page that has to be programmed anew, those first whose part of the disk had a trim.
     #[must_use]
     pub fn next_stale(&self) -> Option<u32> {
-        if self.stale_count == 0 { None } else { (0..self.page_count()).find(|&page| self.stale.has(page)) }
+        let (count, stale) = match self.trimmed_count {
+            0 => (self.stale_count, &self.stale),
+            trimmed => (trimmed, &self.trimmed),
+        };
+        if count == 0 { None } else { (0..self.page_count()).find(|&page| stale.has(page)) }
     }
 
     /// The contents of a page, from the table, and whether it tells of losses.
@@ -170,6 +204,12 @@ impl TrimMap {
     /// A page was programmed; answers where it was before.
     pub fn programmed(&mut self, page: u32, ppn: Ppn) -> Ppn {
         self.stale_count -= u32::from(self.stale.take(page));
+        if self.trimmed.take(page) {
+            self.trimmed_count -= 1;
+            if self.trimmed_count == 0 {
+                self.at_risk.clear_all();
+            }
+        }
         self.untold.retain(|untold| *untold != page);
         core::mem::replace(&mut self.pages[page as usize], ppn)
     }
@@ -183,7 +223,8 @@ impl TrimMap {
     /// The RAM that it holds.
     pub fn ram(&self, report: &mut RamReport) {
         let lists = self.pages.capacity() * size_of::<Ppn>() + self.untold.capacity() * size_of::<u32>();
-        let bytes = (lists + self.bytes.capacity()) as u64 + self.stale.bytes();
+        let bytes =
+            (lists + self.bytes.capacity()) as u64 + self.stale.bytes() + self.trimmed.bytes() + self.at_risk.bytes();
         report.push(RamItem { name: "trim_map", bytes });
     }
 }

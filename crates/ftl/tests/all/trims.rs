@@ -148,6 +148,40 @@ fn a_flushed_trim_stays_trimmed_after_a_cut_whatever_was_collected_before_and_si
     }
 }
 
+/// The block with the last version may be gone by the time of the cut: older versions are not back
+/// without it.
+#[test]
+fn a_cut_undoes_a_trim_of_a_page_mapped_disk_entirely_or_not_at_all() {
+    for store in validity::table() {
+        let config = Config { validity: Some(store.name), ..Config::new(LOGICAL) };
+        let mut disk = Disk::new(ftls::find::<Device>("page").unwrap(), config, 512);
+        disk.age(1000);
+        let (mut undone, mut kept) = (0, 0);
+        for round in 0..60 {
+            let lpn = disk.random();
+            disk.write(lpn);
+            (0..30).for_each(|_| {
+                let other = disk.random();
+                disk.write(other);
+            });
+            disk.write(lpn);
+            let last = disk.versions[lpn as usize];
+            disk.ftl.flush().unwrap();
+            disk.trim(lpn, 1);
+            for _ in 0..80 * (round % 20) {
+                let other = (lpn + 1 + disk.random() % (LOGICAL - 1)) % LOGICAL;
+                disk.write(other);
+            }
+            disk.cut(|_| {});
+            disk.may_have_come_back(lpn, last);
+            undone += u32::from(disk.versions[lpn as usize] != 0);
+            kept += u32::from(disk.versions[lpn as usize] == 0);
+            disk.verify(&format!("{} in round {round}", store.name));
+        }
+        assert!(undone > 0 && kept > 0, "{}: {undone} undone, {kept} kept", store.name);
+    }
+}
+
 #[test]
 fn a_page_written_after_a_flushed_trim_stays_written_while_the_trim_map_is_moved() {
     for store in validity::table() {

@@ -11,14 +11,17 @@
 //!    erased, nothing else would say so once the new place is on flash and the store was flushed.
 //! 5. If the page programmed last is one of host data, the mapping may program a page, so that it is not: what it superseded
 //!    may go with the block.
-//! 6. The block is erased, then the validity store is told.
+//! 6. Trims that forgot a version in the block are kept, if flash does not say so yet
+//!    ([`crate::mapping::trims`]).
+//! 7. The block is erased, then the validity store is told.
 //!
-//! Power loss before step 6 leaves two copies of a page, of which the one with the larger sequence
+//! Power loss before step 7 leaves two copies of a page, of which the one with the larger sequence
 //! number counts; power loss between erase and report leaves a block without live pages.
 
 use super::choose::{Decision, Need};
 use super::{Core, LOST, Lpn, Mapping, Nand, NandError, Origin, PageFtl, Purpose, Validity};
 use crate::contract::FtlError;
+use crate::engine::read_only::unless_short;
 use crate::mapping::is_page;
 use crate::space::blocks::BlockState;
 use nand::{BlockId, Flags, PageKind, Ppn, Spare};
@@ -390,6 +393,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if V::BUFFERED && self.core.pins.holds(block, self.validity.flushes()) {
             self.unpin()?;
         }
+        // Without a block for the map, power loss may undo trims.
+        unless_short(self.keep_trims_of(block))?;
         self.placing.emptied(block);
         let Core { flash, space, .. } = &mut self.core;
         let kind = space.kind(block);

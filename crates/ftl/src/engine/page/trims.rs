@@ -6,16 +6,21 @@
 //! 2. The old version of a page dies when the new one is programmed. A mount that finds the new one
 //!    programmed last programs it again before any older version is erased, as it may be one that
 //!    reads now and not later.
-//! 3. From the first page of the map on, one block more is held free: the map fills a block of its
-//!    own.
+//! 3. So does the collector before it erases a block with the last version of a page that was
+//!    trimmed since.
+//! 4. From the first trim on, one block more is held free: the map fills a block of its own. What
+//!    has to be programmed before a block is erased fits into that block.
 
 use super::{Mapping, Nand, PageFtl, Validity};
 use crate::contract::FtlError;
 use crate::engine::read_only::unless_short;
-use nand::{Geometry, Lpn};
+use nand::{BlockId, Geometry, Lpn};
 
 /// Blocks held free for the trim map: one to program it to.
 const RESERVE: u32 = 1;
+
+/// Pages of the map that the steps of one trim reach at most before they are looked after.
+const PAGES_A_STEP: u32 = 2;
 
 /// What a trim map needs of the device.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,6 +51,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Forgets pages in RAM and, if it is there, in the table in flash.
     pub(super) fn trim_pages(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
         let (mut next, end) = (lpn.0, lpn.0 + count);
+        self.hold_trim_blocks();
         while next < end {
             // A table that is asked page by page reads the same page of metadata that often.
             self.refresh()?;
@@ -53,8 +59,21 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             let count = (end - next).min(trim_step(self.core.space.geometry()));
             let (mut ctx, mapping) = self.parts();
             next += mapping.forget(&mut ctx, Lpn(next), count)?;
+            let risky = self.mapping.risky_trim_pages();
+            if risky > 0 && risky + PAGES_A_STEP > self.core.space.geometry().pages_per_block() {
+                self.keep_trims()?;
+            }
         }
         self.report_erased()
+    }
+
+    /// Programs what keeps trims before a block is erased with versions that they forgot.
+    pub(super) fn keep_trims_of(&mut self, block: BlockId) -> Result<(), FtlError> {
+        while self.mapping.risks_trims(block) {
+            let (mut ctx, mapping) = self.parts();
+            mapping.keep_trims(&mut ctx)?;
+        }
+        Ok(())
     }
 
     /// Holds blocks free for the trim map, from now on.
