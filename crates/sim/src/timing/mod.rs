@@ -270,14 +270,10 @@ impl Machine {
         }
         strand.next = end;
         strand.running = (end - first) as u32;
-        let mut copies_from = first;
         for at in first..end {
             let task = self.task(id, at);
-            if task.action != Action::Erase || !self.erase_waits(id, copies_from..at, task.block) {
+            if task.action != Action::Erase || !self.erase_waits(id, first..at, task.block) {
                 self.issue(task);
-            }
-            if task.action == Action::Erase {
-                copies_from = at + 1;
             }
         }
     }
@@ -288,6 +284,8 @@ impl Machine {
         let geometry = &self.geometry;
         let copies = strand.steps[steps]
             .iter()
+            .rev()
+            .take_while(|step| step.op.kind != OpKind::Erase || geometry.block_of(step.op.page) != block)
             .filter(|step| step.op.kind == OpKind::Copy && geometry.block_of(step.op.from) == block)
             .count() as u32;
         if copies > 0 {

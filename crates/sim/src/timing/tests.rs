@@ -141,6 +141,18 @@ fn copies_of_one_pass_overlap_and_the_erase_waits_for_all() {
 }
 
 #[test]
+fn each_erase_of_a_merge_waits_for_the_copies_out_of_its_block() {
+    // Programs on die 2 end at 550 and 1050; only then can the blocks that were read go.
+    let mut m = machine(3, 1, false, &options());
+    m.submit(1, false, [copy(0, 2), copy(1, 2), op(ERASE, 0), op(ERASE, 1)].into_iter());
+    assert_eq!(run(&mut m), [(1, 1050 + 3000)]);
+    // A block erased twice: only what was copied since the first erase holds the second.
+    let mut m = machine(3, 1, false, &options());
+    m.submit(1, false, [copy(0, 1), op(ERASE, 0), op(ERASE, 0)].into_iter());
+    assert_eq!(run(&mut m), [(1, 50 + 3000 + 3000)]);
+}
+
+#[test]
 fn passes_over_different_blocks_overlap() {
     // Victims on dies 0 and 1, destination die 2: reads end at 50, programs at 550 and 1050, each followed by its own
     // erase; the program at the end waits for both.
