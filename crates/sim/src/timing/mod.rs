@@ -15,7 +15,7 @@
 //! 4. Each page of a request is a **strand**: the flash operations that the FTL did for it, in their order, each
 //!    starting when the one before has ended. Copies and erases that follow each other without anything else between
 //!    them, one or more passes of a collector, are one step: all copies start together, and an erase waits only
-//!    for the copies out of its block. Whatever follows waits for all of them. Strands of one request, and of
+//!    for the copies out of its block. A copy out of a block that the step erased begins the next step. Whatever follows waits for all of them. Strands of one request, and of
 //!    different requests, are independent.
 //! 5. Across strands, one order is kept: a program into a block waits for every erase of that block that the FTL
 //!    did before it. Not kept is the order of programs within a block (a controller would reorder or stall), and
@@ -30,6 +30,8 @@
 
 mod unit;
 
+#[cfg(test)]
+mod second;
 #[cfg(test)]
 mod tests;
 
@@ -110,6 +112,13 @@ struct Step {
     epoch: u32,
 }
 
+impl Step {
+    /// Whether it is part of a pass of a collector.
+    const fn collects(&self) -> bool {
+        matches!(self.op.kind, OpKind::Copy | OpKind::Erase)
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 struct Strand {
     steps: Vec<Step>,
@@ -152,6 +161,8 @@ pub struct Machine {
     strands: Vec<Strand>,
     free_strands: Vec<u32>,
     erases: Vec<Erases>,
+    /// Blocks that the step being started erases.
+    emptied: Vec<BlockId>,
     /// Programs whose block has yet to be erased.
     parked: Vec<Task>,
     ended: Vec<Token>,
@@ -176,6 +187,7 @@ impl Machine {
             strands: Vec::new(),
             free_strands: Vec::new(),
             erases: vec![Erases::default(); geometry.blocks() as usize],
+            emptied: Vec::new(),
             parked: Vec::new(),
             ended: Vec::new(),
         }
@@ -263,10 +275,19 @@ impl Machine {
             self.free_strands.push(id);
             return;
         };
-        let collects = |step: &Step| matches!(step.op.kind, OpKind::Copy | OpKind::Erase);
+        self.emptied.clear();
         let mut end = first + 1;
-        if collects(step) {
-            end += strand.steps[end..].iter().take_while(|step| collects(step)).count();
+        if step.collects() {
+            // A copy out of a block that the step erased reads what was programmed since.
+            end = first;
+            for step in strand.steps[first..].iter().take_while(|step| step.collects()) {
+                if step.op.kind == OpKind::Erase {
+                    self.emptied.push(self.geometry.block_of(step.op.page));
+                } else if self.emptied.contains(&self.geometry.block_of(step.op.from)) {
+                    break;
+                }
+                end += 1;
+            }
         }
         strand.next = end;
         strand.running = (end - first) as u32;

@@ -146,10 +146,10 @@ fn each_erase_of_a_merge_waits_for_the_copies_out_of_its_block() {
     let mut m = machine(3, 1, false, &options());
     m.submit(1, false, [copy(0, 2), copy(1, 2), op(ERASE, 0), op(ERASE, 1)].into_iter());
     assert_eq!(run(&mut m), [(1, 1050 + 3000)]);
-    // A block erased twice: only what was copied since the first erase holds the second.
+    // What is copied out of an erased block was programmed after the erase.
     let mut m = machine(3, 1, false, &options());
-    m.submit(1, false, [copy(0, 1), op(ERASE, 0), op(ERASE, 0)].into_iter());
-    assert_eq!(run(&mut m), [(1, 50 + 3000 + 3000)]);
+    m.submit(1, false, [copy(0, 1), op(ERASE, 0), copy(0, 2), op(ERASE, 0)].into_iter());
+    assert_eq!(run(&mut m), [(1, 550 + 3000 + 550 + 3000)]);
 }
 
 #[test]

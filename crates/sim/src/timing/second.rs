@@ -1,0 +1,447 @@
+//! A second model of the rules of [`super`], small and slow: the works of all strands, searched
+//! anew each time. Both are handed the same operations. Suspension is not modelled.
+
+use super::{Machine, Times, Token};
+use crate::spec::QueueOptions;
+use ftl::{Config, Flash, Op, OpKind, Purpose, ftls};
+use nand::geometry::Dimensions;
+use nand::{BlockId, Capabilities, Geometry, Lpn, Ppn, SimNand, Stamp, Timing};
+use std::collections::BTreeMap;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Array(u64),
+    Bus(u64),
+}
+
+/// The smaller go first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    Urgent,
+    Ordinary,
+    Background,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Something of its own strand comes first.
+    Later,
+    /// Its block has to be erased first.
+    Parked,
+    /// Its die is busy.
+    Queued,
+    /// It holds its die, and the channel is busy.
+    OnDie,
+    /// It ends at this time.
+    Running(u64),
+    Done,
+}
+
+#[derive(Clone, Debug)]
+struct Work {
+    /// A step of a strand starts when all works of the one before are done.
+    step: usize,
+    block: BlockId,
+    class: Class,
+    erases: bool,
+    /// Erases of the block that have to be over first.
+    needs: u32,
+    phases: Vec<Phase>,
+    /// Works of the same step that have to be done first.
+    after: Vec<usize>,
+    state: State,
+    /// When it came into its state, counted over all works.
+    since: u64,
+}
+
+type Id = (Token, usize);
+
+struct Second {
+    geometry: Geometry,
+    copy_back: bool,
+    times: Times,
+    read_priority: bool,
+    max_overtakes: u32,
+    now: u64,
+    order: u64,
+    strands: BTreeMap<Token, Vec<Work>>,
+    /// Of each block, erases that the FTL did, and those that are over.
+    erases: BTreeMap<BlockId, (u32, u32)>,
+    /// Of each die, urgent works since another began.
+    overtakes: BTreeMap<u32, u32>,
+    ended: Vec<(Token, u64)>,
+}
+
+impl Second {
+    fn new(geometry: &Geometry, capabilities: Capabilities, timing: &Timing, options: &QueueOptions) -> Self {
+        Self {
+            geometry: *geometry,
+            copy_back: capabilities.copy_back,
+            times: Times::new(geometry, timing),
+            read_priority: options.read_priority,
+            max_overtakes: options.max_overtakes,
+            now: 0,
+            order: 0,
+            strands: BTreeMap::new(),
+            erases: BTreeMap::new(),
+            overtakes: BTreeMap::new(),
+            ended: Vec::new(),
+        }
+    }
+
+    fn submit(&mut self, token: Token, background: bool, ops: &[Op]) {
+        let collects = |op: &Op| matches!(op.kind, OpKind::Copy | OpKind::Erase);
+        let class = if background { Class::Background } else { Class::Ordinary };
+        let reads = if self.read_priority && !background { Class::Urgent } else { class };
+        let t = &self.times;
+        let (page, spare) = (Phase::Bus(t.page_transfer), Phase::Bus(t.spare_transfer));
+        let program = [page, Phase::Array(t.program)];
+        let read = [Phase::Array(t.read), page];
+        let (mut works, mut step) = (Vec::<Work>::new(), 0);
+        // Of the step: copies, by the block they leave and the work that ends them, and erased blocks.
+        let mut copies: Vec<(BlockId, usize)> = Vec::new();
+        let mut emptied: Vec<BlockId> = Vec::new();
+        for (at, op) in ops.iter().enumerate() {
+            let again = op.kind == OpKind::Copy && emptied.contains(&self.geometry.block_of(op.from));
+            if at > 0 && (again || !(collects(op) && collects(&ops[at - 1]))) {
+                step += 1;
+                copies.clear();
+                emptied.clear();
+            }
+            let block = self.geometry.block_of(op.page);
+            let erased = self.erases.entry(block).or_default();
+            erased.0 += u32::from(op.kind == OpKind::Erase);
+            let needs = erased.0;
+            let work = |block, class, needs, phases: &[Phase], after| {
+                let phases = phases.iter().copied().filter(|phase| *phase != Phase::Bus(0)).collect();
+                let erases = op.kind == OpKind::Erase;
+                Work { step, block, class, erases, needs, phases, after, state: State::Later, since: 0 }
+            };
+            match op.kind {
+                OpKind::Read => works.push(work(block, reads, 0, &read, vec![])),
+                OpKind::SpareRead => works.push(work(block, reads, 0, &[Phase::Array(t.spare_read), spare], vec![])),
+                OpKind::Program => works.push(work(block, class, needs, &program, vec![])),
+                OpKind::Flags => works.push(work(block, class, needs, &[spare, Phase::Array(t.program)], vec![])),
+                OpKind::Erase => {
+                    let after = copies.iter().filter(|(from, _)| *from == block).map(|(_, at)| *at).collect();
+                    copies.retain(|(from, _)| *from != block);
+                    emptied.push(block);
+                    works.push(work(block, class, 0, &[Phase::Array(t.erase)], after));
+                }
+                OpKind::Copy => {
+                    let g = &self.geometry;
+                    let from = g.block_of(op.from);
+                    let one_plane = g.die_of(from) == g.die_of(block) && g.plane_of(from) == g.plane_of(block);
+                    if self.copy_back && one_plane {
+                        works.push(work(block, class, needs, &[Phase::Array(t.read + t.program)], vec![]));
+                    } else {
+                        works.push(work(from, class, 0, &read, vec![]));
+                        works.push(work(block, class, needs, &program, vec![works.len() - 1]));
+                    }
+                    copies.push((from, works.len() - 1));
+                }
+            }
+        }
+        if !works.is_empty() {
+            self.strands.insert(token, works);
+            self.go_on(token);
+        }
+    }
+
+    fn work(&self, (token, at): Id) -> &Work {
+        &self.strands[&token][at]
+    }
+
+    fn all(&self) -> impl Iterator<Item = (Id, &Work)> {
+        let of = |(token, works): (&Token, _)| (*token, works);
+        self.strands
+            .iter()
+            .map(of)
+            .flat_map(|(token, works)| works.iter().enumerate().map(move |(at, work)| ((token, at), work)))
+    }
+
+    /// The work that came first into its state, of those wanted.
+    fn first(&self, wanted: impl Fn(&Work) -> bool) -> Option<Id> {
+        self.all().filter(|(_, work)| wanted(work)).min_by_key(|(_, work)| work.since).map(|(id, _)| id)
+    }
+
+    fn die(&self, work: &Work) -> u32 {
+        self.geometry.die_of(work.block)
+    }
+
+    fn channel(&self, work: &Work) -> u32 {
+        self.geometry.channel_of(self.die(work))
+    }
+
+    fn set(&mut self, (token, at): Id, state: State) {
+        self.order += 1;
+        let work = &mut self.strands.get_mut(&token).unwrap()[at];
+        work.state = state;
+        work.since = self.order;
+    }
+
+    /// Hands a strand's works to their dies, as far as nothing of the strand comes first.
+    fn go_on(&mut self, token: Token) {
+        let works = &self.strands[&token];
+        let Some(step) = works.iter().filter(|work| work.state != State::Done).map(|work| work.step).min() else {
+            self.strands.remove(&token);
+            self.ended.push((token, self.now));
+            return;
+        };
+        let done = |at: &usize| works[*at].state == State::Done;
+        let free = |work: &Work| work.step == step && work.state == State::Later && work.after.iter().all(done);
+        let ready: Vec<_> = (0..works.len()).filter(|at| free(&works[*at])).collect();
+        ready.into_iter().for_each(|at| self.issue((token, at)));
+    }
+
+    fn issue(&mut self, id: Id) {
+        let work = self.work(id);
+        let die = self.die(work);
+        let busy = |other: &Work| matches!(other.state, State::Running(_) | State::OnDie) && self.die(other) == die;
+        if self.erases.get(&work.block).is_some_and(|(_, over)| *over < work.needs) {
+            self.set(id, State::Parked);
+        } else if self.all().any(|(_, other)| busy(other)) {
+            self.set(id, State::Queued);
+        } else {
+            self.begin(id);
+        }
+    }
+
+    fn others_queue(&self, die: u32) -> bool {
+        let waits = |work: &Work| work.state == State::Queued && work.class > Class::Urgent && self.die(work) == die;
+        self.all().any(|(_, work)| waits(work))
+    }
+
+    fn begin(&mut self, id: Id) {
+        let die = self.die(self.work(id));
+        let urgent = self.work(id).class == Class::Urgent;
+        self.set(id, State::OnDie);
+        let others = self.others_queue(die);
+        let overtakes = self.overtakes.entry(die).or_default();
+        match (urgent, others) {
+            (false, _) => *overtakes = 0,
+            (true, true) => *overtakes += 1,
+            (true, false) => {}
+        }
+        self.run_phase(id);
+    }
+
+    fn run_phase(&mut self, id: Id) {
+        let work = self.work(id);
+        let channel = self.channel(work);
+        let holds = |other: &Work| {
+            matches!(other.state, State::Running(_))
+                && matches!(other.phases[0], Phase::Bus(_))
+                && self.channel(other) == channel
+        };
+        let state = match work.phases[0] {
+            Phase::Array(ns) => State::Running(self.now + ns),
+            Phase::Bus(_) if self.all().any(|(_, other)| holds(other)) => State::OnDie,
+            Phase::Bus(ns) => State::Running(self.now + ns),
+        };
+        self.set(id, state);
+    }
+
+    /// When the next phase ends, and of which work.
+    fn next(&self) -> Option<(u64, Id)> {
+        let running = self.all().filter_map(|(id, work)| match work.state {
+            State::Running(end) => Some((end, work.since, id)),
+            _ => None,
+        });
+        running.min().map(|(end, _, id)| (end, id))
+    }
+
+    fn run_until(&mut self, until: u64) {
+        while let Some((end, id)) = self.next().filter(|(end, _)| *end <= until) {
+            self.now = end;
+            self.end_phase(id);
+        }
+        self.now = until;
+    }
+
+    fn end_phase(&mut self, id: Id) {
+        let ended = self.strands.get_mut(&id.0).unwrap()[id.1].phases.remove(0);
+        let channel = self.channel(self.work(id));
+        // Not what waits for the channel, nor what holds it.
+        self.set(id, State::Later);
+        if let Phase::Bus(_) = ended
+            && let Some(next) = self.first(|work| work.state == State::OnDie && self.channel(work) == channel)
+        {
+            self.run_phase(next);
+        }
+        if self.work(id).phases.is_empty() {
+            self.set(id, State::Done);
+            self.finish(id);
+        } else {
+            self.run_phase(id);
+        }
+    }
+
+    /// Frees the die, and lets go what waited for the work.
+    fn finish(&mut self, id: Id) {
+        let Work { block, erases, .. } = *self.work(id);
+        let die = self.geometry.die_of(block);
+        let queued = |class, work: &Work| work.state == State::Queued && work.class == class && self.die(work) == die;
+        let urgent = self.first(|work| queued(Class::Urgent, work));
+        let other = self.first(|work| queued(Class::Ordinary, work));
+        let other = other.or_else(|| self.first(|work| queued(Class::Background, work)));
+        let patient = self.overtakes.get(&die).is_none_or(|overtakes| *overtakes < self.max_overtakes);
+        let next = if other.is_none() || patient { urgent.or(other) } else { other };
+        if let Some(next) = next {
+            self.begin(next);
+        }
+        if erases {
+            self.erases.get_mut(&block).unwrap().1 += 1;
+            let over = self.erases[&block].1;
+            let freed = |work: &Work| work.state == State::Parked && work.block == block && work.needs <= over;
+            while let Some(next) = self.first(freed) {
+                self.issue(next);
+            }
+        }
+        self.go_on(id.0);
+    }
+}
+
+/// Lengths of which few sums are equal.
+const TIMING: Timing = Timing {
+    read_ns: 50_021,
+    spare_read_ns: 20_011,
+    program_ns: 500_009,
+    erase_ns: 3_000_017,
+    channel_bytes_per_us: 41,
+};
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+fn geometry(blocks: u32) -> Geometry {
+    Geometry::new(Dimensions {
+        channels: 2,
+        dies_per_channel: 2,
+        planes_per_die: 2,
+        blocks,
+        pages_per_block: 16,
+        page_bytes: 512,
+        spare_bytes: 64,
+    })
+    .unwrap()
+}
+
+/// Both models, and what each says when a strand ended.
+struct Both {
+    machine: Machine,
+    second: Second,
+    ended: Vec<(Token, u64)>,
+}
+
+impl Both {
+    fn new(geometry: &Geometry, copy_back: bool, read_priority: bool) -> Self {
+        let options = QueueOptions { read_priority, max_overtakes: 3, ..QueueOptions::default() };
+        let capabilities = Capabilities { copy_back, ..Capabilities::MODERN };
+        let machine = Machine::new(geometry, capabilities, &TIMING, &options);
+        Self { machine, second: Second::new(geometry, capabilities, &TIMING, &options), ended: Vec::new() }
+    }
+
+    fn run_until(&mut self, until: u64) {
+        while self.machine.next_ns().is_some_and(|ns| ns <= until) {
+            let ended = self.machine.run_event().to_vec();
+            self.ended.extend(ended.into_iter().map(|token| (token, self.machine.now_ns())));
+        }
+        self.second.run_until(until);
+    }
+
+    fn submit(&mut self, at: u64, token: Token, background: bool, ops: &[Op]) {
+        self.run_until(at);
+        self.machine.wait_until(at);
+        self.machine.submit(token, background, ops.iter().copied());
+        self.second.submit(token, background, ops);
+    }
+
+    fn agree(mut self, strands: usize, what: &str) {
+        self.run_until(u64::MAX / 2);
+        assert_eq!(self.ended.len(), strands, "{what}: strands that ended");
+        for (first, second) in self.ended.iter().zip(&self.second.ended) {
+            assert_eq!(first, second, "{what}");
+        }
+        assert_eq!(self.second.ended.len(), strands, "{what}: strands that ended in the second model");
+    }
+}
+
+#[test]
+fn both_models_agree_about_any_operations() {
+    let geometry = geometry(16);
+    for seed in 0..300 {
+        let mut random = Random(seed);
+        let mut both = Both::new(&geometry, seed % 3 == 0, seed % 2 == 0);
+        let mut at = 0;
+        for token in 0..25 {
+            at += random.below(4_000_000);
+            let mut ops = Vec::new();
+            for _ in 0..=random.below(12) {
+                // Few blocks, so that copies, erases and programs meet.
+                let page = |random: &mut Random| Ppn(random.below(8) as u32 * 2 * geometry.pages_per_block());
+                let (page, from) = (page(&mut random), page(&mut random));
+                let kind = match random.below(9) {
+                    0 => OpKind::Read,
+                    1 => OpKind::SpareRead,
+                    2 => OpKind::Program,
+                    3 => OpKind::Flags,
+                    4 | 5 => OpKind::Erase,
+                    _ => OpKind::Copy,
+                };
+                let from = if kind == OpKind::Copy { from } else { Ppn::NONE };
+                ops.push(Op { kind, purpose: Purpose::Host, page, from });
+            }
+            both.submit(at, token, random.below(4) == 0, &ops);
+        }
+        both.agree(25, &format!("seed {seed}"));
+    }
+}
+
+#[test]
+fn both_models_agree_about_every_ftl() {
+    const REQUESTS: u32 = 1500;
+    let geometry = geometry(256);
+    for entry in ftls::table::<SimNand>() {
+        let capabilities = Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN };
+        let make = |logical_pages| {
+            let flash = Flash::new(SimNand::new(geometry, capabilities));
+            (entry.format)(flash, &Config::new(logical_pages))
+        };
+        let fits = (1..16).rev().find_map(|part| {
+            let logical_pages = geometry.pages() * part / 16;
+            Some((logical_pages, make(logical_pages).ok()?))
+        });
+        let (logical_pages, mut ftl) = fits.unwrap();
+        let write = |ftl: &mut dyn ftl::Ftl<SimNand>, lpn, version| ftl.write(lpn, &Stamp { lpn, version }).unwrap();
+        (0..logical_pages).for_each(|lpn| write(&mut *ftl, Lpn(lpn), 1));
+        ftl.flash_mut().set_logging(true);
+        let mut random = Random(logical_pages.into());
+        let mut both = Both::new(&geometry, false, true);
+        let (mut at, mut strands, mut erases, mut merges) = (0, 0, 0, 0);
+        for token in 0..REQUESTS {
+            at += random.below(6_000_000);
+            let lpn = Lpn(random.below(logical_pages.into()) as u32);
+            match random.below(10) {
+                0..3 => ftl.read(lpn, &mut Stamp { lpn, version: 0 }).unwrap(),
+                3 => ftl.trim(lpn, 1).unwrap(),
+                _ => write(&mut *ftl, lpn, 2),
+            }
+            let ops: Vec<_> = ftl.flash_mut().drain_log().collect();
+            let erased = ops.iter().filter(|op| op.kind == OpKind::Erase).count();
+            erases += erased;
+            merges += usize::from(erased > 1);
+            strands += usize::from(!ops.is_empty());
+            both.submit(at, token, false, &ops);
+        }
+        assert!(erases > 0, "{} erased nothing", entry.info.name);
+        assert!(merges > 0 || entry.info.validity.is_some(), "{} merged nothing", entry.info.name);
+        both.agree(strands, entry.info.name);
+    }
+}
