@@ -224,7 +224,7 @@ fn settled<N: Nand>(flash: &mut Flash<N>, logical_pages: u32) -> Result<(Copies,
             Some((copies, _)) => copies,
             None => Copies::scan(flash, logical_pages, &excluded)?,
         };
-        copies.take_back(flash)?;
+        while copies.take_back(flash)?.is_some() {}
         for Doubt { ppn, .. } in copies.in_doubt(flash)? {
             match read_often(flash, ppn) {
                 Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) if !excluded.contains(&ppn) => {

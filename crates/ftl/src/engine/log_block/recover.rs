@@ -132,7 +132,8 @@ impl<N: Nand> Area<N> {
         let mut steps = Steps { done: Vec::new(), before: *flash.counts() };
         let found = Self::read_copies(&mut flash, config.logical_pages, excluded, &mut steps)?;
         let Found { mut copies, changed, kept, complete, older, others: checkpoints } = found;
-        if let Some(block) = copies.take_back(&mut flash)? {
+        // An earlier mount that was cut short may have been filling another.
+        while let Some(block) = copies.take_back(&mut flash)? {
             match flash.erase(Purpose::Recovery, block) {
                 Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
                 outcome => outcome?,
