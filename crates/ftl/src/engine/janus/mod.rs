@@ -9,8 +9,9 @@
 //! 4. Fusion changes maps only: data block and log block join the PMA with what lives in them, and pages of theirs
 //!    that were never programmed are written next. If the PMA holds as many logical blocks as it should, the one
 //!    written least recently leaves it first by *Defusion*: its pages are gathered into an empty block.
-//! 5. Before an empty block is taken, the emptiest blocks of the PMA are collected until [`RESERVE`] are empty. A
-//!    defusion thus collects first and gathers afterwards, from wherever its pages are by then.
+//! 5. Before an empty block is taken, the emptiest blocks of the PMA are collected until enough
+//!    are empty, which [`wanted`] says. A defusion thus collects first and gathers afterwards, from
+//!    wherever its pages are by then.
 //! 6. After every N_D writes the adaptive FTL asks its ghost buffers for the size at which equation 4 has its minimum,
 //!    and moves a quarter of the way there ([`ghost`], [`cost`]). A PMA that is too large then shrinks gradually.
 //!
@@ -28,7 +29,7 @@ mod paged;
 mod recycle;
 
 use super::log_block::area::{Area, AreaOptions, Room};
-use super::log_block::blocks::{RESERVE, Role};
+use super::log_block::blocks::Role;
 use super::log_block::lru::Lru;
 use super::log_block::recover::{Others, Recovered};
 use super::read_only::{Evidence, Mounted, Unmounted, or_read_only, unless_short, without_doubt};
@@ -43,7 +44,7 @@ use cost::CostModel;
 use ghost::Ghosts;
 use learn::Learned;
 use nand::{BlockId, Lpn, Nand, Ppn, ProgramOrder};
-use paged::PagedArea;
+use paged::{LEAST, PagedArea, wanted};
 use recycle::SequentialLogs;
 
 /// Writes between two defusions that make the PMA as small as it should be.
@@ -98,7 +99,7 @@ impl<N: Nand> JanusFtl<N> {
     /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for, or the page map has no entries.
     pub fn format(flash: Flash<N>, config: &Config, name: &'static str, goal: Goal) -> Result<Self, FtlError> {
         check_options(config, name)?;
-        let options = AreaOptions { name, least_logs: 2, order: ProgramOrder::Sequential, picks_victims: true };
+        let options = AreaOptions { name, least_logs: LEAST, order: ProgramOrder::Sequential, picks_victims: true };
         let area = Area::format(flash, config, options, |data, over| Self::room(goal, config.janus, data, over))?;
         Ok(Self::new(area, goal, config.janus))
     }
@@ -109,7 +110,7 @@ impl<N: Nand> JanusFtl<N> {
     /// 2. Pages in doubt are written again. Those of the BMA come first: their logical blocks are
     ///    merged, which leaves no fewer blocks free. Those of the PMA are moved, all to one block.
     ///    If one cannot be read then, all is done again without it.
-    /// 3. The emptiest blocks of the PMA are collected until [`RESERVE`] blocks are free, to the
+    /// 3. The emptiest blocks of the PMA are collected until [`wanted`] blocks are free, to the
     ///    same block. It is taken back if this attempt is cut short before a block was emptied, so
     ///    that attempts do not add up.
     /// 4. The blocks that pages in doubt left are emptied and erased, and so are blocks with a torn
@@ -136,7 +137,7 @@ impl<N: Nand> JanusFtl<N> {
         excluded: &[Ppn],
     ) -> Result<(Self, MountReport), Unmounted<N>> {
         check_options(config, name)?;
-        let options = AreaOptions { name, least_logs: 2, order: ProgramOrder::Sequential, picks_victims: true };
+        let options = AreaOptions { name, least_logs: LEAST, order: ProgramOrder::Sequential, picks_victims: true };
         let (area, mut recovered) = Area::mount(
             flash,
             config,
@@ -230,10 +231,10 @@ impl<N: Nand> JanusFtl<N> {
         self.target
     }
 
-    /// Collects until [`RESERVE`] blocks are empty.
+    /// Collects until [`wanted`] blocks are empty.
     #[inline]
     fn make_space(&mut self) -> Result<(), FtlError> {
-        if self.area.blocks.free_blocks() < RESERVE {
+        if self.area.blocks.free_blocks() < wanted(&self.area) {
             self.paged.make_space(&mut self.area, &self.fused)?;
         }
         Ok(())

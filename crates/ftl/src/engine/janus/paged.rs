@@ -19,6 +19,22 @@ use alloc::format;
 use alloc::string::String;
 use nand::{BlockId, Lpn, Nand, Ppn};
 
+/// Over-provisioned blocks without which there is no area: one for a sequential log block, and one
+/// for collecting to gain.
+pub(super) const LEAST: u32 = 2;
+
+/// Blocks to be empty before one is taken: [`RESERVE`], and one more while there are blocks beyond
+/// those that the disk needs.
+///
+/// [`RESERVE`] is then whole when power is lost. A mount needs a block to move pages to, and two may
+/// go bad while mounts are cut short. In that time a torn page can keep a third block from use, if a
+/// checkpoint names the page: nothing tells a torn page from a trimmed one that was half erased. The
+/// blocks of the older checkpoint do for the fourth. Without mounts [`RESERVE`] is enough.
+pub(super) fn wanted<N: Nand>(area: &Area<N>) -> u32 {
+    let has_one_more = area.in_flash && area.blocks.log_limit() > LEAST;
+    RESERVE + u32::from(has_one_more)
+}
+
 /// The blocks of the page-mapped area that can still be written.
 pub(super) struct PagedArea {
     active: BlockId,
@@ -90,11 +106,11 @@ impl PagedArea {
         Ok(self.active)
     }
 
-    /// Collects until [`RESERVE`] blocks are empty.
+    /// Collects until [`wanted`] blocks are empty.
     pub(super) fn make_space<N: Nand>(&mut self, area: &mut Area<N>, fused: &Lru) -> Result<(), FtlError> {
         let pages = area.blocks.geometry().pages_per_block();
         let mut left = 4 * area.blocks.geometry().blocks();
-        while area.blocks.free_blocks() < RESERVE {
+        while area.blocks.free_blocks() < wanted(area) {
             left -= 1;
             match area.blocks.pick() {
                 Some(Choice { block, valid }) if left > 0 && valid < pages => self.collect(area, fused, block)?,
@@ -104,10 +120,10 @@ impl PagedArea {
         Ok(())
     }
 
-    /// Collects the blocks in which least lives until [`RESERVE`] are empty.
+    /// Collects the blocks in which least lives until [`wanted`] are empty.
     pub(super) fn collect_emptiest<N: Nand>(&mut self, area: &mut Area<N>, fused: &Lru) -> Result<(), FtlError> {
         let pages = area.blocks.geometry().pages_per_block();
-        while area.blocks.free_blocks() < RESERVE {
+        while area.blocks.free_blocks() < wanted(area) {
             let blocks = (0..area.blocks.geometry().blocks()).map(BlockId);
             let emptiest =
                 blocks.filter(|&block| area.blocks.is_candidate(block)).min_by_key(|&b| area.blocks.valid(b));

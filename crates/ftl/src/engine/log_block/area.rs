@@ -54,7 +54,7 @@ pub struct Area<N> {
     /// Pages that the host sees.
     pub logical_pages: u32,
     /// Whether the disk has to be found again from flash alone.
-    pub(super) in_flash: bool,
+    pub in_flash: bool,
     pub(super) checkpoints: Checkpoints,
     pub(super) seq: u64,
     /// What pages are moved for: collection, unless something else says so for a while.
