@@ -16,7 +16,8 @@
 //!    holds something else by now, so that every one is checked against the spare area it leads to; one that is wrong is lost.
 //! 6. The page programmed last is written again, as its program may have been cut short (`settle`).
 //! 7. Leaves that count in part are written as leaves of their own, then inner nodes over all leaves, as far as they do not fit RAM.
-//! 8. The entries found in 4 and 5 are synchronised, a leaf at a time.
+//! 8. The entries found in 4 and 5 are written, each leaf once with all of its own: a leaf that is younger than a page of host data
+//!    speaks for it.
 //! 9. The validity store is written; blocks are collected until enough are free.
 //!
 //! Cut short, it can be begun again any number of times: until 6 no page is erased that counts, or that would if the page
@@ -350,19 +351,14 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
             mapping.append_leaf(&mut ctx, piece.lpns.start, piece.leaf)?;
         }
         steps.end("7 inner nodes", &self.core.flash);
-        for (lpn, ppn) in table.unsaved.iter().copied().chain(table.broken.iter().map(|lpn| (*lpn, LOST))) {
+        let entries = table.not_in_flash();
+        let mut rest = &entries[..];
+        while !rest.is_empty() {
             self.room()?;
             let (mut ctx, mapping) = self.parts();
-            mapping.restore_known(&mut ctx, lpn, ppn)?;
+            let restored = mapping.restore_leaf(&mut ctx, rest)?;
+            rest = &rest[restored..];
         }
-        loop {
-            self.room()?;
-            let (mut ctx, mapping) = self.parts();
-            if !mapping.synchronise_next(&mut ctx)? {
-                break;
-            }
-        }
-        self.mapping.all_synchronised();
         self.report_erased()?;
         steps.end("8 synchronise what was only in RAM", &self.core.flash);
         Ok(())
@@ -387,6 +383,14 @@ impl Table {
             self.keep.extend(before.iter().filter(is_new).map(|piece| block_of(piece.leaf)));
         }
         Ok(())
+    }
+
+    /// Entries that flash does not say, by logical page. One that leads nowhere is lost.
+    fn not_in_flash(&self) -> Vec<(Lpn, Ppn)> {
+        let unsaved = self.unsaved.iter().filter(|(lpn, _)| self.broken.binary_search(lpn).is_err()).copied();
+        let mut entries: Vec<(Lpn, Ppn)> = unsaved.chain(self.broken.iter().map(|lpn| (*lpn, LOST))).collect();
+        entries.sort_unstable();
+        entries
     }
 
     /// Step 5: the bitmap, and the live pages of each block.

@@ -302,6 +302,15 @@ impl Node {
         upper.first()
     }
 
+    /// As [`Node::split`], of a leaf that ends before `end`: each half covers as many logical pages.
+    pub(super) fn halve(&mut self, upper: &mut Self, end: u32) -> u32 {
+        let (first, middle) = (self.first(), u32::midpoint(self.first(), end));
+        upper.copy(self);
+        upper.clip(middle, end);
+        self.clip(first, middle);
+        middle
+    }
+
     pub(super) fn ram_bytes(&self) -> u64 {
         self.bytes.capacity() as u64
     }

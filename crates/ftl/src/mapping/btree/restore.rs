@@ -195,40 +195,37 @@ impl BtreeMap {
         self.tree.append(ctx, Item { key, value: leaf })
     }
 
-    /// Caches an entry that is newer than flash, and whose before-image is known to be dead.
-    ///
-    /// # Errors
-    /// Those of the device, if another entry has to leave.
-    pub fn restore_known<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        ppn: Ppn,
-    ) -> Result<(), FtlError> {
-        let slot = match self.cmt.find(lpn) {
-            Some(slot) => {
-                self.cmt.set_ppn(slot, ppn);
-                slot
-            }
-            None => self.admit(ctx, lpn, ppn)?,
-        };
-        self.cmt.mark_dirty(slot, false);
-        self.shrink(ctx)
-    }
-
-    /// Synchronises one leaf with dirty entries; `false` if there is none.
+    /// Programs the leaf of the first of these entries, which are newer than flash and in the order of their logical pages. It takes
+    /// all of them that are in its range, so that it speaks for every page of host data programmed before. Answers how many. If it has
+    /// no room for them, it is halved instead, and the answer is 0.
     ///
     /// # Errors
     /// Those of the device.
-    pub fn synchronise_next<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<bool, FtlError> {
-        let Some(slot) = self.cmt.oldest_dirty() else { return Ok(false) };
-        self.synchronise(ctx, slot, Purpose::Recovery)?;
-        Ok(true)
-    }
-
-    /// Every entry is in flash.
-    pub fn all_synchronised(&mut self) {
-        self.recent.clear();
+    pub fn restore_leaf<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        entries: &[(Lpn, Ppn)],
+    ) -> Result<usize, FtlError> {
+        let Some(&(lpn, _)) = entries.first() else { return Ok(0) };
+        let place = self.leaf_place(ctx, lpn.0)?;
+        self.tree.read(ctx, place, Purpose::Recovery, &mut self.leaf)?;
+        let within = &entries[..entries.partition_point(|entry| entry.0.0 < place.end)];
+        let room = self.tree.capacity;
+        if !within.iter().all(|(lpn, ppn)| self.leaf.set_within(lpn.0, *ppn, place.end, room)) {
+            self.tree.read(ctx, place, Purpose::Recovery, &mut self.leaf)?;
+            self.tree.make_room(ctx, lpn.0, Purpose::Recovery)?;
+            let place = self.leaf_place(ctx, lpn.0)?;
+            let key = self.leaf.halve(&mut self.sibling, place.end);
+            self.program_halves(ctx, place, key, Purpose::Recovery)?;
+            return Ok(0);
+        }
+        self.leaf.speaks_for = ctx.core.seq;
+        let new = self.tree.program(ctx, &mut self.leaf, place.end, Purpose::Recovery)?;
+        let old = self.tree.replace(place, new);
+        if old.is_some() {
+            ctx.translation_page_died(old)?;
+        }
+        Ok(within.len())
     }
 
     /// How many of the pages of host data programmed last may have entries only in RAM; `None` if there is no bound.

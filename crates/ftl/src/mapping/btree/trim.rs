@@ -75,6 +75,17 @@ impl BtreeMap {
         self.tree.make_room(ctx, lpn, purpose)?;
         let place = self.leaf_place(ctx, lpn)?;
         let key = self.leaf.split(&mut self.sibling);
+        self.program_halves(ctx, place, key, purpose)
+    }
+
+    /// Programs the leaf at hand and its sibling, which begins at `key`, in place of the leaf at a place.
+    pub(super) fn program_halves<N: Nand, V: Validity>(
+        &mut self,
+        ctx: &mut Context<'_, N, V>,
+        place: Place,
+        key: u32,
+        purpose: Purpose,
+    ) -> Result<(), FtlError> {
         let lower = self.tree.program(ctx, &mut self.leaf, key, purpose)?;
         let upper = match self.tree.program(ctx, &mut self.sibling, place.end, purpose) {
             Ok(upper) => upper,
