@@ -16,6 +16,7 @@ use crate::flash::{Flash, Purpose};
 use crate::recovery::check_seq;
 use crate::recovery::last::Last;
 use crate::recovery::plausible;
+use crate::space::age::aged;
 use alloc::vec::Vec;
 use missing::Broken;
 use nand::{BlockId, Geometry, Nand, NandError, PageKind, Ppn, Spare};
@@ -36,7 +37,17 @@ pub struct BlockInfo {
     pub programmed: u16,
     /// Filled from the first page to the last, as far as two pages can say.
     pub whole: bool,
+    /// When the contents of the first page were written: before it, if a mount copied the page and
+    /// had not settled yet which pages count, or if another program of it failed.
+    first_written: u64,
     common: plausible::Common,
+}
+
+impl BlockInfo {
+    /// Whether no mount that had not settled yet which pages count copied its first page.
+    const fn is_of_updates(&self) -> bool {
+        self.first_written == self.first_seq
+    }
 }
 
 /// Pages that share a word line at most: of a block in which more cannot be read, the erase was cut
@@ -45,6 +56,14 @@ const WORD_LINE: u64 = 4;
 
 /// Pages that mounts which are cut short in a row may program, and more.
 const STRANDED: u64 = 4096;
+
+/// When the contents of a page were written, as its spare area says.
+const fn written_seq(spare: &Spare) -> u64 {
+    match spare.kind {
+        PageKind::User => aged(spare),
+        _ => spare.seq,
+    }
+}
 
 /// What was found on a device.
 #[derive(Debug)]
@@ -158,6 +177,7 @@ impl Survey {
                     last_seq: end_spare.seq,
                     programmed: end as u16,
                     whole: true,
+                    first_written: written_seq(&first),
                     common: plausible::common_of(&first),
                 }));
             }
@@ -203,7 +223,15 @@ impl Survey {
         let filled = u32::from(programmed) == flash.nand().geometry().pages_per_block();
         let last_seq = if !filled || last.0 == end { last.1.seq } else { u64::MAX };
         let common = plausible::common_of(first);
-        Ok(Some(BlockInfo { kind: first.kind, first_seq: first.seq, last_seq, programmed, whole: false, common }))
+        Ok(Some(BlockInfo {
+            kind: first.kind,
+            first_seq: first.seq,
+            last_seq,
+            programmed,
+            whole: false,
+            first_written: written_seq(first),
+            common,
+        }))
     }
 
     /// Sees to it that the page programmed last is known: it can be the last page of a block that was not read whole.
@@ -440,10 +468,10 @@ impl Survey {
     /// 1. One page was programmed when power went, or its entry pushed another out of the ring of updates and that one was not yet
     ///    synchronised: the ring and this one are `count` + 1.
     /// 2. A program that failed or was cut short ends its block. Only if it is the block's last page is the block filled to the end.
-    /// 3. A mount that was cut short copied pages into a block that it opened, fewer than fill it.
+    /// 3. A mount that was cut short copied pages into blocks that it opened. It says so in their first pages.
     ///
-    /// So every block that was filled to the end holds at least as many updates as it has pages, less one. Others
-    /// are looked into anyway.
+    /// So every other block that was filled to the end holds at least as many updates as it has
+    /// pages, less one. Blocks that were not filled are looked into anyway.
     ///
     /// # Errors
     /// As [`Survey::read_block`].
@@ -453,7 +481,8 @@ impl Survey {
         count: Option<u32>,
         bound: u64,
     ) -> Result<(Vec<FoundPage>, u64), FtlError> {
-        let whole = self.blocks().filter(|(_, info)| info.kind == PageKind::User && info.whole);
+        let of_updates = |info: &BlockInfo| info.kind == PageKind::User && info.whole && info.is_of_updates();
+        let whole = self.blocks().filter(|(_, info)| of_updates(info));
         let mut firsts: Vec<u64> = whole.map(|(_, info)| info.first_seq).collect();
         firsts.sort_unstable_by(|a, b| b.cmp(a));
         let pages = flash.nand().geometry().pages_per_block();
@@ -466,21 +495,29 @@ impl Survey {
 
     /// Of pages from blocks that were read whole, and of [`Survey::torn`] ones, those that were the
     /// last before power went once, as far as anybody can tell: the last of their blocks, and
-    /// nothing that can be read carries one of the next two sequence numbers. A mount that could
-    /// not read such a page may have programmed others since, and been cut short itself.
+    /// nothing younger that can be read carries one of the next two sequence numbers. A mount that
+    /// could not read such a page may have programmed others since, and been cut short itself. A copy
+    /// of the page is not younger.
     #[must_use]
     pub fn stranded(&self, geometry: &Geometry, pages: &[FoundPage]) -> Vec<FoundPage> {
-        let mut seqs: Vec<u64> = pages.iter().map(|(_, spare)| spare.seq).collect();
-        seqs.sort_unstable();
+        let mut written: Vec<(u64, u64)> = pages.iter().map(|(_, spare)| (spare.seq, written_seq(spare))).collect();
+        written.sort_unstable();
         let youngest = self.largest_seq();
         let mut read: Vec<BlockId> = pages.iter().map(|(ppn, _)| geometry.block_of(*ppn)).collect();
         read.sort_unstable();
         read.dedup();
         let spans =
             |info: &BlockInfo, seq: u64| (info.first_seq..=info.last_seq).contains(&seq) && info.last_seq < u64::MAX;
-        let is_there = |seq: u64| {
-            seqs.binary_search(&seq).is_ok()
-                || self.blocks().any(|(block, info)| read.binary_search(&block).is_err() && spans(info, seq))
+        // A mount leaves the next number out, and a program that is tried again takes it.
+        let follows = |seq: u64, next: u64| {
+            let is_younger = |at: u64| next == 1 || at > seq;
+            let unread = || self.blocks().filter(|(block, _)| read.binary_search(block).is_err());
+            match written.binary_search_by_key(&(seq + next), |page| page.0) {
+                Ok(at) => is_younger(written[at].1),
+                Err(_) => unread().any(|(_, info)| {
+                    spans(info, seq + next) && (info.first_seq < seq + next || is_younger(info.first_written))
+                }),
+            }
         };
         let mut tails = [pages, &self.torn].concat();
         tails.sort_unstable_by_key(|(ppn, _)| *ppn);
@@ -488,7 +525,7 @@ impl Survey {
         tails
             .filter_map(|of_block| of_block.last().copied())
             .filter(|(_, spare)| spare.seq < youngest && youngest - spare.seq < STRANDED)
-            .filter(|(_, spare)| !is_there(spare.seq + 1) && !is_there(spare.seq + 2))
+            .filter(|(_, spare)| !follows(spare.seq, 1) && !follows(spare.seq, 2))
             .collect()
     }
 

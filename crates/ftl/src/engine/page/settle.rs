@@ -2,7 +2,8 @@
 //!
 //! 1. The page programmed last is copied, as far as it counts: its program may have been cut short. So are those that were the last
 //!    when power went before, if a mount was cut short since ([`Survey::stranded`](crate::recovery::survey::Survey::stranded)).
-//!    If one cannot be read it does not count, and the mount begins anew without it.
+//!    If one cannot be read it does not count, and the mount begins anew without it. One that a leaf
+//!    names which speaks for it was complete, and is not copied.
 //! 2. A page that does not count may read well at a later mount. One of host data is outranked by a copy of the page
 //!    that counts instead; if there is none, by a leaf that speaks for it.
 //! 3. A leaf that does not count is outranked by leaves that take its range.
@@ -21,12 +22,20 @@ use crate::space::core::Origin;
 use crate::validity::ram_bitmap::RamBitmap;
 use alloc::vec::Vec;
 use core::ops::Range;
-use nand::{BlockId, NandError, PageKind};
+use nand::{BlockId, Flags, NandError, PageKind, Spare};
+
+/// What little is known of a page of host data whose spare area cannot be read.
+fn host_spare(lpn: Lpn) -> Spare {
+    let (kind, tag) = (PageKind::User, lpn.0);
+    Spare { kind, tag, seq: 0, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE }
+}
 
 impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
     /// Copies what was programmed last, then outranks every page that does not count.
     pub(super) fn settle_doubts(&mut self, table: &mut Table) -> Result<(), FtlError> {
         let keep = table.keep.clone();
+        // A copy is no update: a mount that counts the updates made last leaves out blocks of copies.
+        self.core.settling = Some(0);
         // Of a page whose block is erased nobody knows any more that it was dead; if the erase
         // fails, it can still be read.
         table.last.retain(|(ppn, _)| !self.validity.is_dead(*ppn));
@@ -41,6 +50,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
                 _ => {}
             }
         }
+        self.core.settling = None;
         self.report_erased()
     }
 
@@ -49,34 +59,26 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         let at = table.piece_of(lpn);
         let piece = table.pieces[at].clone();
         let (mut ctx, mapping) = self.parts();
+        let (in_leaf, speaks_for) = mapping.find_in_piece(&mut ctx, &piece, lpn)?;
         let known = table.unsaved.binary_search_by_key(&lpn, |entry| entry.0);
-        let entry = match known {
-            Ok(known) => table.unsaved[known].1,
-            Err(_) => mapping.find_in_piece(&mut ctx, &piece, lpn)?,
-        };
+        let entry = known.map_or(in_leaf, |known| table.unsaved[known].1);
         if is_page(entry) && !table.broken.contains(&lpn) {
-            let spare = self.core.flash.read_spare(Purpose::Recovery, entry);
-            if spare.is_ok_and(|spare| spare.is_some_and(|spare| spare.seq > seq)) {
+            let spare = self.core.flash.read_spare(Purpose::Recovery, entry).ok().flatten();
+            if spare.is_some_and(|spare| spare.seq > seq) {
                 return Ok(());
             }
-            if self.copy_page(table, lpn, entry)? != LOST {
+            let spare = spare.filter(|spare| spare.tag == lpn.0).unwrap_or_else(|| host_spare(lpn));
+            if self.copy_page(table, (entry, spare))? != LOST {
                 return Ok(());
             }
         }
-        if table.seq_of(&piece) < seq { self.renew(table, at, lpn.0).map(drop) } else { Ok(()) }
+        // A copy of a leaf speaks for no more than the leaf did.
+        if speaks_for <= seq { self.renew(table, at, lpn.0).map(drop) } else { Ok(()) }
     }
 
     /// Copies the page that counts of a logical page; an entry leads to the copy. Answers where it is, or [`LOST`].
-    fn copy_page(&mut self, table: &mut Table, lpn: Lpn, from: Ppn) -> Result<Ppn, FtlError> {
-        let spare = nand::Spare {
-            kind: PageKind::User,
-            tag: lpn.0,
-            seq: 0,
-            erase_count: 0,
-            erased_at: 0,
-            aux: 0,
-            flags: nand::Flags::NONE,
-        };
+    fn copy_page(&mut self, table: &mut Table, (from, spare): FoundPage) -> Result<Ppn, FtlError> {
+        let lpn = Lpn(spare.tag);
         let to = match self.core.move_host_page(Purpose::Recovery, Stream(0), Origin { ppn: from, spare }) {
             Ok(to) => to,
             // What is in doubt does not count; any other page is worn.
@@ -143,7 +145,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
             return Ok(());
         }
         if spare.kind == PageKind::User {
-            return self.copy_page(table, Lpn(spare.tag), ppn).map(drop);
+            return self.copy_page(table, (ppn, spare)).map(drop);
         }
         let Some(piece) = table.pieces.iter_mut().find(|piece| piece.leaf == ppn) else { return Ok(()) };
         let (to, spare) = self.core.move_metadata_page(Purpose::Recovery, Origin { ppn, spare })?;

@@ -16,8 +16,8 @@
 //!    holds something else by now, so that every one is checked against the spare area it leads to; one that is wrong is lost.
 //! 6. The page programmed last is written again, as its program may have been cut short (`settle`).
 //! 7. Leaves that count in part are written as leaves of their own, then inner nodes over all leaves, as far as they do not fit RAM.
-//! 8. The entries found in 4 and 5 are written, each leaf once with all of its own: a leaf that is younger than a page of host data
-//!    speaks for it.
+//! 8. The entries found in 4 and 5 are written, each leaf once with all of its own: it speaks for
+//!    every page of host data that is older than the leaf.
 //! 9. The validity store is written; blocks are collected until enough are free.
 //!
 //! Cut short, it can be begun again any number of times: until 6 no page is erased that counts, or that would if the page
@@ -400,6 +400,7 @@ impl Table {
             (0..geometry.pages_per_block()).for_each(|offset| ctx.validity.mark(geometry.page_at(block, offset)));
         }
         let Self { pieces, young, bound, unsaved, broken, valid, last, keep, checked, .. } = self;
+        let mut complete = Vec::new();
         for piece in pieces.iter().filter(|piece| piece.is_whole()) {
             ctx.validity.revive(piece.leaf);
             valid[geometry.block_of(piece.leaf).index()] += 1;
@@ -420,6 +421,8 @@ impl Table {
                         keep.extend(pages.map(|ppn| geometry.block_of(ppn)));
                     }
                 }
+                let named = last.iter().filter(|(ppn, spare)| *ppn == entry && spare.seq < speaks_for);
+                complete.extend(named.map(|(ppn, _)| *ppn));
                 let ppn = known.map_or(entry, |(ppn, _)| *ppn);
                 if !is_page(ppn) {
                     return Ok(());
@@ -442,6 +445,8 @@ impl Table {
                 Ok(())
             })?;
         }
+        // A leaf led to them when they were complete.
+        last.retain(|(ppn, _)| !complete.contains(ppn));
         Ok(())
     }
 }

@@ -336,6 +336,20 @@ mod tests {
     }
 
     #[test]
+    fn the_halves_of_a_leaf_say_what_it_said_and_speak_for_as_much() {
+        for entries in [&[][..], &[(3, 70)], &[(49, 70), (50, 71), (51, 90)]] {
+            let (mut whole, mut lower, mut upper) = (leaf(), leaf(), leaf());
+            entries.iter().for_each(|(lpn, ppn)| whole.set(*lpn, Ppn(*ppn), 100));
+            whole.speaks_for = 9;
+            lower.copy(&whole);
+            assert_eq!(lower.halve(&mut upper, 100), 50);
+            let found = (0..100).map(|lpn| if lpn < 50 { lower.find(lpn) } else { upper.find(lpn) });
+            assert!(found.eq((0..100).map(|lpn| whole.find(lpn))));
+            assert_eq!((lower.speaks_for, upper.speaks_for, upper.first()), (9, 9, 50));
+        }
+    }
+
+    #[test]
     fn guessing_finds_what_halving_finds_however_keys_lie() {
         let spread: [fn(u32) -> u32; 4] =
             [|i| i, |i| i * i, |i| i * 1000 + i % 7, |i| if i < 90 { i } else { i * 40_000 }];

@@ -87,7 +87,8 @@ impl BtreeMap {
         self.tree.program(ctx, &mut self.leaf, piece.lpns.end, Purpose::Recovery)
     }
 
-    /// Where a part of a leaf says that a logical page is.
+    /// Where a part of a leaf says that a logical page is, and the sequence number such that the
+    /// leaf speaks for every page of host data programmed before.
     ///
     /// # Errors
     /// As [`BtreeMap::read_piece`].
@@ -96,9 +97,9 @@ impl BtreeMap {
         ctx: &mut Context<'_, N, V>,
         piece: &Piece,
         lpn: Lpn,
-    ) -> Result<Ppn, FtlError> {
+    ) -> Result<(Ppn, u64), FtlError> {
         self.load_piece(ctx, piece)?;
-        Ok(self.leaf.find(lpn.0))
+        Ok((self.leaf.find(lpn.0), self.leaf.speaks_for))
     }
 
     /// Programs a leaf that takes the place of a part of one and speaks for every page of host data programmed before it: with
@@ -195,9 +196,10 @@ impl BtreeMap {
         self.tree.append(ctx, Item { key, value: leaf })
     }
 
-    /// Programs the leaf of the first of these entries, which are newer than flash and in the order of their logical pages. It takes
-    /// all of them that are in its range, so that it speaks for every page of host data programmed before. Answers how many. If it has
-    /// no room for them, it is halved instead, and the answer is 0.
+    /// Programs the leaf of the first of these entries, which are newer than flash and in the order
+    /// of their logical pages. The leaf takes all that are in its range, so that it speaks for every
+    /// page of host data programmed before. Answers how many. If it has no room for them, it is
+    /// halved instead, and the answer is 0.
     ///
     /// # Errors
     /// Those of the device.
