@@ -127,10 +127,14 @@ pub trait Mapping: Send {
     /// [`Mapping::move_page`] then finds out.
     fn owns(&self, ppn: Ppn, spare: &Spare) -> bool;
 
-    /// Whether the table leads to one of its own pages, of which not even the spare area can be read. Slow.
-    fn names(&self, ppn: Ppn) -> bool {
-        let _ = ppn;
-        false
+    /// A page of its own that the table leads to, among those that are `wanted`. Reads around the
+    /// accounting. Slow.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn find_own<N: Nand>(&self, nand: &mut N, wanted: impl Fn(Ppn) -> bool) -> Result<Option<Ppn>, FtlError> {
+        let _ = (nand, wanted);
+        Ok(None)
     }
 
     /// Moves a page of the table that it owns out of a block that is being collected; the old copy dies. Does nothing

@@ -240,13 +240,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 if asks { self.core.flash.read_spare(purpose, ppn) } else { self.core.flash.spare_of_read(ppn) };
             unreadable |= spare.is_err();
             erased |= spare == Ok(None);
-            let Some(spare) = Self::readable(spare)? else {
-                if kind == PageKind::Translation && self.heal.is_none() && self.mapping.names(ppn) {
-                    // Erased, it would leave an older version for the next mount, and something else in its place until then.
-                    return Err(NandError::Uncorrectable { ppn }.into());
-                }
-                continue;
-            };
+            let Some(spare) = Self::readable(spare)? else { continue };
             erase_count = spare.erase_count;
             let lives = match spare.kind {
                 // A tag beyond the disk is of an image that contradicts itself, and in a block of
@@ -269,6 +263,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         // Half an erase can leave a page that an entry leads to reading as erased.
         let missing = erased && self.live.len() as u32 + stale < valid;
+        let mute = unreadable || missing || erased && kind == PageKind::Translation;
+        if mute && self.heal.is_none() {
+            self.keep_table(victim)?;
+        }
         if (unreadable || missing) && kind == PageKind::User {
             self.find_lost(victim)?;
         }
@@ -276,6 +274,20 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             erase_count = self.wear_of(victim).map_or(0, |(erase_count, _)| erase_count);
         }
         Ok(erase_count)
+    }
+
+    /// Refuses to empty a block if the table leads to a page in it of which nothing can be read.
+    /// Erased, it would leave an older version for the next mount, and something else in its place
+    /// until then. A mount takes a block of which nothing can be read for one of host data.
+    #[cold]
+    fn keep_table(&mut self, victim: BlockId) -> Result<(), FtlError> {
+        let (geometry, live) = (*self.core.space.geometry(), &self.live);
+        let is_missed =
+            |ppn: Ppn| is_page(ppn) && geometry.block_of(ppn) == victim && live.iter().all(|origin| origin.ppn != ppn);
+        match self.mapping.find_own(self.core.flash.nand_mut(), is_missed)? {
+            Some(ppn) => Err(NandError::Uncorrectable { ppn }.into()),
+            None => Ok(()),
+        }
     }
 
     /// Lists the pages of a block whose spare area does not say any more whose they are: the mapping does. Left out, they
@@ -400,16 +412,18 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let kind = space.kind(block);
         let erased =
             if space.has_failed(block) { Err(NandError::EraseFailed { block }) } else { flash.erase(purpose, block) };
-        match erased {
-            Ok(()) => space.erased(block, erase_count.saturating_add(1)),
-            Err(NandError::EraseFailed { .. }) => {
-                flash.nand_mut().mark_bad(block)?;
-                space.retired(block);
+        let outcome = match erased {
+            Ok(()) => {
+                space.erased(block, erase_count.saturating_add(1));
+                Ok(())
             }
-            Err(error) => {
-                space.cancel_collecting(block);
-                return Err(error.into());
-            }
+            Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block).map(|()| space.retired(block)),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = outcome {
+            // What moved out of it can still be read.
+            space.cancel_collecting(block);
+            return Err(error.into());
         }
         if kind == PageKind::User || V::TRACKS_METADATA {
             self.core.newly_erased.push((block, self.core.seq));

@@ -385,6 +385,12 @@ impl Mapping for BtreeMap {
         spare.kind == PageKind::Translation && spare.tag < self.logical_pages
     }
 
+    fn find_own<N: Nand>(&self, nand: &mut N, wanted: impl Fn(Ppn) -> bool) -> Result<Option<Ppn>, FtlError> {
+        let mut found = None;
+        self.tree.walk(nand, |_, item| found = found.or(Some(item.value).filter(|ppn| wanted(*ppn))))?;
+        Ok(found)
+    }
+
     fn move_page<N: Nand, V: Validity>(
         &mut self,
         ctx: &mut Context<'_, N, V>,

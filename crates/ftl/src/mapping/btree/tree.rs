@@ -399,6 +399,14 @@ impl Tree {
 
     /// Every leaf in order: its first key and its page. Allocates; for checks.
     pub(super) fn leaves<N: Nand>(&self, nand: &mut N) -> Result<Vec<Item>, FtlError> {
+        let mut leaves = Vec::new();
+        self.walk(nand, |level, item| leaves.extend(Some(item).filter(|_| level == 1)))?;
+        Ok(leaves)
+    }
+
+    /// Shows `each` every item of every inner node, with the node's level, from the root down.
+    /// Allocates.
+    pub(super) fn walk<N: Nand>(&self, nand: &mut N, mut each: impl FnMut(u32, Item)) -> Result<(), FtlError> {
         let mut nodes: Vec<(Option<usize>, Item)> = alloc::vec![(Some(ROOT), Item { key: 0, value: Ppn::NONE })];
         let mut node = Node::new(self.page_bytes as u32);
         for level in (1..=self.frames.node(ROOT).level).rev() {
@@ -413,11 +421,14 @@ impl Tree {
                     taken.and_then(|()| node.check(u32::MAX)).map_err(damaged)?;
                     &node
                 };
-                below.extend(node.items().map(|item| (frame.and_then(|at| self.frames.child(at, item.key)), item)));
+                node.items().for_each(|item| each(level, item));
+                if level > 1 {
+                    below.extend(node.items().map(|item| (frame.and_then(|at| self.frames.child(at, item.key)), item)));
+                }
             }
             nodes = below;
         }
-        Ok(nodes.into_iter().map(|(_, item)| item).collect())
+        Ok(())
     }
 
     pub(super) fn ram_bytes(&self) -> u64 {

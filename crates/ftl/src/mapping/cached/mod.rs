@@ -370,8 +370,8 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         Ok(next - first)
     }
 
-    fn names(&self, ppn: Ppn) -> bool {
-        self.gmd.contains(&ppn)
+    fn find_own<N: Nand>(&self, _: &mut N, wanted: impl Fn(Ppn) -> bool) -> Result<Option<Ppn>, FtlError> {
+        Ok(self.gmd.iter().copied().find(|ppn| wanted(*ppn)))
     }
 
     fn move_page<N: Nand, V: Validity>(
