@@ -47,6 +47,7 @@ impl Placement for Dac {
             Cause::Refresh => now,
         };
         self.regions[byte] ^= (now ^ next) << shift;
+        debug_assert!(self.regions[byte] >> shift & 3 == next && next < REGIONS);
         Stream(next)
     }
 

@@ -40,12 +40,16 @@ impl Placing {
     /// Where a page goes: data at rest to worn blocks, if wear is levelled; else where the policy says.
     #[inline]
     pub(crate) fn place(&mut self, write: &PageWrite) -> Stream {
+        debug_assert!((write.cause == Cause::Host) == write.age.is_none(), "{write:?}");
+        debug_assert!((write.cause == Cause::Host) == write.from.is_none(), "{write:?}");
         if let (Some(wear), Some(age)) = (&mut self.wear, write.age)
             && (write.cause == Cause::Wear || wear.has_settled(age))
         {
             return Stream(self.policy.streams());
         }
-        self.policy.place(write)
+        let stream = self.policy.place(write);
+        debug_assert!(stream.0 < self.policy.streams(), "{stream:?} is none of the policy's");
+        stream
     }
 
     /// A page of a stream was programmed to a block.

@@ -89,6 +89,7 @@ impl Placement for SepBit {
 
     #[inline]
     fn placed(&mut self, stream: Stream, block: BlockId) {
+        debug_assert!(stream.0 < self.streams(), "{stream:?} is none of this policy");
         if self.stream[block.index()] == NONE {
             self.stream[block.index()] = stream.0;
             self.begun[block.index()] = self.now;
@@ -98,6 +99,7 @@ impl Placement for SepBit {
     fn emptied(&mut self, block: BlockId) {
         let stream = core::mem::replace(&mut self.stream[block.index()], NONE);
         if stream == 0 {
+            debug_assert!(self.ended.0 < WINDOW);
             self.ended.0 += 1;
             self.ended.1 += u64::from(self.now.wrapping_sub(self.begun[block.index()]));
         }

@@ -52,6 +52,7 @@ impl Wear {
     pub fn due(&mut self, seq: u64) -> u32 {
         let programs = (seq as u32).wrapping_sub(self.paid);
         self.paid = if programs > LAG { seq as u32 } else { self.paid.wrapping_add(programs.min(STEP)) };
+        debug_assert!((seq as u32).wrapping_sub(self.paid) <= LAG, "scans lag further behind than they may");
         programs.min(STEP) * self.options.scans
     }
 
@@ -64,12 +65,14 @@ impl Wear {
             (self.cursor, self.seen, self.erases, self.ages) = (0, 0, 0, 0);
         }
         self.cursor += 1;
+        debug_assert!(self.cursor <= blocks && self.seen < self.cursor);
         BlockId(self.cursor - 1)
     }
 
     /// Takes note of a block with data; answers whether its data should move to a worn block.
     pub fn note(&mut self, erase_count: u32, age: u32) -> bool {
         self.seen += 1;
+        debug_assert!(self.seen <= self.cursor, "more blocks were seen than were looked at");
         self.erases += u64::from(erase_count);
         self.ages += u64::from(age);
         erase_count.saturating_add(self.options.spread) <= self.mean_erases && age > self.mean_age

@@ -34,12 +34,14 @@ struct CostBenefit {
 
 impl Victim for CostBenefit {
     fn closed(&mut self, links: &mut Links, block: BlockId, valid: u32) {
+        debug_assert!(valid <= self.pages_per_block, "{block} with {valid} live pages");
         self.closings = self.closings.wrapping_add(1);
         self.changed[block.index()] = self.closings;
         self.lists.push_back(links, valid, block);
     }
 
     fn page_died(&mut self, links: &mut Links, block: BlockId, valid: u32) {
+        debug_assert!(valid < self.pages_per_block, "a page died in {block} and all live");
         self.changed[block.index()] = self.closings;
         links.remove(block);
         self.lists.push_back(links, valid, block);
@@ -53,6 +55,7 @@ impl Victim for CostBenefit {
             if valid == 0 {
                 return Some(choice);
             }
+            debug_assert!(self.closings > 0, "{block} is a candidate that was never closed");
             let age = u64::from(self.closings.wrapping_sub(self.changed[block.index()])) + 1;
             // age × (B - v) / 2v, compared as a fraction.
             let gain = age * u64::from(self.pages_per_block - valid);

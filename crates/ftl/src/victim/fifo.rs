@@ -28,6 +28,7 @@ struct Fifo {
 
 impl Victim for Fifo {
     fn closed(&mut self, links: &mut Links, block: BlockId, valid: u32) {
+        debug_assert!(valid <= self.pages_per_block, "{block} with {valid} live pages");
         self.lists.push_back(links, 0, block);
         self.candidates += 1;
         self.valid[block.index()] = valid;
@@ -35,10 +36,16 @@ impl Victim for Fifo {
 
     #[inline]
     fn page_died(&mut self, _: &mut Links, block: BlockId, valid: u32) {
+        debug_assert!(
+            self.valid[block.index()] == valid + 1,
+            "one page of {block} died, not {valid} of {}",
+            self.valid[block.index()]
+        );
         self.valid[block.index()] = valid;
     }
 
     fn pick(&mut self, links: &mut Links) -> Option<Choice> {
+        debug_assert!((self.candidates == 0) == self.lists.front(links, 0).is_none());
         for _ in 1..self.candidates {
             let block = self.lists.front(links, 0)?;
             if self.valid[block.index()] < self.pages_per_block {

@@ -41,6 +41,7 @@ impl Victim for Greedy {
 
     #[inline]
     fn page_died(&mut self, links: &mut Links, block: BlockId, valid: u32) {
+        debug_assert!(valid < self.pages_per_block, "a page died in {block} and all live");
         links.remove(block);
         self.lists.push_back(links, valid, block);
         self.lowest = self.lowest.min(valid);
@@ -49,6 +50,7 @@ impl Victim for Greedy {
     fn pick(&mut self, links: &mut Links) -> Option<Choice> {
         while self.lowest <= self.pages_per_block {
             if let Some(block) = self.lists.front(links, self.lowest) {
+                debug_assert!((0..self.lowest).all(|list| self.lists.front(links, list).is_none()));
                 return Some(Choice { block, valid: self.lowest });
             }
             self.lowest += 1;

@@ -36,12 +36,20 @@ impl Links {
         (self.nodes.capacity() * size_of::<Node>()) as u64
     }
 
+    /// Whether a block is in a list.
+    fn holds(&self, block: BlockId) -> bool {
+        let Node { next, prev } = self.nodes[block.index()];
+        next != block.0 && self.nodes[prev as usize].next == block.0 && self.nodes[next as usize].prev == block.0
+    }
+
     /// Takes a block out of the list that holds it.
     #[inline]
     pub(super) fn remove(&mut self, block: BlockId) {
         let Node { next, prev } = self.nodes[block.index()];
+        debug_assert!(self.holds(block), "{block} is in no list");
         self.nodes[prev as usize].next = next;
         self.nodes[next as usize].prev = prev;
+        debug_assert!(!self.holds(block), "{block} is in its list twice");
     }
 }
 
@@ -64,16 +72,20 @@ impl Lists {
     #[inline]
     pub(super) fn push_back(&self, links: &mut Links, list: u32, block: BlockId) {
         let sentinel = self.first + list;
+        debug_assert!((sentinel as usize) < links.nodes.len() && sentinel >= links.blocks);
+        debug_assert!(!links.holds(block), "{block} is in a list already");
         let last = links.nodes[sentinel as usize].prev;
         links.nodes[block.index()] = Node { next: sentinel, prev: last };
         links.nodes[last as usize].next = block.0;
         links.nodes[sentinel as usize].prev = block.0;
+        debug_assert!(links.holds(block));
     }
 
     /// The block that has been in a list longest.
     #[inline]
     pub(super) fn front(&self, links: &Links, list: u32) -> Option<BlockId> {
         let next = links.nodes[(self.first + list) as usize].next;
+        debug_assert!(next >= links.blocks || links.holds(BlockId(next)), "a list begins with a block of another");
         (next < links.blocks).then_some(BlockId(next))
     }
 }
