@@ -4,7 +4,7 @@
 //! kept, in order, for a timing model to drain; the core itself holds no clock.
 
 use alloc::vec::Vec;
-use nand::{BlockId, Flags, Nand, NandError, Ppn, Spare};
+use nand::{BlockId, Flags, Nand, NandError, PageKind, Ppn, Spare};
 
 /// Why a flash operation was done. Write-amplification is split along these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -206,6 +206,7 @@ impl<N: Nand> Flash<N> {
             self.tired[at..].rotate_left(1);
             self.tired[3] = BlockId::NONE;
         }
+        debug_assert!(!self.tired.contains(&block) || !block.is_some(), "{block} was kept twice");
     }
 
     /// Remembers the block of a page that was just read if it is tired.
@@ -215,6 +216,7 @@ impl<N: Nand> Flash<N> {
             let block = self.nand.geometry().block_of(ppn);
             if let Some(at) = self.tired.iter().position(|tired| *tired == block || !tired.is_some()) {
                 self.tired[at] = block;
+                debug_assert!(self.tired[..at].iter().all(|tired| tired.is_some() && *tired != block));
             }
         }
     }
@@ -324,6 +326,7 @@ impl<N: Nand> Flash<N> {
     /// Those of the device.
     #[inline]
     pub fn program(&mut self, purpose: Purpose, ppn: Ppn, data: &N::Payload, spare: &Spare) -> Result<(), NandError> {
+        debug_assert!(spare.kind == PageKind::User, "{ppn} is metadata");
         self.counts.of_mut(purpose).programs += 1;
         self.note(OpKind::Program, purpose, ppn, Ppn::NONE);
         self.nand.program(ppn, data, spare)
@@ -346,6 +349,7 @@ impl<N: Nand> Flash<N> {
     /// Those of the device.
     #[inline]
     pub fn copy(&mut self, purpose: Purpose, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError> {
+        debug_assert!(from != to, "{from} is copied to itself");
         let counts = self.counts.of_mut(purpose);
         counts.reads += 1;
         counts.programs += 1;
@@ -382,7 +386,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use nand::{Capabilities, Dimensions, Geometry, Law, Lpn, PageKind, SimNand, Stamp};
+    use nand::{Capabilities, Dimensions, Geometry, Law, Lpn, SimNand, Stamp};
 
     #[test]
     fn programs_of_flags_are_counted_apart_with_their_purpose() {

@@ -152,6 +152,7 @@ impl Space {
     /// A device of which every block is free or marked bad.
     pub fn new<N: Nand>(nand: &N, options: SpaceOptions) -> Self {
         let geometry = *nand.geometry();
+        debug_assert!(options.lanes > 0 && options.host_streams > 0, "{options:?}");
         let (count, pages) = (geometry.blocks(), geometry.pages_per_block());
         let blocks: Vec<Block> = (0..count)
             .map(|b| Block {
@@ -193,6 +194,7 @@ impl Space {
     /// ones are erased before they are used, and are taken to be as worn as the others on average.
     pub fn restore(&mut self, erases: u32, mean_erases: u32, found: impl Fn(BlockId) -> Found) {
         self.erases = erases;
+        debug_assert!(self.free.is_empty() && self.metadata_blocks == 0, "this space is in use");
         self.virgin_erases = mean_erases;
         self.virgin_untrusted = true;
         for stream in &mut self.streams {
@@ -204,6 +206,7 @@ impl Space {
                 continue;
             }
             if let Found::Pages { kind, valid } = found(block) {
+                debug_assert!(u32::from(valid) <= self.geometry.pages_per_block(), "{valid} live pages in {block}");
                 self.virgin_left -= 1;
                 self.metadata_blocks += u32::from(kind != PageKind::User);
                 self.dead_metadata += u32::from(kind != PageKind::User && valid == 0);
@@ -284,6 +287,12 @@ impl Space {
         self.blocks[block.index()].kind
     }
 
+    /// Whether a page of a kind may be in the block of this page: saved state shares blocks with a validity store.
+    pub(super) fn may_hold(&self, ppn: Ppn, kind: PageKind) -> bool {
+        let of_block = self.kind(self.geometry.block_of(ppn));
+        of_block == kind || (of_block, kind) == (PageKind::Validity, PageKind::Checkpoint)
+    }
+
     /// Live pages in a block (BVC).
     #[inline]
     pub fn valid(&self, block: BlockId) -> u32 {
@@ -299,11 +308,13 @@ impl Space {
     /// The next page of a stream of host data; `None` if no block is free.
     #[inline]
     pub fn next_host_page(&mut self, stream: Stream) -> Option<Slot> {
+        debug_assert!(stream.0 < self.host_streams, "{stream:?} takes no host data");
         self.next_page(stream.0 as usize)
     }
 
     /// The next page for metadata of a kind; `None` if no block is free.
     pub fn next_metadata_page(&mut self, kind: PageKind) -> Option<Slot> {
+        debug_assert!(kind != PageKind::User, "host data goes to a stream of its own");
         self.next_page(self.stream_of(kind))
     }
 
@@ -318,8 +329,10 @@ impl Space {
             self.open(stream, turn)?;
         }
         let lane = &mut self.streams[stream].lanes[turn];
+        debug_assert!(lane.next < pages && self.blocks[lane.block.index()].state == BlockState::Active);
         let ppn = self.geometry.page_at(lane.block, lane.next);
         lane.next += 1;
+        debug_assert_eq!(self.geometry.block_of(ppn), lane.block);
         let slot = Slot {
             ppn,
             erase_count: lane.erase_count,
@@ -339,6 +352,7 @@ impl Space {
     #[cold]
     pub fn give_back(&mut self, ppn: Ppn) {
         let (block, offset) = (self.geometry.block_of(ppn), self.geometry.offset_of(ppn));
+        debug_assert!(matches!(self.state(block), BlockState::Active | BlockState::Closed), "{ppn} was not handed out");
         let mut lanes = self.streams.iter_mut().flat_map(|stream| &mut stream.lanes);
         if let Some(lane) = lanes.find(|lane| lane.block == block && lane.next == offset + 1) {
             lane.next = offset;
@@ -352,6 +366,9 @@ impl Space {
         let die = (turn as u32 * (self.geometry.dies() / lanes).max(1)) % self.geometry.dies();
         let worn = stream + 1 == self.host_streams as usize;
         let fresh = self.take_free(die, lanes > 1, worn)?;
+        debug_assert!(self.valid(fresh.block) == 0, "{} is opened while pages in it live", fresh.block);
+        debug_assert!(matches!(self.state(fresh.block), BlockState::Virgin | BlockState::Free));
+        debug_assert!(!self.has_failed(fresh.block), "{} failed to program and is opened again", fresh.block);
         let kind = self.streams[stream].kind;
         self.metadata_blocks += u32::from(kind != PageKind::User);
         self.blocks[fresh.block.index()] = Block { valid: 0, state: BlockState::Active, kind };
@@ -365,11 +382,13 @@ impl Space {
             erased_at: self.erases,
             erase_first: fresh.untrusted,
         };
+        debug_assert!(state.lanes[turn].next < self.geometry.pages_per_block());
         Some(())
     }
 
     /// A block ready to be filled, of the wanted die if one is there.
     fn take_free(&mut self, die: u32, choosy: bool, worn: bool) -> Option<FreeBlock> {
+        debug_assert!(die < self.geometry.dies());
         // Virgin blocks can wait without memory, erased ones cannot.
         let crowded = !self.free.is_empty() && !self.may_free(2);
         if choosy {
@@ -406,6 +425,7 @@ impl Space {
     fn take_virgin(&mut self, die: u32) -> Option<FreeBlock> {
         while self.virgin[die as usize] < self.geometry.blocks() {
             let block = BlockId(self.virgin[die as usize]);
+            debug_assert_eq!(self.geometry.die_of(block), die);
             self.virgin[die as usize] += self.geometry.dies();
             if self.state(block) == BlockState::Virgin {
                 self.virgin_left -= 1;
@@ -417,10 +437,13 @@ impl Space {
 
     #[inline(never)]
     fn close(&mut self, block: BlockId) {
+        debug_assert!(matches!(self.state(block), BlockState::Active | BlockState::Collecting));
         let record = &mut self.blocks[block.index()];
         record.state = BlockState::Closed;
+        debug_assert!(u32::from(record.valid) <= self.geometry.pages_per_block());
         let (valid, kind) = (u32::from(record.valid), record.kind);
         self.dead_metadata += u32::from(kind != PageKind::User && valid == 0);
+        debug_assert!(self.dead_metadata <= self.metadata_blocks);
         self.candidates.closed(kind, block, valid);
     }
 
@@ -430,6 +453,11 @@ impl Space {
         let block = self.geometry.block_of(ppn);
         let record = &mut self.blocks[block.index()];
         record.valid += 1;
+        debug_assert!(
+            u32::from(record.valid) <= self.geometry.pages_per_block(),
+            "more pages live in {block} than it has"
+        );
+        debug_assert!(matches!(record.state, BlockState::Active | BlockState::Closed), "{ppn} was not handed out");
         if record.state == BlockState::Closed {
             self.recount(block);
         }
@@ -439,6 +467,7 @@ impl Space {
     #[inline(never)]
     fn recount(&mut self, block: BlockId) {
         let Block { valid, kind, .. } = self.blocks[block.index()];
+        debug_assert!(valid > 0, "no page of {block} was just born");
         self.dead_metadata -= u32::from(kind != PageKind::User && valid == 1);
         self.candidates.removed(kind, block);
         self.candidates.closed(kind, block, u32::from(valid));
@@ -451,10 +480,15 @@ impl Space {
         let record = &mut self.blocks[block.index()];
         // None lives there only if the image that was mounted contradicts itself.
         let Some(valid) = record.valid.checked_sub(1) else { return };
+        debug_assert!(
+            !matches!(record.state, BlockState::Virgin | BlockState::Free | BlockState::Bad),
+            "{ppn} lived in an erased block"
+        );
         record.valid = valid;
         let (valid, kind) = (u32::from(valid), record.kind);
         if record.state == BlockState::Closed {
             self.dead_metadata += u32::from(kind != PageKind::User && valid == 0);
+            debug_assert!(self.dead_metadata <= self.metadata_blocks);
             self.candidates.page_died(kind, block, valid);
         }
     }
@@ -469,11 +503,13 @@ impl Space {
         if self.state(block) == BlockState::Active {
             self.close(block);
         }
+        debug_assert!(self.state(block) != BlockState::Active, "{block} is still being filled");
     }
 
     /// A block failed to program: nothing more is written to it, and it waits to be collected.
     pub fn abandon(&mut self, block: BlockId) {
         self.stop_filling(block);
+        debug_assert!(self.state(block) == BlockState::Closed, "{block} failed to program and was not being filled");
         if !self.failed.contains(&block) {
             self.failed.push(block);
         }
@@ -486,17 +522,28 @@ impl Space {
 
     /// The block to collect next.
     pub fn pick(&mut self) -> Option<Choice> {
-        self.candidates.pick()
+        let choice = self.candidates.pick();
+        debug_assert!(choice.is_none_or(|choice| self.is_candidate(choice)), "{choice:?}");
+        choice
     }
 
     /// Of the metadata blocks that are held back, the one with the fewest live pages.
     pub fn pick_metadata(&mut self) -> Option<Choice> {
-        self.candidates.pick_metadata()
+        let choice = self.candidates.pick_metadata();
+        debug_assert!(choice.is_none_or(|choice| self.is_candidate(choice)), "{choice:?}");
+        debug_assert!(choice.is_none_or(|choice| self.kind(choice.block) != PageKind::User), "{choice:?}");
+        choice
+    }
+
+    /// Whether a policy's choice is what is known of the block.
+    fn is_candidate(&self, choice: Choice) -> bool {
+        self.state(choice.block) == BlockState::Closed && self.valid(choice.block) == choice.valid
     }
 
     /// A closed block is to be collected: no policy offers it any more.
     pub fn begin_collecting(&mut self, block: BlockId) {
         debug_assert!(self.state(block) == BlockState::Closed, "{block} is collected but not full");
+        debug_assert!(self.streams.iter().flat_map(|stream| &stream.lanes).all(|lane| lane.block != block));
         let Block { valid, kind, .. } = self.blocks[block.index()];
         self.dead_metadata -= u32::from(kind != PageKind::User && valid == 0);
         self.candidates.removed(kind, block);
@@ -511,9 +558,11 @@ impl Space {
 
     /// A collected block was erased and is free.
     pub fn erased(&mut self, block: BlockId, erase_count: u32) {
+        debug_assert!(!self.has_failed(block), "{block} failed to program and is used again");
         self.leave(block, BlockState::Free);
         self.erases = self.erases.wrapping_add(1);
         self.free.push_back(FreeBlock { block, erase_count, untrusted: false });
+        debug_assert!(self.free_blocks() + self.bad_blocks <= self.geometry.blocks());
     }
 
     /// A collected block is retired.
@@ -521,9 +570,11 @@ impl Space {
         self.leave(block, BlockState::Bad);
         self.failed.retain(|&failed| failed != block);
         self.bad_blocks += 1;
+        debug_assert!(self.free_blocks() + self.bad_blocks <= self.geometry.blocks());
     }
 
     fn leave(&mut self, block: BlockId, state: BlockState) {
+        debug_assert!(self.streams.iter().flat_map(|stream| &stream.lanes).all(|lane| lane.block != block));
         debug_assert!(self.state(block) == BlockState::Collecting, "{block} is not being collected");
         let record = &mut self.blocks[block.index()];
         self.metadata_blocks -= u32::from(record.kind != PageKind::User);

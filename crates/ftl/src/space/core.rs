@@ -166,6 +166,7 @@ impl<N: Nand> Core<N> {
 
     #[inline]
     fn spare(&mut self, slot: Slot, kind: PageKind, tag: u32, aux: u32) -> Spare {
+        debug_assert!(self.space.may_hold(slot.ppn, kind), "{} is of a block for something else", slot.ppn);
         let seq = self.seq;
         self.seq += 1;
         Spare { kind, tag, seq, erase_count: slot.erase_count, erased_at: slot.erased_at, aux, flags: Flags::NONE }
@@ -180,8 +181,16 @@ impl<N: Nand> Core<N> {
     #[cold]
     fn erase_first(&mut self, slot: Slot) -> Result<bool, FtlError> {
         let block = self.space.geometry().block_of(slot.ppn);
+        debug_assert!(
+            slot.erase_first && slot.ppn == self.space.geometry().page_at(block, 0),
+            "{} is no first page",
+            slot.ppn
+        );
+        debug_assert!(self.space.valid(block) == 0, "{block} is erased while pages in it live");
         match self.flash.erase(Purpose::Recovery, block) {
             Ok(()) => {
+                debug_assert!(self.newly_erased.last().is_none_or(|(_, seq)| *seq <= self.seq));
+                debug_assert!(self.newly_erased.iter().all(|(erased, _)| *erased != block), "{block} was erased twice");
                 self.newly_erased.push((block, self.seq));
                 Ok(true)
             }
@@ -212,10 +221,15 @@ impl<N: Nand> Core<N> {
     pub fn report_erased<V: Validity>(&mut self, validity: &mut V) -> Result<(), FtlError> {
         while let Some(&(block, seq)) = self.newly_erased.first() {
             validity.erased(self, block, seq)?;
+            debug_assert!(
+                self.newly_erased.first() == Some(&(block, seq)),
+                "the report of {block} changed what is reported"
+            );
             self.newly_erased.remove(0);
         }
         while let Some(&ppn) = self.spoilt.last() {
             validity.invalidate(self, ppn)?;
+            debug_assert!(self.spoilt.last() == Some(&ppn), "only host data spoils a page that is reported");
             self.spoilt.pop();
         }
         Ok(())
@@ -244,6 +258,7 @@ impl<N: Nand> Core<N> {
     /// Books the outcome of a program: `Some(page)` if it worked, `None` if another page has to be tried.
     #[inline]
     fn settle(&mut self, slot: Slot, spare: &Spare, outcome: Result<(), NandError>) -> Result<Option<Ppn>, FtlError> {
+        debug_assert!(spare.seq + 1 == self.seq, "a program since this one began");
         match outcome {
             Ok(()) => {
                 self.unfinished = None;
@@ -252,6 +267,7 @@ impl<N: Nand> Core<N> {
                 Ok(Some(slot.ppn))
             }
             Err(NandError::ProgramFailed { ppn }) => {
+                debug_assert_eq!(ppn, slot.ppn);
                 if spare.kind == PageKind::User {
                     self.spoilt.push(ppn);
                 }
@@ -277,6 +293,7 @@ impl<N: Nand> Core<N> {
     /// Those of the device, except failed programs: another block is tried.
     #[inline]
     pub fn program(&mut self, stream: Stream, lpn: Lpn, data: &N::Payload) -> Result<Ppn, FtlError> {
+        debug_assert!(lpn.is_some(), "host data of no logical page");
         let first = self.seq;
         self.begin(PageKind::User, lpn.0);
         loop {
@@ -295,10 +312,12 @@ impl<N: Nand> Core<N> {
     /// [`NandError::Uncorrectable`] about `origin` if it cannot be read; else as [`Core::program`].
     #[inline]
     pub fn move_host_page(&mut self, purpose: Purpose, stream: Stream, origin: Origin) -> Result<Ppn, FtlError> {
+        debug_assert!(origin.spare.kind == PageKind::User, "{} holds metadata", origin.ppn);
         let first = if self.settling.is_some() { aged(&origin.spare) } else { self.seq };
         self.begin(PageKind::User, origin.spare.tag);
         loop {
             let slot = self.host_slot(stream)?;
+            debug_assert!(slot.ppn != origin.ppn, "{} is moved to where it is", slot.ppn);
             let aux = age(self.seq, first);
             let spare = self.spare(slot, PageKind::User, origin.spare.tag, aux);
             let outcome = self.flash.copy(purpose, origin.ppn, slot.ppn, &spare);
@@ -326,9 +345,11 @@ impl<N: Nand> Core<N> {
         origin: Origin,
         aux: impl Fn(u64) -> u32,
     ) -> Result<(Ppn, Spare), FtlError> {
+        debug_assert!(origin.spare.kind != PageKind::User, "{} holds host data", origin.ppn);
         self.begin(origin.spare.kind, origin.spare.tag);
         loop {
             let slot = self.metadata_slot(origin.spare.kind)?;
+            debug_assert!(slot.ppn != origin.ppn, "{} is moved to where it is", slot.ppn);
             let spare = self.spare(slot, origin.spare.kind, origin.spare.tag, aux(self.seq));
             let outcome = self.flash.copy(purpose, origin.ppn, slot.ppn, &spare);
             if let Some(ppn) = self.settle(slot, &spare, outcome)? {
@@ -364,6 +385,7 @@ impl<N: Nand> Core<N> {
         aux: impl Fn(u64) -> u32,
         data: &[u8],
     ) -> Result<Ppn, FtlError> {
+        debug_assert!(kind != PageKind::User && data.len() <= self.page_bytes());
         self.begin(kind, tag);
         loop {
             let slot = self.metadata_slot(kind)?;
@@ -406,6 +428,7 @@ impl<N: Nand> MetaStore for Core<N> {
     }
 
     fn reported_seq(&self) -> u64 {
+        debug_assert!(self.newly_erased.iter().all(|(_, seq)| *seq <= self.seq));
         self.newly_erased.iter().map(|(_, seq)| *seq).min().unwrap_or(self.seq)
     }
 }
@@ -440,6 +463,7 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
     /// This error, or those of the device if the validity store wrote.
     #[cold]
     pub fn give_up<T>(&mut self, lpn: Lpn, ppn: Ppn, error: FtlError) -> Result<T, FtlError> {
+        debug_assert!(lpn.is_some() && ppn.is_some());
         if matches!(error, FtlError::Nand(NandError::PowerLost)) {
             self.core.space.page_died(ppn);
             self.core.given_up = Some((lpn, ppn));
@@ -454,6 +478,7 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
     /// # Errors
     /// Those of the device, if the validity store wrote.
     pub fn translation_page_died(&mut self, ppn: Ppn) -> Result<(), FtlError> {
+        debug_assert!(self.core.space.may_hold(ppn, PageKind::Translation), "{ppn} is no translation page");
         self.core.space.page_died(ppn);
         if V::BUFFERED {
             let block = self.core.space.geometry().block_of(ppn);
@@ -467,6 +492,7 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
     /// # Errors
     /// Those of the device, if the validity store wrote.
     pub fn metadata_died(&mut self, ppn: Ppn) -> Result<(), FtlError> {
+        debug_assert!(!self.core.space.may_hold(ppn, PageKind::User), "{ppn} is host data");
         self.core.space.page_died(ppn);
         self.report_metadata_died(ppn)
     }
