@@ -115,6 +115,7 @@ impl Places {
         self.logical_pages.set(lpn.0);
         self.pages.set(ppn.0);
         self.list.push(Place { lpn, ppn, paged });
+        debug_assert!(self.logical_pages.has(lpn.0) && self.pages.has(ppn.0));
         Some(())
     }
 }
@@ -186,6 +187,7 @@ impl Checkpoint {
             // Nothing of the other two was erased since it was begun.
             others.append(&mut whole.remove(0).blocks);
         }
+        debug_assert!(whole.is_sorted_by(|a, b| a.header.seq >= b.header.seq));
         let mut whole = whole.into_iter();
         let mut youngest = whole.next();
         if let (Some(youngest), Some(older)) = (&mut youngest, whole.next()) {
@@ -222,6 +224,7 @@ impl Checkpoint {
                 Err(error) => return Err(error.into()),
             }
             bytes.extend_from_slice(&buffer);
+            debug_assert!(bytes.len() == (index as usize + 1) * buffer.len());
             if wanted.is_none() {
                 let header = Header::read(&bytes).filter(|header| header.fits(&geometry, logical_pages));
                 let Some(header) = header else { return Ok(None) };
@@ -229,6 +232,9 @@ impl Checkpoint {
             }
         }
         let Some((header, end)) = wanted else { return Ok(None) };
+        debug_assert!(
+            bytes.len() as u64 > 4 * header.words_in_all(&geometry) && blocks.len() as u32 == end.div_ceil(pages)
+        );
         bytes.truncate(4 * (header.words_in_all(&geometry) as usize + 1));
         let mut found = checked(&bytes).and_then(|words| Self::decode(header, blocks, words, &geometry));
         if let Some(found) = &mut found {
@@ -246,6 +252,7 @@ impl Checkpoint {
         };
         let (set, offset) = (end / geometry.pages_per_block(), end % geometry.pages_per_block());
         let Some(block) = found.blocks.get(set as usize) else {
+            debug_assert!(set + 1 == found.blocks.len() as u32, "the page behind the last is in the last block");
             return Ok(firsts.iter().any(|first| is_seal(&first.spare)));
         };
         match flash.read_spare(Purpose::Recovery, geometry.page_at(*block, offset)) {
@@ -296,6 +303,7 @@ impl Checkpoint {
                 }
             }
         }
+        debug_assert_eq!(words.count(), 0, "words behind the last entry");
         Some(Self { header, blocks, older: Vec::new(), sealed: false, next, places: places.list })
     }
 
@@ -314,6 +322,7 @@ impl Checkpoint {
         let mut named = vec![Ppn::NONE; self.header.logical_pages as usize];
         self.places.iter().for_each(|place| named[place.lpn.index()] = place.ppn);
         copies.begin_after(named, self.header.seq, self.header.seq + u64::from(pages), self.header.erases);
+        debug_assert!(self.next.len() >= geometry.blocks() as usize);
         let mut witness: Vec<Option<Place>> = vec![None; geometry.blocks() as usize];
         for place in &self.places {
             let seen = &mut witness[geometry.block_of(place.ppn).index()];

@@ -230,6 +230,7 @@ impl Copies {
         pages: &mut Vec<(Ppn, Spare)>,
     ) -> Result<(), FtlError> {
         pages.clear();
+        debug_assert!(first <= self.geometry.pages_per_block());
         let mut found = self.blocks[block.index()];
         for offset in first..self.geometry.pages_per_block() {
             let ppn = self.geometry.page_at(block, offset);
@@ -239,6 +240,7 @@ impl Copies {
                 Err(NandError::Uncorrectable { .. }) => {
                     self.unreadable += 1;
                     if self.mute.last() != Some(&block) {
+                        debug_assert!(!self.mute.contains(&block), "{block} was read before");
                         self.mute.push(block);
                     }
                     self.silent.push(ppn);
@@ -314,6 +316,7 @@ impl Copies {
         // Those that are superseded may not be so any more when a block was taken back.
         (torn, self.torn) = torn.into_iter().partition(|page| self.is_young(page));
         torn.sort_unstable_by_key(|(_, spare)| spare.seq);
+        debug_assert!(torn.iter().all(|(_, spare)| spare.seq <= self.burned_seq && spare.kind == PageKind::User));
         self.later.extend(torn.iter().map(|(_, spare)| spare.seq));
         for &(ppn, spare) in &torn {
             let written = written_at(Mark::decode(spare.aux).root, spare.seq);
@@ -343,6 +346,7 @@ impl Copies {
     /// A page that cannot be read is the newest copy of its logical page all the same.
     fn count_worn(&mut self, ppn: Ppn, spare: &Spare) {
         self.note_copy(Lpn(spare.tag), Copy { ppn, aux: spare.aux, seq: spare.seq });
+        debug_assert!(self.pages[spare.tag as usize][0].ppn == ppn, "{ppn} is not the newest copy");
         let found = &mut self.blocks[self.geometry.block_of(ppn).index()];
         let lbn = self.geometry.block_of(Ppn(spare.tag)).0;
         let at_home = self.geometry.offset_of(Ppn(spare.tag)) == self.geometry.offset_of(ppn);
@@ -362,6 +366,7 @@ impl Copies {
     /// Blocks with a torn page that would count if it could be read at a later mount, some perhaps twice.
     pub fn revenants(&self) -> impl Iterator<Item = BlockId> + '_ {
         let torn = self.torn.iter().filter(|page| self.is_young(page)).map(|(ppn, _)| self.geometry.block_of(*ppn));
+        debug_assert!(self.torn.iter().all(|(_, spare)| spare.seq < self.next_seq()));
         torn.chain(self.mute.iter().copied())
     }
 
@@ -390,6 +395,7 @@ impl Copies {
         pages.retain(|(_, ppn, _)| !self.excluded.contains(ppn));
         pages.sort_unstable_by_key(|(seq, ..)| u64::MAX - seq);
         pages.dedup();
+        debug_assert!(pages.is_sorted_by(|one, next| one.0 >= next.0), "the newest comes first");
         let newest_of_block =
             |ppn| self.block(self.geometry.block_of(ppn)).newest.is_some_and(|(newest, _)| newest == ppn);
         let doubt = |(_, ppn, lpn): (u64, Ppn, Lpn)| Doubt { ppn, lpn, may_fade: newest_of_block(ppn) };
@@ -431,6 +437,9 @@ impl Copies {
         let oldest = pages.iter().map(|(_, spare)| spare.seq).min();
         found.first_seq = found.first_seq.min(oldest.unwrap_or(u64::MAX));
         self.blocks[block.index()] = found;
+        debug_assert!(
+            pages.iter().all(|(ppn, spare)| self.geometry.block_of(*ppn) == block && spare.seq >= found.first_seq)
+        );
         for (ppn, spare) in pages.iter().filter(|(_, spare)| spare.kind == PageKind::User) {
             if spare.tag as usize >= self.pages.len() {
                 let Misfit { structure, reason } = OUTSIDE;
@@ -446,6 +455,7 @@ impl Copies {
 
     /// Begins with a checkpoint that names these pages and was made at `seq`; its own pages come before `end`.
     pub(super) fn begin_after(&mut self, named: Vec<Ppn>, seq: u64, end: u64, erases: u32) {
+        debug_assert!(seq <= end && self.blocks.iter().all(|found| !found.used), "pages were read before");
         (self.named, self.burned_seq, self.erased_at) = ((named, seq), end, erases);
         self.after_checkpoint = (end, false);
     }
@@ -459,6 +469,7 @@ impl Copies {
 
     /// A block was not erased since a checkpoint; one of its pages has this spare area.
     pub(super) fn keep_block(&mut self, block: BlockId, spare: &Spare) {
+        debug_assert!(!self.blocks[block.index()].used, "{block} was read before the checkpoint was believed");
         self.erases = (self.erases.0 + u64::from(spare.erase_count), self.erases.1 + 1);
         let erase_count = Some(spare.erase_count);
         self.blocks[block.index()] = FoundBlock { used: true, kept: true, erase_count, first_seq: spare.seq, ..EMPTY };
@@ -527,6 +538,7 @@ impl Copies {
             }
         }
         self.uncover(block);
+        debug_assert!(self.newest().all(|(_, copy)| self.geometry.block_of(copy.ppn) != block), "{block} still counts");
         self.blocks[block.index()] = FoundBlock { used: true, erase_count: found.erase_count, ..EMPTY };
         // Pages live again elsewhere, or would if they could be read.
         self.judge(flash)?;

@@ -45,6 +45,7 @@ impl Last {
     /// Whether a page was programmed after every page found, the youngest of which has this sequence number.
     pub(super) fn is(&self, page: Ppn, youngest: u64) -> bool {
         let between = youngest.saturating_sub(self.after);
+        debug_assert!(!self.page.is_some() || youngest >= self.after, "a younger page was proposed than was found");
         page == self.page
             && between <= WINDOW as u64
             && (0..between).all(|at| self.found[at as usize / 64] >> (at % 64) & 1 != 0)

@@ -29,6 +29,7 @@ impl Claims {
             let next = self.0.range(at..).next().map_or(range.end, |(start, _)| *start);
             let lpns = at..next.min(range.end);
             at = lpns.end;
+            debug_assert!(!lpns.is_empty() && lpns.end <= range.end);
             self.0.insert(lpns.start, Piece { lpns, leaf, of: range.clone() });
         }
     }
@@ -54,7 +55,19 @@ pub fn choose(versions: &[FoundPage], logical_pages: u32) -> Result<Vec<Piece>, 
         claims.claim(ppn, range);
     }
     claims.claim(Ppn::NONE, 0..logical_pages);
-    Ok(claims.0.into_values().collect())
+    let pieces: Vec<Piece> = claims.0.into_values().collect();
+    debug_assert!(are_whole(&pieces, logical_pages));
+    Ok(pieces)
+}
+
+/// Whether pieces come in order and without gaps over all logical pages.
+#[must_use]
+pub fn are_whole(pieces: &[Piece], logical_pages: u32) -> bool {
+    let mut end = 0;
+    pieces.iter().all(|piece| {
+        let begin = core::mem::replace(&mut end, piece.lpns.end);
+        begin == piece.lpns.start && piece.lpns.start < end
+    }) && end == logical_pages
 }
 
 #[cfg(test)]

@@ -46,6 +46,7 @@ pub const fn root_of_write(seq: u64) -> u32 {
 /// larger by less than 2^29.
 #[must_use]
 pub const fn written_at(root: u32, seq: u64) -> u64 {
+    debug_assert!(root <= ROOT_MASK);
     seq.saturating_sub((seq as u32).wrapping_sub(root) as u64 & ROOT_MASK as u64)
 }
 
@@ -54,6 +55,7 @@ impl Mark {
     #[inline]
     #[must_use]
     pub const fn encode(self) -> u32 {
+        debug_assert!(self.root <= ROOT_MASK);
         (if self.last { LAST } else { 0 }) | (self.writer as u32) << ROOT_BITS | self.root & ROOT_MASK
     }
 

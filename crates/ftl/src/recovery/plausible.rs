@@ -86,6 +86,7 @@ pub fn keep<N: Nand>(
     known: Option<Common>,
     misfit: impl Fn(&Spare) -> Option<Misfit>,
 ) -> Result<(), FtlError> {
+    debug_assert!(pages.is_sorted_by(|a, b| a.0 < b.0), "pages of a block come in its order");
     let alone = |spare: &Spare| if spare.seq < Spare::SEQ_END / 2 { misfit(spare) } else { Some(SEQ) };
     if let Some(expected) = known.or(pages.first().map(common))
         && pages.iter().all(|page| common(page) == expected && alone(&page.1).is_none())
@@ -116,6 +117,7 @@ pub fn keep<N: Nand>(
     }
     let mut counts = counts.into_iter();
     pages.retain(|_| counts.next() == Some(true));
+    debug_assert!(pages.iter().all(|page| Some(common(page)) == right && alone(&page.1).is_none()));
     Ok(())
 }
 

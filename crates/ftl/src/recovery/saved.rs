@@ -58,12 +58,20 @@ impl<'a, N: Nand> Writer<'a, N> {
         self.core
     }
 
+    /// Bytes taken so far.
+    #[must_use]
+    pub const fn taken(&self) -> u64 {
+        self.written as u64 * (self.page.len() - HEADER) as u64 + (self.filled - HEADER) as u64
+    }
+
     /// Where the stream of bytes ends in this page.
     fn end(&self) -> usize {
         self.page.len() - if self.written + 1 == self.total { CHECK } else { 0 }
     }
 
     fn program(&mut self) -> Result<(), FtlError> {
+        debug_assert!(self.written < self.total, "more is saved than was announced");
+        debug_assert!(self.filled <= self.end());
         let (body, check) = self.page.split_at_mut(self.end());
         self.crc.add(body);
         if !check.is_empty() {
@@ -98,6 +106,7 @@ impl<N: Nand> Sink for Writer<'_, N> {
                 self.program()?;
             }
             let count = bytes.len().min(self.end() - self.filled);
+            debug_assert!(count > 0, "a page without room");
             self.page[self.filled..self.filled + count].copy_from_slice(&bytes[..count]);
             self.filled += count;
             bytes = &bytes[count..];
@@ -133,6 +142,7 @@ pub fn find<N: Nand>(flash: &mut Flash<N>, survey: &mut Survey) -> Result<Option
     }
     let total = total as usize;
     let run: &[FoundPage] = &pages[pages.len() - total..];
+    debug_assert!(run.len() == total && run.last() == pages.last());
     let mut page = alloc::vec![0; flash.nand().geometry().page_bytes() as usize];
     let mut bytes = Vec::with_capacity(total * (page.len() - HEADER));
     let (mut name, mut crc) = ([0; HEADER], Crc::new());
@@ -154,6 +164,7 @@ pub fn find<N: Nand>(flash: &mut Flash<N>, survey: &mut Survey) -> Result<Option
             }
         }
     }
+    debug_assert!(bytes.len() == total * (page.len() - HEADER));
     bytes.truncate(bytes.len() - CHECK);
     Ok(Some(Saved { bytes, since: u64::from_le_bytes(name) }))
 }

@@ -217,6 +217,10 @@ impl Scan {
         self.erases.0 += u64::from(spare.erase_count);
         self.erases.1 += 1;
         self.erased_at = self.erased_at.max(spare.erased_at);
+        debug_assert!(
+            pages.iter().all(|(ppn, _)| !self.excluded.contains(ppn)),
+            "a page of {block} counts and is excluded"
+        );
         pages.iter().for_each(|(ppn, spare)| self.page(*ppn, spare));
         self.last.extend(pages.last());
         if self.last.len() == self.last.capacity() {
@@ -231,6 +235,11 @@ impl Scan {
         match spare.kind {
             PageKind::User => {
                 let copy = &mut self.copies[spare.tag as usize];
+                debug_assert!(
+                    spare.seq != copy.seq || copy.ppn == ppn || spare.seq == 0,
+                    "{ppn} and {} are as old",
+                    copy.ppn
+                );
                 if spare.seq > copy.seq {
                     *copy = Copy { ppn, seq: spare.seq };
                 }
@@ -266,6 +275,7 @@ impl Scan {
     }
 
     fn exclude(&mut self, ppn: Ppn, block: BlockId) {
+        debug_assert!(!self.excluded.contains(&ppn), "{ppn} is excluded twice");
         self.excluded.push(ppn);
         if !self.suspects.contains(&block) {
             self.suspects.push(block);
@@ -283,6 +293,7 @@ impl Scan {
         versions.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
         let coverage = coverage(&geometry);
         let count = self.copies.len().div_ceil(coverage as usize);
+        debug_assert!(versions.iter().all(|(_, spare)| (spare.tag as usize) < count || !is_page_of_map(spare)));
         let bytes = geometry.page_bytes() as usize;
         let mut trims = FoundTrims {
             pages: alloc::vec![Ppn::NONE; count],

@@ -171,6 +171,7 @@ impl Survey {
                 self.believe(begin, &first)?;
                 self.believe(last, &end_spare)?;
                 self.erases = (self.erases.0 + u64::from(first.erase_count), self.erases.1 + 1);
+                debug_assert!(end_spare.seq <= self.burned_seq && end <= u32::from(u16::MAX));
                 return Ok(Some(BlockInfo {
                     kind: first.kind,
                     first_seq: first.seq,
@@ -219,6 +220,7 @@ impl Survey {
         {
             self.last.propose(*mute, spare.seq);
         }
+        debug_assert!(u32::from(programmed) > flash.nand().geometry().offset_of(pages[pages.len() - 1].0));
         let last = pages[pages.len() - 1];
         let filled = u32::from(programmed) == flash.nand().geometry().pages_per_block();
         let last_seq = if !filled || last.0 == end { last.1.seq } else { u64::MAX };
@@ -242,6 +244,7 @@ impl Survey {
             let Some((block, _)) = younger.max_by_key(|(_, info)| info.last_seq) else { return Ok(()) };
             let before = self.blocks[block.index()];
             let info = self.look_closely(flash, block, pages)?;
+            debug_assert!(info.is_none_or(|info| !info.whole), "{block} was read whole and counts as not");
             // It may be whole after all.
             let same = |before: &BlockInfo| info.is_some_and(|info| info.last_seq == before.last_seq);
             self.blocks[block.index()] = before.filter(same).or(info);
@@ -347,6 +350,8 @@ impl Survey {
         if let Some(ppn) = newest.filter(|ppn| !found.iter().any(|(at, _)| at == ppn)) {
             return Err(NandError::Uncorrectable { ppn }.into());
         }
+        debug_assert!(found.is_sorted_by(|a, b| a.0 < b.0) && u32::from(end) <= geometry.pages_per_block());
+        debug_assert!(found.iter().all(|(_, spare)| spare.seq <= self.burned_seq));
         pages.append(&mut found);
         Ok(end)
     }
@@ -490,6 +495,7 @@ impl Survey {
         let bound = bound.max(blocks.and_then(|blocks| firsts.get(blocks - 1)).copied().unwrap_or(0));
         let mut found = self.read_kind(flash, PageKind::User, |info| info.last_seq >= bound || !info.whole)?;
         found.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
+        debug_assert!(found.iter().all(|(_, spare)| spare.seq <= self.burned_seq));
         Ok((found, bound))
     }
 

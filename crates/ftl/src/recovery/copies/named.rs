@@ -10,6 +10,7 @@ impl Copies {
         let writer = if paged { Writer::Paged } else { Writer::Log };
         let aux = Mark { writer, last: false, root: 0 }.encode();
         let Some(copies) = self.pages.get(lpn.index()) else { return };
+        debug_assert!(self.named.0.get(lpn.index()) == Some(&ppn), "no checkpoint names {ppn}");
         if copies.iter().any(|copy| copy.ppn == ppn) {
             // Read as well: in program order that is free, pages behind one that is still erased.
             return;

@@ -31,6 +31,7 @@ impl Copies {
                 core::mem::swap(kept, &mut copy);
             }
         }
+        debug_assert!(self.pages[lpn.index()].is_sorted_by(|a, b| a.seq >= b.seq), "an older copy of {lpn} counts");
         if copy.ppn.is_some() {
             self.older.entry(lpn.0).or_default().push(copy);
         }
