@@ -81,11 +81,14 @@ impl BlockTable {
     #[inline]
     #[must_use]
     pub fn is_lost(&self, lpn: Lpn) -> bool {
-        self.lost_pages > 0 && self.lost.has(lpn.0)
+        let lost = self.lost_pages > 0 && self.lost.has(lpn.0);
+        debug_assert!(!lost || !self.is_home(lpn), "{lpn} is lost and at home");
+        lost
     }
 
     /// A page's only copy was lost.
     pub fn lose(&mut self, lpn: Lpn) {
+        debug_assert!(!self.is_home(lpn), "{lpn} is lost and at home");
         if !self.lost.has(lpn.0) {
             self.lost.set(lpn.0);
             self.lost_pages += 1;

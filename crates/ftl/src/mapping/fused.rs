@@ -62,8 +62,13 @@ impl FusedPages {
 
     /// Gives a logical block a group of empty entries; `false` if none is left.
     pub fn fuse(&mut self, lbn: u32) -> bool {
+        debug_assert!(!self.is_fused(lbn), "logical block {lbn} is fused twice");
         let Some(group) = self.free_groups.pop() else { return false };
         self.groups[lbn as usize] = group;
+        debug_assert!(
+            (0..self.pages_per_block).all(|offset| !self.get(lbn, offset).is_some()),
+            "group {group} is in use"
+        );
         true
     }
 
@@ -76,6 +81,14 @@ impl FusedPages {
         let first = self.entries.len() as u32 / self.pages_per_block;
         self.free_groups.extend((first..first + more).rev());
         self.entries.resize(((first + more) * self.pages_per_block) as usize, Ppn::NONE);
+        debug_assert!(self.free_groups.iter().all(|group| (group * self.pages_per_block) < self.entries.len() as u32));
+        debug_assert!(self.is_exact(), "a group is neither free nor of a logical block");
+    }
+
+    /// Whether every group of entries is free or of one logical block.
+    fn is_exact(&self) -> bool {
+        let fused = self.groups.iter().filter(|group| **group != NO_GROUP).count();
+        (fused + self.free_groups.len()) * self.pages_per_block as usize == self.entries.len()
     }
 
     /// Fused logical blocks beyond the most that there was to be room for.
@@ -98,15 +111,18 @@ impl FusedPages {
             }
         }
         self.entries.truncate(most as usize * pages);
+        debug_assert!(self.groups.iter().all(|group| *group == NO_GROUP || *group < most));
         self.entries.shrink_to_fit();
         self.free_groups.shrink_to(most as usize);
         if most == 0 {
             (self.groups, self.live) = (Vec::new(), Bits::new(0));
         }
+        debug_assert!(self.is_exact(), "a group is neither free nor of a logical block");
     }
 
     /// Takes back the group of a logical block, every entry of which is empty.
     pub fn defuse(&mut self, lbn: u32) {
+        debug_assert!(self.is_fused(lbn), "logical block {lbn} is not fused");
         let group = core::mem::replace(&mut self.groups[lbn as usize], NO_GROUP);
         debug_assert!(
             self.entries[(group * self.pages_per_block) as usize..][..self.pages_per_block as usize]
@@ -115,21 +131,26 @@ impl FusedPages {
             "logical block {lbn} is defused while it has pages"
         );
         self.free_groups.push(group);
+        debug_assert!(self.free_groups.len() * self.pages_per_block as usize <= self.entries.len());
     }
 
     /// Where page `offset` of a fused logical block is, or [`Ppn::NONE`].
     #[inline]
     #[must_use]
     pub fn get(&self, lbn: u32, offset: u32) -> Ppn {
+        debug_assert!(self.is_fused(lbn) && offset < self.pages_per_block);
         self.entries[(self.groups[lbn as usize] * self.pages_per_block + offset) as usize]
     }
 
     /// Records where page `offset` of a fused logical block is; answers where it was.
     #[inline]
     pub fn set(&mut self, lbn: u32, offset: u32, ppn: Ppn) -> Ppn {
+        debug_assert!(self.is_fused(lbn) && offset < self.pages_per_block);
+        debug_assert!(!is_page(ppn) || !self.live.has(ppn.0), "{ppn} lives already");
         let at = (self.groups[lbn as usize] * self.pages_per_block + offset) as usize;
         let old = core::mem::replace(&mut self.entries[at], ppn);
         if is_page(old) {
+            debug_assert!(self.live.has(old.0), "{old} was mapped and did not live");
             self.live.take(old.0);
         }
         if is_page(ppn) {

@@ -68,13 +68,16 @@ impl LogPages {
 
     /// Gives a log block a slot; `None` if all are taken.
     pub fn open(&mut self, block: BlockId) -> Option<u32> {
+        debug_assert!(!self.blocks.contains(&block), "{block} has a slot");
         let slot = self.free_slots.pop()?;
+        debug_assert!(!self.blocks[slot as usize].is_some(), "slot {slot} is in use");
         self.blocks[slot as usize] = block;
         Some(slot)
     }
 
     /// Takes back the slot of a log block in which no page lives.
     pub fn close(&mut self, slot: u32) {
+        debug_assert!(self.blocks[slot as usize].is_some(), "slot {slot} is free");
         debug_assert!(
             (0..self.geometry.pages_per_block()).all(|i| self.at(slot, i).is_none()),
             "slot {slot} is in use"
@@ -88,6 +91,7 @@ impl LogPages {
     fn page(&self, entry: u32) -> Ppn {
         // An entry's number divides like a page's: slot for block, offset for offset.
         let slot = self.geometry.block_of(Ppn(entry));
+        debug_assert!(self.blocks[slot.index()].is_some(), "entry {entry} is of no log block");
         self.geometry.page_at(self.blocks[slot.index()], self.geometry.offset_of(Ppn(entry)))
     }
 
@@ -109,12 +113,14 @@ impl LogPages {
     /// A logical page that was in no log block was written to page `offset` of the log block with this slot.
     #[inline]
     pub fn insert(&mut self, slot: u32, offset: u32, lpn: Lpn) {
+        debug_assert!(offset < self.geometry.pages_per_block() && self.blocks[slot as usize].is_some());
         debug_assert!(self.find(lpn).is_none(), "{lpn} is in a log block twice");
         let at = slot * self.geometry.pages_per_block() + offset;
         let head = self.head(lpn);
         debug_assert!(!self.entries[at as usize].lpn.is_some(), "entry {at} is in use");
         self.entries[at as usize] = Entry { lpn, next: self.heads[head] };
         self.heads[head] = at;
+        debug_assert!(self.find(lpn) == Some(self.page(at)));
     }
 
     /// The copy of a logical page in a log block died; where it was, or `None` if there was none.
@@ -144,6 +150,7 @@ impl LogPages {
     #[inline]
     #[must_use]
     pub fn at(&self, slot: u32, offset: u32) -> Option<Lpn> {
+        debug_assert!(offset < self.geometry.pages_per_block());
         let lpn = self.entries[(slot * self.geometry.pages_per_block() + offset) as usize].lpn;
         lpn.is_some().then_some(lpn)
     }

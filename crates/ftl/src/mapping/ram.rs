@@ -35,6 +35,7 @@ impl RamMap {
     pub fn restored(table: Vec<Ppn>, trims: &[Ppn], tells_losses: &[bool], geometry: &Geometry) -> Self {
         let mut map = TrimMap::new(table.len() as u32, geometry);
         map.restore(trims);
+        debug_assert!(trims.len() == tells_losses.len());
         for (lpn, _) in (0..).map(Lpn).zip(&table).filter(|(_, ppn)| **ppn == LOST) {
             if !tells_losses[map.page_of(lpn) as usize] {
                 map.lost(lpn);
@@ -64,6 +65,7 @@ impl RamMap {
         let aux = |seq| mark(seq, in_use_seq, tells_losses);
         let ppn = ctx.core.program_metadata_as(purpose, PageKind::Translation, page, aux, contents)?;
         let old = self.trims.programmed(page, ppn);
+        debug_assert!(old != ppn && self.trims.owns(ppn, page));
         if old.is_some() { ctx.metadata_died(old) } else { Ok(()) }
     }
 }
@@ -88,6 +90,7 @@ impl Mapping for RamMap {
         ppn: Ppn,
     ) -> Result<(), FtlError> {
         let old = core::mem::replace(&mut self.table[lpn.index()], ppn);
+        debug_assert!(old != ppn || !is_page(ppn), "{lpn} was at {ppn} before it was written there");
         if ppn == LOST {
             self.trims.lost(lpn);
         } else if !ppn.is_some() && old.is_some() {
@@ -104,6 +107,7 @@ impl Mapping for RamMap {
         from: Ppn,
         to: Ppn,
     ) -> Result<(), FtlError> {
+        debug_assert!(is_page(from) && from != to);
         debug_assert!(self.table[lpn.index()] == from, "{lpn} was not at {from} when it moved");
         self.table[lpn.index()] = to;
         if to == LOST {

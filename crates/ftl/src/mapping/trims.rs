@@ -112,6 +112,7 @@ impl TrimMap {
         self.pages.copy_from_slice(pages);
         (0..self.page_count()).for_each(|page| self.changed(page));
         self.as_mounted = true;
+        debug_assert!(self.stale_count == self.page_count(), "the first flush after a mount programs the whole map");
     }
 
     /// The page that covers a logical page.
@@ -132,6 +133,7 @@ impl TrimMap {
             self.stale.set(page);
             self.stale_count += 1;
         }
+        debug_assert!(self.stale_count <= self.page_count());
     }
 
     /// A logical page was trimmed. The block with its last version is not to be erased before the
@@ -185,6 +187,7 @@ impl TrimMap {
     /// A page that has to be programmed anew, those first whose part of the disk had a trim.
     #[must_use]
     pub fn next_stale(&self) -> Option<u32> {
+        debug_assert!(self.trimmed_count <= self.stale_count && self.stale_count <= self.page_count());
         let (count, stale) = match self.trimmed_count {
             0 => (self.stale_count, &self.stale),
             trimmed => (trimmed, &self.trimmed),
@@ -194,6 +197,7 @@ impl TrimMap {
 
     /// The contents of a page, from the table, and whether it tells of losses.
     pub fn contents(&mut self, page: u32, table: &[Ppn]) -> (&[u8], bool) {
+        debug_assert!(page < self.page_count() && table.len().div_ceil(self.coverage as usize) == self.pages.len());
         let entries = table.chunks(self.coverage as usize).nth(page as usize).unwrap_or_default();
         for (byte, entries) in self.bytes.iter_mut().zip(entries.chunks(8)) {
             *byte = (0..8).zip(entries).fold(0, |byte, (bit, ppn)| byte | u8::from(!ppn.is_some()) << bit);
@@ -203,6 +207,7 @@ impl TrimMap {
 
     /// A page was programmed; answers where it was before.
     pub fn programmed(&mut self, page: u32, ppn: Ppn) -> Ppn {
+        debug_assert!(ppn.is_some() && !self.pages.contains(&ppn), "{ppn} holds a page of the map already");
         self.stale_count -= u32::from(self.stale.take(page));
         if self.trimmed.take(page) {
             self.trimmed_count -= 1;
@@ -211,6 +216,7 @@ impl TrimMap {
             }
         }
         self.untold.retain(|untold| *untold != page);
+        debug_assert!(!self.stale.has(page));
         core::mem::replace(&mut self.pages[page as usize], ppn)
     }
 

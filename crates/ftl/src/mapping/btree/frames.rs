@@ -97,6 +97,7 @@ impl Frames {
             ends: [(NONE, NONE); LISTS],
             clock: 0,
         };
+        debug_assert!(frames.len() > 1 && frames.len() <= buckets);
         frames.frames[ROOT].inner = true;
         (1..frames.len()).for_each(|at| frames.link(at, false));
         frames
@@ -126,6 +127,7 @@ impl Frames {
     pub(super) fn split(&mut self, lower: usize, upper: usize) -> u32 {
         let mut node = core::mem::replace(&mut self.frames[upper].node, Node::nothing());
         let key = self.frames[lower].node.split(&mut node);
+        debug_assert!(node.level == self.frames[lower].node.level && key > self.frames[lower].node.first());
         self.frames[upper].node = node;
         key
     }
@@ -177,6 +179,7 @@ impl Frames {
             }
             before = next;
         }
+        debug_assert!(false, "frame {at} is in no chain");
     }
 
     /// Which list a frame belongs to.
@@ -193,6 +196,7 @@ impl Frames {
     /// Puts a frame where it belongs, looking from the newest or the oldest on.
     fn link(&mut self, at: usize, from_newest: bool) {
         let Some(list) = self.list(at) else { return };
+        debug_assert!(self.frames[at].inner || (self.frames[at].used == 0) == (self.frames[at].name == NONE));
         let used = self.frames[at].used;
         let (mut older, mut newer);
         if from_newest {
@@ -206,13 +210,30 @@ impl Frames {
                 (older, newer) = (newer, self.frames[newer as usize].newer);
             }
         }
+        debug_assert!(
+            older == NONE || self.frames[older as usize].used <= used,
+            "frame {at} is newer than one used later"
+        );
+        debug_assert!(
+            newer == NONE || self.frames[newer as usize].used >= used,
+            "frame {at} is older than one used before"
+        );
         (self.frames[at].older, self.frames[at].newer) = (older, newer);
         self.join(list, older, at as u32);
         self.join(list, at as u32, newer);
     }
 
+    /// Whether both neighbours of a frame, or the ends of its list, lead to it.
+    fn is_in_list(&self, at: usize, list: usize) -> bool {
+        let Frame { older, newer, .. } = self.frames[at];
+        let from_older = if older == NONE { self.ends[list].0 } else { self.frames[older as usize].newer };
+        let from_newer = if newer == NONE { self.ends[list].1 } else { self.frames[newer as usize].older };
+        (from_older, from_newer) == (at as u32, at as u32)
+    }
+
     fn unlink(&mut self, at: usize) {
         if let Some(list) = self.list(at) {
+            debug_assert!(self.is_in_list(at, list), "frame {at} is not in list {list}");
             self.join(list, self.frames[at].older, self.frames[at].newer);
         }
     }
@@ -251,6 +272,7 @@ impl Frames {
 
     /// The node in a frame is that in flash.
     pub(super) fn mark_clean(&mut self, at: usize) {
+        debug_assert!(self.frames[at].inner && at != ROOT, "frame {at} holds nothing that is programmed from here");
         self.unlink(at);
         self.frames[at].dirty = false;
         self.link(at, false);
@@ -258,6 +280,8 @@ impl Frames {
 
     /// A frame that was free holds an inner node from now on.
     pub(super) fn hold_inner(&mut self, at: usize, parent: usize, dirty: bool) {
+        debug_assert!(!self.frames[at].inner && self.frames[at].used == 0, "frame {at} is not free");
+        debug_assert!(self.frames[parent].inner && self.frames[parent].node.level == self.frames[at].node.level + 1);
         self.unlink(at);
         let used = self.now();
         let frame = &mut self.frames[at];
@@ -272,6 +296,8 @@ impl Frames {
 
     /// A frame that was free holds the leaf on a page from now on.
     pub(super) fn hold_leaf(&mut self, at: usize, page: Ppn) {
+        debug_assert!(!self.frames[at].inner && self.frames[at].used == 0, "frame {at} is not free");
+        debug_assert!(self.frames[at].node.level == 0 && self.leaf(page).is_none(), "{page} is in two frames");
         self.unlink(at);
         (self.frames[at].name, self.frames[at].used) = (page.0, self.now());
         self.enter(at);
@@ -280,6 +306,8 @@ impl Frames {
 
     /// A frame is free. An inner node has no children in frames.
     pub(super) fn clear(&mut self, at: usize) {
+        debug_assert!(at != ROOT && (!self.frames[at].inner || self.frames[at].children == 0), "frame {at} is needed");
+        debug_assert!(!self.frames[at].dirty, "frame {at} holds what flash does not");
         self.unlink(at);
         if self.frames[at].name != NONE {
             self.leave(at);
@@ -307,6 +335,7 @@ impl Frames {
 
     /// What the root was is in a frame that was free, and its children have that for a parent. The root is another node now.
     pub(super) fn lower_root(&mut self, at: usize) {
+        debug_assert!(self.frames[ROOT].node.level == self.frames[at].node.level + 1);
         let children = core::mem::replace(&mut self.frames[ROOT].children, 0);
         for frame in self.frames.iter_mut().skip(1).filter(|frame| frame.inner && frame.parent() == ROOT) {
             frame.parent = at as u32;
@@ -319,6 +348,7 @@ impl Frames {
 
     /// The children of a node in a frame that begin at a key or behind it have another parent from now on.
     pub(super) fn hand_over(&mut self, lower: usize, upper: usize, key: u32) {
+        debug_assert!(self.frames[lower].parent == self.frames[upper].parent && self.frames[upper].node.first() == key);
         self.unlink(lower);
         self.unlink(upper);
         let mut moved = 0;
@@ -354,6 +384,11 @@ impl Frames {
             self.frames[parent].children += 1;
             self.enter(at);
         }
+        debug_assert_eq!(
+            self.frames.iter().map(|frame| frame.children as usize).sum::<usize>() + 1,
+            self.frames.iter().filter(|frame| frame.inner).count(),
+            "every inner node but the root is a child"
+        );
         (1..self.len()).for_each(|at| self.link(at, false));
     }
 

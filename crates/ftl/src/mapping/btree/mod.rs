@@ -139,6 +139,7 @@ impl BtreeMap {
         purpose: Purpose,
     ) -> Result<(), FtlError> {
         let (lpn, ppn) = (self.cmt.lpn(slot).0, self.cmt.ppn(slot));
+        debug_assert!(self.cmt.is_dirty(slot) && lpn < self.logical_pages);
         let mut place = self.leaf_place(ctx, lpn)?;
         self.tree.read(ctx, place, purpose, &mut self.leaf)?;
         let (mut end, mut other) = (place.end, None);
@@ -154,6 +155,7 @@ impl BtreeMap {
             }
             other = Some(self.tree.program(ctx, &mut self.sibling, end_of_other, purpose)?);
         }
+        debug_assert!(self.leaf.first() <= lpn && lpn < end, "{lpn} is in the other half");
         self.leaf.set(lpn, ppn, end);
         let seen = self.absorb(end, ctx.core.seq, 0..0);
         let new = match self.tree.program(ctx, &mut self.leaf, end, purpose) {
@@ -176,6 +178,7 @@ impl BtreeMap {
                 self.tree.replace(place, other)
             }
         };
+        debug_assert!(self.leaf.find(lpn) == ppn, "the leaf of {lpn} lost its entry");
         self.settle(end, seen);
         if self.cmt.is_dirty(slot) {
             self.cmt.mark_clean(slot);
@@ -211,6 +214,7 @@ impl BtreeMap {
             }
             if left < room { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
+        debug_assert!(self.leaf.len() <= room);
         if left == 0 {
             self.leaf.speaks_for = seq;
         }
@@ -240,6 +244,7 @@ impl BtreeMap {
             if self.cmt.is_dirty(slot) {
                 self.synchronise(ctx, slot, Purpose::Translation)?;
             }
+            debug_assert!(self.cmt.oldest() == Some(slot), "another entry was used while {} left", self.cmt.lpn(slot));
             self.cmt.remove(slot);
         }
         Ok(())
@@ -320,9 +325,11 @@ impl Mapping for BtreeMap {
         lpn: Lpn,
         ppn: Ppn,
     ) -> Result<(), FtlError> {
+        debug_assert!(lpn.0 < self.logical_pages);
         let (slot, old) = match self.cmt.find(lpn) {
             Some(slot) => {
                 let old = self.cmt.ppn(slot);
+                debug_assert!(old != ppn || !is_page(ppn), "{lpn} was at {ppn} before it was written there");
                 self.cmt.set_ppn(slot, ppn);
                 self.cmt.touch(slot);
                 (slot, old)
@@ -361,6 +368,7 @@ impl Mapping for BtreeMap {
         from: Ppn,
         to: Ppn,
     ) -> Result<(), FtlError> {
+        debug_assert!(lpn.0 < self.logical_pages && is_page(from) && from != to);
         let slot = match self.cmt.find(lpn) {
             // Two pages of a victim lived for the same logical page: only an image that contradicts itself says so.
             Some(slot) if self.cmt.ppn(slot) != from => return if is_page(to) { ctx.page_died(to) } else { Ok(()) },
@@ -493,6 +501,7 @@ impl Mapping for BtreeMap {
             }
             table.extend((item.key..end).map(|lpn| leaf.find(lpn)));
         }
+        debug_assert!(table.len() == self.logical_pages as usize);
         for (lpn, entry) in table.iter_mut().enumerate() {
             if let Some(slot) = self.cmt.find(Lpn(lpn as u32)) {
                 *entry = self.cmt.ppn(slot);

@@ -81,6 +81,7 @@ impl Node {
 
     /// Becomes what another node of the same tree is.
     pub(super) fn copy(&mut self, from: &Self) {
+        debug_assert!(from.count > 0 && self.bytes.len() == from.bytes.len());
         (self.level, self.speaks_for, self.count) = (from.level, from.speaks_for, from.count);
         self.slots_mut()[..from.count].copy_from_slice(from.slots());
     }
@@ -120,12 +121,15 @@ impl Node {
     /// Changes where an item leads; answers where it did.
     pub(super) fn set_value(&mut self, at: usize, value: Ppn) -> Ppn {
         let Item { key, value: old } = self.item(at);
+        debug_assert!(at < self.count, "item {at} of {}", self.count);
         self.slots_mut()[at] = Item { key, value }.encode();
         old
     }
 
     pub(super) fn insert(&mut self, at: usize, item: Item) {
         let count = self.count;
+        debug_assert!(at <= count && (at == 0 || self.item(at - 1).key < item.key), "{item:?} is out of order");
+        debug_assert!(at == count || self.item(at).key > item.key, "{item:?} is out of order");
         let slots = self.slots_mut();
         slots.copy_within(at..count, at + 1);
         slots[at] = item.encode();
@@ -146,10 +150,12 @@ impl Node {
     /// Leaves of a leaf what lies from `start`, which is in it, to `end`.
     pub(super) fn clip(&mut self, start: u32, end: u32) {
         let first = self.position(start);
+        debug_assert!(self.first() <= start && start < end, "{start}..{end} is not within the leaf");
         let value = self.find(start);
         let stop = self.slots().partition_point(|slot| Item::decode(*slot).key < end);
         self.slots_mut().copy_within(first..stop, 0);
         self.count = stop - first;
+        debug_assert!(self.count > 0);
         self.slots_mut()[0] = Item { key: start, value }.encode();
     }
 
@@ -186,6 +192,12 @@ impl Node {
 
     /// Its page of so many bytes, 0xFF behind the last item.
     pub(super) fn seal(&mut self, bytes: usize) -> &[u8] {
+        debug_assert!(
+            self.count > 0 && self.count <= Self::capacity(bytes as u32),
+            "{} items do not fit a page",
+            self.count
+        );
+        debug_assert!(self.level == 0 || self.speaks_for == 0, "an inner node speaks for no page of host data");
         let page = &mut self.bytes[..bytes];
         page[..4].copy_from_slice(&self.level.to_le_bytes());
         page[4..8].copy_from_slice(&(self.count as u32).to_le_bytes());
@@ -224,11 +236,13 @@ impl Node {
     /// Where a leaf says that a logical page is.
     pub(super) fn find(&self, lpn: u32) -> Ppn {
         let item = self.item(self.position(lpn));
+        debug_assert!(item.key <= lpn, "{lpn} is before the leaf");
         follow(item.value, lpn - item.key)
     }
 
     fn change(&self, lpn: u32, ppn: Ppn, end: u32) -> Change {
         let at = self.position(lpn);
+        debug_assert!(self.level == 0 && self.first() <= lpn && lpn < end, "{lpn} is not in the leaf");
         let Item { key: start, value } = self.item(at);
         let mut change = Change { at, removed: 1, new: [Item { key: start, value }; 3], count: 0 };
         if follow(value, lpn - start) == ppn {
@@ -268,6 +282,7 @@ impl Node {
     /// A logical page of a leaf is at `ppn` now; extents split and merge.
     pub(super) fn set(&mut self, lpn: u32, ppn: Ppn, end: u32) {
         self.apply(&self.change(lpn, ppn, end));
+        debug_assert!(self.find(lpn) == ppn);
     }
 
     /// As [`Node::set`], if the leaf has no more than so many items then; whether it did.
@@ -276,8 +291,14 @@ impl Node {
         let fits = self.count + change.count - change.removed <= most;
         if fits {
             self.apply(&change);
+            debug_assert!(self.find(lpn) == ppn && self.count <= most);
         }
         fits
+    }
+
+    /// Whether an item comes before the next, if there are both.
+    fn is_before_next(&self, at: usize) -> bool {
+        self.item_after(at).is_none_or(|next| self.item(at).key < next.key)
     }
 
     fn apply(&mut self, change: &Change) {
@@ -291,14 +312,20 @@ impl Node {
             *slot = item.encode();
         }
         self.count = len + count - removed;
+        debug_assert!(
+            (at.saturating_sub(1)..at + count).all(|at| self.is_before_next(at)),
+            "keys out of order at {at}"
+        );
     }
 
     /// Leaves the lower half here and hands the upper half to `upper`; answers the first key of that.
     pub(super) fn split(&mut self, upper: &mut Self) -> u32 {
+        debug_assert!(self.count > 1);
         let middle = self.count / 2;
         (upper.level, upper.speaks_for, upper.count) = (self.level, self.speaks_for, self.count - middle);
         upper.slots_mut()[..self.count - middle].copy_from_slice(&self.slots()[middle..]);
         self.count = middle;
+        debug_assert!(self.item(middle - 1).key < upper.first());
         upper.first()
     }
 

@@ -74,6 +74,7 @@ impl BtreeMap {
         let damaged = |reason| FtlError::Damaged { structure: "leaf of the mapping tree", ppn: piece.leaf, reason };
         let taken = self.leaf.take(page_bytes, 0, piece.of.start);
         taken.and_then(|()| self.leaf.check(limit)).map_err(damaged)?;
+        debug_assert!(piece.of.start <= piece.lpns.start && piece.lpns.end <= piece.of.end, "{piece:?}");
         self.leaf.clip(piece.lpns.start, piece.lpns.end);
         Ok(())
     }
@@ -124,6 +125,7 @@ impl BtreeMap {
             }
             self.halve(&mut range, lpn);
         }
+        debug_assert!(range.contains(&lpn) && self.leaf.first() == range.start);
         self.leaf.speaks_for = ctx.core.seq;
         let leaf = self.tree.program(ctx, &mut self.leaf, range.end, Purpose::Recovery)?;
         Ok((leaf, range))
@@ -132,6 +134,7 @@ impl BtreeMap {
     /// Leaves of the leaf at hand, and of its range, the half in which a logical page is.
     fn halve(&mut self, range: &mut Range<u32>, lpn: u32) {
         let middle = range.start + (range.end - range.start) / 2;
+        debug_assert!(range.contains(&lpn) && middle > range.start, "one logical page does not fit a leaf");
         *range = if lpn < middle { range.start..middle } else { middle..range.end };
         self.leaf.clip(range.start, range.end);
     }
@@ -156,6 +159,7 @@ impl BtreeMap {
             self.halve(&mut range, lpn);
             self.absorb(range.end, seq, 0..0);
         }
+        debug_assert!(range.contains(&lpn) && self.leaf.first() == range.start);
         let leaf = self.tree.program(ctx, &mut self.leaf, range.end, Purpose::Checkpoint)?;
         if !fits {
             ctx.core.space.page_died(leaf);

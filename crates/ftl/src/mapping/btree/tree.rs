@@ -110,6 +110,10 @@ impl Tree {
     ) -> Result<(), FtlError> {
         self.make_room(ctx, item.key, Purpose::Recovery)?;
         if let Some(place) = self.descend(ctx, item.key, 0, Purpose::Recovery)? {
+            debug_assert!(
+                place.end == self.end && (item.key == 0 || self.item(place).key < item.key),
+                "leaves come in order"
+            );
             if item.key == 0 {
                 self.replace(place, item.value);
             } else {
@@ -199,6 +203,7 @@ impl Tree {
         purpose: Purpose,
     ) -> Result<Ppn, FtlError> {
         let (key, role) = (leaf.first(), Role::Leaf { end }.encode());
+        debug_assert!(leaf.level == 0 && key < end && end <= self.end, "a leaf of {key}..{end}");
         let ppn = ctx.core.program_metadata(purpose, PageKind::Translation, key, role, leaf.seal(self.page_bytes))?;
         if self.cache_leaves {
             self.note_leaf(ppn, leaf);
@@ -229,6 +234,7 @@ impl Tree {
 
     /// The node at a place is on another page now; answers where it was.
     pub(super) fn replace(&mut self, place: Place, ppn: Ppn) -> Ppn {
+        debug_assert!(self.item(place).value != ppn || !ppn.is_some(), "a node was at {ppn} before");
         self.frames.mark_dirty(place.frame);
         let old = self.frames.node_mut(place.frame).set_value(place.index, ppn);
         self.forget_leaf(old);
@@ -237,12 +243,15 @@ impl Tree {
 
     /// The node at a place was copied to another page as it is.
     pub(super) fn moved(&mut self, place: Place, to: Ppn) {
+        debug_assert!(self.item(place).value.is_some());
         self.forget_leaf(to);
         self.replace(place, to);
     }
 
     /// A node got a sibling after it. There has to be room, see [`Tree::make_room`].
     pub(super) fn insert_after(&mut self, place: Place, item: Item) {
+        debug_assert!(self.frames.node(place.frame).len() < self.capacity, "no room was made");
+        debug_assert!(self.item(place).key < item.key && item.key < self.end);
         self.frames.mark_dirty(place.frame);
         self.frames.node_mut(place.frame).insert(place.index + 1, item);
     }
@@ -255,6 +264,7 @@ impl Tree {
         level: u32,
         purpose: Purpose,
     ) -> Result<Option<Place>, FtlError> {
+        debug_assert!(key < self.end);
         let (mut at, mut end) = (ROOT, self.end);
         if self.frames.node(ROOT).level <= level {
             return Ok(None);
@@ -264,6 +274,11 @@ impl Tree {
             let index = node.position_by_guess(key, end);
             end = node.item_after(index).map_or(end, |item| item.key);
             if node.level == level + 1 {
+                debug_assert!(
+                    node.item(index).key <= key && key < end,
+                    "{key} is not in {}..{end}",
+                    node.item(index).key
+                );
                 return Ok(Some(Place { frame: at, index, end }));
             }
             at = self.child(ctx, Place { frame: at, index, end }, purpose)?;
@@ -304,6 +319,7 @@ impl Tree {
         purpose: Purpose,
     ) -> Result<usize, FtlError> {
         let key = self.item(place).key;
+        debug_assert!(self.frames.node(place.frame).level > 1, "the children of a lowest inner node are leaves");
         if let Some(at) = self.frames.child(place.frame, key) {
             self.frames.touch(at);
             return Ok(at);
@@ -334,6 +350,7 @@ impl Tree {
             let new =
                 ctx.core.program_metadata(purpose, PageKind::Translation, key, role, node.seal(self.page_bytes))?;
             let index = self.frames.node(parent).position(key);
+            debug_assert!(self.frames.node(parent).item(index).key == key, "no item leads to the node of {key}");
             self.frames.mark_clean(at);
             let old = self.replace(Place { frame: parent, index, end: 0 }, new);
             if old.is_some() {
@@ -376,6 +393,7 @@ impl Tree {
         root.clear(0);
         root.level = self.frames.node(at).level + 1;
         *self.frames.node_mut(ROOT) = root;
+        debug_assert!(self.frames.node(at).first() == 0, "the root covers every logical page");
         self.frames.lower_root(at);
         Ok(())
     }
@@ -388,6 +406,9 @@ impl Tree {
         lower: usize,
         purpose: Purpose,
     ) -> Result<(), FtlError> {
+        debug_assert!(
+            self.frames.node(lower).len() == self.capacity && self.item(place).key == self.frames.node(lower).first()
+        );
         let upper = self.vacate(ctx, lower, purpose)?;
         let key = self.frames.split(lower, upper);
         self.frames.mark_dirty(lower);

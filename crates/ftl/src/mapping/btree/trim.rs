@@ -26,6 +26,7 @@ impl BtreeMap {
             self.tree.read(ctx, place, Purpose::Translation, &mut self.leaf)?;
         }
         let count = count.min(place.end - lpn.0).min(STEP);
+        debug_assert!(count > 0);
         let range = lpn.0..lpn.0 + count;
         let mut changed = false;
         self.trimmed.clear();
@@ -54,6 +55,7 @@ impl BtreeMap {
         place: Place,
         range: core::ops::Range<u32>,
     ) -> Result<(), FtlError> {
+        debug_assert!(self.leaf.first() <= range.start && range.start < range.end && range.end <= place.end);
         let seen = self.absorb(place.end, ctx.core.seq, range.clone());
         let new = self.tree.program(ctx, &mut self.leaf, place.end, Purpose::Translation)?;
         let old = self.tree.replace(place, new);
@@ -74,6 +76,7 @@ impl BtreeMap {
         let purpose = Purpose::Translation;
         self.tree.make_room(ctx, lpn, purpose)?;
         let place = self.leaf_place(ctx, lpn)?;
+        debug_assert!(self.tree.item(place).key == self.leaf.first(), "the leaf at hand is another");
         let key = self.leaf.split(&mut self.sibling);
         self.program_halves(ctx, place, key, purpose)
     }

@@ -157,6 +157,7 @@ impl Cmt {
 
     #[inline]
     pub(in crate::mapping) fn set_ppn(&mut self, slot: Slot, ppn: Ppn) {
+        debug_assert!(self.lpn(slot).is_some(), "{slot:?} holds no entry");
         self.entries[slot.0 as usize].ppn = ppn;
     }
 
@@ -205,6 +206,7 @@ impl Cmt {
         }
         let page = self.translation_page(self.entries[at as usize].lpn) as usize;
         let head = core::mem::replace(&mut self.dirty_heads[page], at);
+        debug_assert!(head == NONE || self.entries[head as usize].dirty_prev == NONE, "a list begins in its middle");
         self.entries[at as usize].dirty_next = head;
         self.entries[at as usize].dirty_prev = NONE;
         if head != NONE {
@@ -216,25 +218,36 @@ impl Cmt {
     #[inline]
     pub(in crate::mapping) fn first_dirty(&self, page: u32) -> Option<Slot> {
         let at = self.dirty_heads[page as usize];
+        debug_assert!(at == NONE || self.is_dirty_of(at, page), "a clean entry, or one of another page than {page}");
         (at != NONE).then_some(Slot(at))
+    }
+
+    /// Whether a place holds a dirty entry of a translation page.
+    fn is_dirty_of(&self, at: u32, page: u32) -> bool {
+        self.is_dirty(Slot(at)) && self.translation_page(self.lpn(Slot(at))) == page
     }
 
     /// The dirty entry of the same translation page that comes after a dirty one.
     pub(in crate::mapping) fn next_dirty(&self, slot: Slot) -> Option<Slot> {
         let at = self.entries[slot.0 as usize].dirty_next;
+        debug_assert!(at == NONE || self.is_dirty_of(at, self.translation_page(self.lpn(slot))));
         (at != NONE).then_some(Slot(at))
     }
 
     /// The before-image of an entry has been, or is being, reported.
     #[inline]
     pub(super) fn settle_before_image(&mut self, slot: Slot) {
+        debug_assert!(self.is_dirty(slot), "{} is on flash as it is here", self.lpn(slot));
         self.entries[slot.0 as usize].flags &= !(UIP | UNCERTAIN);
     }
 
     /// Marks an entry clean, with no before-image in flash.
     #[inline]
     pub(in crate::mapping) fn mark_clean(&mut self, slot: Slot) {
+        debug_assert!(self.is_dirty(slot), "{} is clean", self.lpn(slot));
         let Entry { lpn, dirty_next, dirty_prev, .. } = self.entries[slot.0 as usize];
+        debug_assert!(dirty_next == NONE || self.entries[dirty_next as usize].dirty_prev == slot.0);
+        debug_assert!(dirty_prev == NONE || self.entries[dirty_prev as usize].dirty_next == slot.0);
         self.entries[slot.0 as usize].flags &= PROTECTED;
         if dirty_next != NONE {
             self.entries[dirty_next as usize].dirty_prev = dirty_prev;
@@ -247,9 +260,18 @@ impl Cmt {
         }
     }
 
+    /// Whether both neighbours of a place, or the ends of the order, lead to it.
+    fn is_in_order(&self, at: u32) -> bool {
+        let Entry { newer, older, .. } = self.entries[at as usize];
+        let from_newer = if newer == NONE { self.newest } else { self.entries[newer as usize].older };
+        let from_older = if older == NONE { self.oldest } else { self.entries[older as usize].newer };
+        (from_newer, from_older) == (at, at)
+    }
+
     #[inline]
     fn unlink(&mut self, at: u32) {
         let Entry { newer, older, .. } = self.entries[at as usize];
+        debug_assert!(self.is_in_order(at), "place {at} is not in the order");
         if newer == NONE {
             self.newest = older
         } else {
@@ -261,6 +283,7 @@ impl Cmt {
     /// As [`Cmt::unlink`], and out of its segment.
     fn unlink_from_segment(&mut self, at: u32) {
         let Entry { older, flags, .. } = self.entries[at as usize];
+        debug_assert!(flags & PROTECTED == 0 || self.probation != at, "place {at} is in both segments");
         if flags & PROTECTED != 0 {
             self.protected -= 1;
             self.entries[at as usize].flags = flags & !PROTECTED;
@@ -286,7 +309,9 @@ impl Cmt {
             self.entries[newer as usize].older = at;
             if older == NONE { self.oldest = at } else { self.entries[older as usize].newer = at }
         }
+        debug_assert!(self.is_in_order(at));
         self.probation = at;
+        debug_assert!((self.entries[at as usize].newer == NONE) == (self.protected == 0));
     }
 
     /// Protects an entry, as the newest; another goes back on probation if there are too many.
@@ -301,6 +326,8 @@ impl Cmt {
             self.protected -= 1;
             self.probation = demoted;
         }
+        debug_assert!(self.protected <= self.protectable && self.newest == at);
+        debug_assert!(self.entries[self.oldest_protected() as usize].flags & PROTECTED != 0);
     }
 
     #[inline]
@@ -308,7 +335,12 @@ impl Cmt {
         let head = core::mem::replace(&mut self.newest, at);
         self.entries[at as usize].older = head;
         self.entries[at as usize].newer = NONE;
-        if head == NONE { self.oldest = at } else { self.entries[head as usize].newer = at }
+        if head == NONE {
+            self.oldest = at
+        } else {
+            self.entries[head as usize].newer = at
+        }
+        debug_assert!(self.is_in_order(at));
     }
 
     /// Makes an entry the most recently used.
@@ -320,6 +352,7 @@ impl Cmt {
             self.unlink(slot.0);
             self.push_newest(slot.0);
         }
+        debug_assert!(self.newest == slot.0);
     }
 
     /// The least recently used entry, of those on probation if there are segments.
@@ -350,6 +383,7 @@ impl Cmt {
         } else {
             core::mem::replace(&mut self.vacant, NONE)
         };
+        debug_assert!(!self.entries[at as usize].lpn.is_some(), "place {at} holds {}", self.entries[at as usize].lpn);
         let bucket = self.bucket(lpn);
         let chain = core::mem::replace(&mut self.buckets[bucket], at);
         let entry = &mut self.entries[at as usize];
@@ -359,6 +393,7 @@ impl Cmt {
         } else {
             self.push_newest(at)
         }
+        debug_assert!(self.find(lpn) == Some(Slot(at)) && self.used <= self.capacity + 1);
         Slot(at)
     }
 
@@ -370,6 +405,7 @@ impl Cmt {
         self.unhash(slot.0);
         self.unlink_from_segment(slot.0);
         self.entries[slot.0 as usize].lpn = Lpn::NONE;
+        debug_assert!(self.find(self.lpn(slot)).is_none() && self.vacant == NONE);
         self.vacant = slot.0;
     }
 
@@ -414,6 +450,7 @@ impl Cmt {
 
     /// Caches entries that were saved. Programs nothing: one too many leaves with the next operation.
     pub(in crate::mapping) fn restore_saved(&mut self, entries: &[(Lpn, Ppn)]) {
+        debug_assert!(self.used == 0 && entries.len() <= self.entries.len());
         for (lpn, ppn) in entries {
             let slot = self.insert(*lpn, *ppn);
             self.mark_dirty(slot, false);

@@ -130,6 +130,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
 
     /// What flash says of a logical page; reads its translation page.
     fn fetch<N: Nand, V>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError> {
+        debug_assert!(lpn.0 < self.logical_pages && self.cmt.find(lpn).is_none(), "{lpn} is cached");
         let page = self.gmd[self.cmt.translation_page(lpn) as usize];
         if !page.is_some() {
             return Ok(Ppn::NONE);
@@ -147,10 +148,12 @@ impl<const LAZY: bool> CachedMap<LAZY> {
             let reason = "an entry leads to a page beyond the device's last";
             return Err(FtlError::Damaged { structure: "translation page", ppn: page, reason });
         }
+        debug_assert!(!is_page(entry) || entry.0 < ctx.core.space.geometry().pages());
         Ok(entry)
     }
 
     fn set_entry(&mut self, index: usize, ppn: Ppn) {
+        debug_assert!(index < self.entries_per_page as usize);
         self.buffer[index * ENTRY_BYTES..][..ENTRY_BYTES].copy_from_slice(&ppn.0.to_le_bytes());
     }
 
@@ -182,6 +185,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
                 let page = self.cmt.translation_page(self.cmt.lpn(slot));
                 self.synchronise(ctx, page, Purpose::Translation)?;
             }
+            debug_assert!(self.cmt.oldest() == Some(slot), "another entry was used while {} left", self.cmt.lpn(slot));
             self.cmt.remove(slot);
         }
         Ok(())
@@ -209,6 +213,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         lpn: Lpn,
         ppn: Ppn,
     ) -> Result<(), FtlError> {
+        debug_assert!(self.cmt.find(lpn).is_some_and(|slot| self.cmt.is_dirty(slot) && self.cmt.ppn(slot) == ppn));
         self.checkpoints.updates += 1;
         if self.recent.is_empty() {
             return Ok(());
@@ -219,6 +224,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
             self.checkpoints.began = [ctx.core.seq, self.checkpoints.began[0]];
         }
         let (lpn, ppn) = self.recent.left();
+        debug_assert!(!self.late, "what left the ring before is not on flash");
         match self.cmt.find(lpn) {
             Some(slot) if self.cmt.is_dirty(slot) && self.cmt.ppn(slot) == ppn => {
                 // Until it is on flash no page is programmed: a mount finds one entry more than the ring holds, not two.
@@ -235,6 +241,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     #[cold]
     fn catch_up<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
         if self.late {
+            debug_assert!(self.recent.left().0.is_some());
             self.synchronise(ctx, self.cmt.translation_page(self.recent.left().0), Purpose::Translation)?;
             self.late = false;
         }
@@ -279,8 +286,10 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         lpn: Lpn,
         ppn: Ppn,
     ) -> Result<(), FtlError> {
+        debug_assert!(lpn.0 < self.logical_pages);
         if let Some(slot) = self.cmt.find(lpn) {
             let old = self.cmt.ppn(slot);
+            debug_assert!(old != ppn || !is_page(ppn), "{lpn} was at {ppn} before it was written there");
             self.cmt.set_ppn(slot, ppn);
             self.cmt.mark_dirty(slot, false);
             self.cmt.touch(slot);
@@ -309,6 +318,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         from: Ppn,
         to: Ppn,
     ) -> Result<(), FtlError> {
+        debug_assert!(lpn.0 < self.logical_pages && is_page(from) && from != to);
         let slot = match self.cmt.find(lpn) {
             // Two pages of a victim lived for the same logical page: only an image that contradicts itself says so.
             Some(slot) if self.cmt.ppn(slot) != from => return if is_page(to) { ctx.page_died(to) } else { Ok(()) },
@@ -333,6 +343,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         let page = self.cmt.translation_page(lpn);
         let first = lpn.0 % self.entries_per_page;
         let count = count.min(self.entries_per_page - first).min(TRIM_STEP);
+        debug_assert!(count > 0 && lpn.0 + count <= self.logical_pages);
         self.load_page(ctx, page, Purpose::Translation)?;
         if !self.is_any_mapped(page, first..first + count) {
             return Ok(count);
@@ -359,6 +370,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             self.set_entry(next as usize, Ppn::NONE);
             next += 1;
         }
+        debug_assert!(first < next && next <= first + count);
         self.replace_page(ctx, page, Purpose::Translation)?;
         for at in 0..self.trimmed.len() {
             let (lpn, dead) = self.trimmed[at];
@@ -380,6 +392,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         origin: Origin,
         purpose: Purpose,
     ) -> Result<(), FtlError> {
+        debug_assert!(self.owns(origin.ppn, &origin.spare), "{} is no part of the table", origin.ppn);
         if LAZY {
             // A plain copy would carry a sequence number that claims more than its contents say.
             return self.synchronise(ctx, origin.spare.tag, purpose);
@@ -439,9 +452,11 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             let Some(slot) = self.cmt.next_stale(cursor) else {
                 self.checkpoints.cursor = None;
                 self.checkpoints.bound = self.checkpoints.bound.max(self.checkpoints.began[1]);
+                debug_assert!(self.checkpoints.began[1] <= self.checkpoints.began[0]);
                 return Ok(());
             };
             cursor = slot.0;
+            debug_assert!(self.cmt.is_dirty(slot));
             let page = self.cmt.translation_page(self.cmt.lpn(slot));
             self.synchronise(ctx, page, Purpose::Checkpoint)?;
         }
@@ -474,6 +489,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         while let Some(slot) = at {
             if self.cmt.is_uip(slot) {
                 let page = self.cmt.translation_page(self.cmt.lpn(slot));
+                debug_assert!(self.cmt.is_dirty(slot), "{} is clean and has a before-image", self.cmt.lpn(slot));
                 self.synchronise(ctx, page, Purpose::Translation)?;
                 return Ok(true);
             }
@@ -540,6 +556,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             table.extend((0..self.entries_per_page as usize).map(|i| entry_at(&page, i)));
         }
         table.truncate(self.logical_pages as usize);
+        debug_assert!(table.len() == self.logical_pages as usize);
         for (lpn, entry) in table.iter_mut().enumerate() {
             if let Some(slot) = self.cmt.find(Lpn(lpn as u32)) {
                 *entry = self.cmt.ppn(slot);

@@ -90,6 +90,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
 
     /// Caches entries that were saved. Programs nothing: one too many leaves with the next operation.
     pub fn restore_saved(&mut self, entries: &[(Lpn, Ppn)]) {
+        debug_assert!(!self.resumed && !self.late);
         self.cmt.restore_saved(entries);
         self.resumed = true;
     }
@@ -106,6 +107,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     ) -> Result<(), FtlError> {
         self.load_page(ctx, page, Purpose::Recovery)?;
         for (lpn, ppn) in changes {
+            debug_assert!(self.cmt.translation_page(lpn) == page, "{lpn} is not of translation page {page}");
             self.set_entry((lpn.0 % self.entries_per_page) as usize, ppn);
         }
         self.replace_page(ctx, page, Purpose::Recovery)
@@ -113,6 +115,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
 
     /// Every entry is in flash, and the next page of host data will carry at least this sequence number.
     pub fn all_synchronised(&mut self, seq: u64) {
+        debug_assert!(self.cmt.oldest_dirty().is_none());
         self.recent.clear();
         self.late = false;
         (self.checkpoints.bound, self.checkpoints.began) = (seq, [seq; 2]);
@@ -145,6 +148,10 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         let pages = ctx.core.space.geometry().pages();
         for &(lpn, now) in entries {
             let index = (lpn.0 % self.entries_per_page) as usize;
+            debug_assert!(
+                self.cmt.translation_page(lpn) == page
+                    && !self.cmt.find(lpn).is_some_and(|slot| self.cmt.is_dirty(slot))
+            );
             let before = entry_at(&self.buffer, index);
             self.set_entry(index, now);
             if before.0 < pages && self.still_dies(ctx, lpn, before, now)? {

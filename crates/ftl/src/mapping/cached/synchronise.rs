@@ -32,6 +32,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         let mut at = self.cmt.first_dirty(page);
         while let Some(slot) = at {
             let index = (self.cmt.lpn(slot).0 % self.entries_per_page) as usize;
+            debug_assert!(self.cmt.translation_page(self.cmt.lpn(slot)) == page);
             let before = self.checked(ctx, self.gmd[page as usize], entry_at(&self.buffer, index))?;
             let (lpn, now) = (self.cmt.lpn(slot), self.cmt.ppn(slot));
             let (uip, uncertain) = (self.cmt.is_uip(slot), self.cmt.is_uncertain(slot));
@@ -55,6 +56,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     ) -> Result<(), FtlError> {
         let (bound, settling) = (self.checkpoints.bound >> BOUND_SHIFT, ctx.core.settling);
         let bound = u32::try_from(bound).unwrap_or(u32::MAX).min(UNSETTLED - 1);
+        debug_assert!(self.has_absorbed(page), "translation page {page} misses a dirty entry");
         let aux = |seq| match settling {
             Some(_) if LAZY => bound | UNSETTLED,
             None if LAZY => bound,
@@ -62,10 +64,20 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         };
         let new = ctx.core.program_metadata_as(purpose, PageKind::Translation, page, aux, &self.buffer)?;
         let old = core::mem::replace(&mut self.gmd[page as usize], new);
+        debug_assert!(old != new, "translation page {page} was at {new}");
         while let Some(slot) = self.cmt.first_dirty(page) {
             self.cmt.mark_clean(slot);
         }
         if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
+    }
+
+    /// Whether the buffer says what every dirty entry of a translation page does, or that it is trimmed.
+    fn has_absorbed(&self, page: u32) -> bool {
+        let dirty = core::iter::successors(self.cmt.first_dirty(page), |slot| self.cmt.next_dirty(*slot));
+        dirty.map(|slot| (self.cmt.lpn(slot), self.cmt.ppn(slot))).all(|(lpn, now)| {
+            let taken = entry_at(&self.buffer, (lpn.0 % self.entries_per_page) as usize);
+            taken == now || taken == Ppn::NONE
+        })
     }
 
     /// Reads a translation page into the buffer; a page never written says that nothing is mapped.
@@ -77,7 +89,11 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     ) -> Result<(), FtlError> {
         let at = self.gmd[page as usize];
         if at.is_some() {
-            ctx.core.flash.read_meta(purpose, at, &mut self.buffer)?;
+            let spare = ctx.core.flash.read_meta(purpose, at, &mut self.buffer)?;
+            debug_assert!(
+                (spare.kind, spare.tag) == (PageKind::Translation, page),
+                "{at} is not translation page {page}"
+            );
         } else {
             self.buffer.fill(0xFF);
         }
@@ -97,6 +113,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         before: Ppn,
         now: Ppn,
     ) -> Result<bool, FtlError> {
+        debug_assert!(is_page(before) && before.0 < ctx.core.space.geometry().pages());
         let holds = match ctx.core.flash.read_spare(Purpose::Recovery, before) {
             Ok(Some(spare)) => spare.kind == PageKind::User && spare.tag == lpn.0,
             Ok(None) => false,
