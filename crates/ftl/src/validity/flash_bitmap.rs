@@ -88,12 +88,14 @@ impl FlashBitmap {
 
     /// Brings a page of the bitmap into `page`.
     fn bring<S: MetaStore>(&mut self, store: &mut S, purpose: Purpose, index: usize) -> Result<(), FtlError> {
+        debug_assert!(self.directory.len() == (self.blocks as usize * self.pages_per_block).div_ceil(self.page_bits()));
         match self.unsaved {
             Some(unsaved) if unsaved == index => return Ok(()),
             Some(unsaved) => self.put_back(store, unsaved)?,
             None => {}
         }
         let at = self.directory[index];
+        debug_assert!(self.unsaved.is_none(), "a page that is not on flash would be forgotten");
         if at.is_some() {
             store.fetch(purpose, at, &mut self.page)?;
         } else {
@@ -107,6 +109,7 @@ impl FlashBitmap {
         let new = store.append(Purpose::Validity, index as u32, 0, &self.page)?;
         self.unsaved = None;
         let old = core::mem::replace(&mut self.directory[index], new);
+        debug_assert!(old != new, "page {index} of the bitmap was at {new}");
         if old.is_some() {
             store.discard(old);
         }
@@ -148,6 +151,7 @@ impl Store for FlashBitmap {
         }
         for (index, bits, first) in self.pieces(block) {
             self.bring(store, Purpose::Validity, index)?;
+            debug_assert!(bits.end <= self.page_bits() && !bits.is_empty());
             for (_, bit) in (first..).zip(bits).filter(|(offset, _)| dead.contains(*offset)) {
                 self.page[bit / 8] |= 1 << (bit % 8);
             }
@@ -165,6 +169,7 @@ impl Validity for FlashBitmap {
     fn invalidate<S: MetaStore>(&mut self, store: &mut S, ppn: Ppn) -> Result<(), FtlError> {
         let (index, bit) = (ppn.index() / self.page_bits(), ppn.index() % self.page_bits());
         self.bring(store, Purpose::Validity, index)?;
+        debug_assert!(index < self.directory.len() && bit < self.page_bits());
         if self.is_set(bit) {
             // Two entries led there: only an image that contradicts itself says so.
             return Ok(());
@@ -196,6 +201,7 @@ impl Validity for FlashBitmap {
     fn query<S: MetaStore>(&mut self, store: &mut S, block: BlockId, dead: &mut PageSet) -> Result<(), FtlError> {
         for (index, bits, first) in self.pieces(block) {
             self.bring(store, Purpose::ValidityQuery, index)?;
+            debug_assert!(bits.end <= self.page_bits() && !bits.is_empty());
             for (offset, bit) in (first..).zip(bits) {
                 if self.is_set(bit) {
                     dead.insert(offset);
@@ -211,6 +217,7 @@ impl Validity for FlashBitmap {
 
     fn moved(&mut self, from: Ppn, to: Ppn, spare: &Spare) {
         debug_assert!(self.owns(from, spare), "{from} is no page of the bitmap");
+        debug_assert!(from != to);
         self.directory[spare.tag as usize] = to;
     }
 

@@ -84,6 +84,7 @@ impl PageSet {
     #[inline]
     #[must_use]
     pub fn contains(&self, offset: u32) -> bool {
+        debug_assert!(offset < self.pages, "page {offset} of a block of {}", self.pages);
         self.words[(offset / 64) as usize] >> (offset % 64) & 1 != 0
     }
 
@@ -241,6 +242,7 @@ pub trait Store: Validity + Sized + 'static {
     /// Those of the device.
     fn fill<S: MetaStore>(&mut self, store: &mut S, block: BlockId, dead: &PageSet) -> Result<(), FtlError> {
         let first = block.0 * dead.pages;
+        debug_assert!(block.0 < store.blocks() && dead.pages == store.pages_per_block());
         (0..dead.pages)
             .filter(|&offset| dead.contains(offset))
             .try_for_each(|offset| self.invalidate(store, Ppn(first + offset)))

@@ -63,6 +63,7 @@ impl RamBitmap {
         while bit < end {
             let shift = bit % WORD_BITS;
             let count = (WORD_BITS - shift).min(end - bit);
+            debug_assert!(count > 0 && count <= WORD_BITS);
             self.words[bit / WORD_BITS] &= !(u64::MAX >> (WORD_BITS - count) << shift);
             bit += count;
         }
@@ -83,6 +84,7 @@ impl RamBitmap {
             *out |= word & u64::MAX >> (WORD_BITS - count);
             left -= count;
         }
+        debug_assert!(left == 0, "{left} pages of {block} were not looked at");
     }
 }
 

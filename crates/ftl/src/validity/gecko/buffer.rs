@@ -77,6 +77,7 @@ impl Buffer {
                 self.keys[self.len] = id << 1;
                 self.len += 1;
                 self.slots[slot] = self.len as u32;
+                debug_assert!(self.len <= self.keys.len() && self.find(id) == Ok(self.len - 1));
                 Ok(self.len - 1)
             }
         }
@@ -89,6 +90,7 @@ impl Buffer {
     #[inline]
     pub fn invalidate(&mut self, shape: &Shape, ppn: Ppn) -> Result<(), Full> {
         let (id, bit) = shape.locate(ppn);
+        debug_assert!((bit as usize) < 8 * self.bitmap_bytes);
         let index = self.find_or_insert(id)?;
         self.bitmaps[index * self.bitmap_bytes + bit as usize / 8] |= 1 << (bit % 8);
         Ok(())
@@ -138,6 +140,7 @@ impl Buffer {
             }
         }
         self.order.sort_unstable();
+        debug_assert!(self.order.is_sorted_by(|a, b| a >> 33 < b >> 33), "a sub-entry has two entries");
     }
 
     /// Entries that [`Buffer::sort`] found to say something.
@@ -158,6 +161,7 @@ impl Buffer {
         self.slots.fill(0);
         self.order.clear();
         self.len = 0;
+        debug_assert!(self.bitmaps.iter().all(|byte| *byte == 0));
     }
 
     /// Bytes of RAM it holds.

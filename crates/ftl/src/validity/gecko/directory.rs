@@ -87,6 +87,7 @@ impl Directory {
         page: &mut [u8],
     ) -> Result<(), FtlError> {
         let ppn = self.entries[index].ppn;
+        debug_assert!(index as u32 - run.start < run.all_pages && index < self.pending);
         let end = page.len() - SLACK_BYTES;
         store.fetch(purpose, ppn, &mut page[..end])?;
         let index = index as u32 - run.start;
@@ -116,9 +117,14 @@ impl Directory {
     /// The run under way is complete: it takes the place of the youngest `inputs` runs, whose pages go to `discard`.
     pub fn complete(&mut self, mut run: Run, inputs: usize, mut discard: impl FnMut(Ppn)) {
         let kept = self.runs.len() - inputs;
+        debug_assert!(
+            self.runs.last().is_none_or(|youngest| youngest.number < run.number),
+            "a run is younger than its number"
+        );
         let start = self.runs.get(kept).map_or(self.pending, |run| run.start as usize);
         self.entries[start..self.pending].iter().for_each(|entry| discard(entry.ppn));
         let pages = self.entries.len() - self.pending;
+        debug_assert!(run.pages > 0 && run.pages <= run.all_pages && start <= self.pending);
         debug_assert_eq!(pages, run.all_pages as usize);
         self.entries.copy_within(self.pending.., start);
         self.entries.truncate(start + pages);
@@ -126,11 +132,13 @@ impl Directory {
         run.start = start as u32;
         self.runs.truncate(kept);
         self.runs.push(run);
+        debug_assert!(self.pending <= self.limit, "more pages live than the footprint says");
     }
 
     /// The run under way is given up; its pages go to `discard`.
     pub fn abandon(&mut self, mut discard: impl FnMut(Ppn)) {
         self.entries.drain(self.pending..).for_each(|entry| discard(entry.ppn));
+        debug_assert!(self.entries.len() == self.pending);
     }
 
     /// The place in the directory of a page of a live run.
@@ -147,6 +155,7 @@ impl Directory {
 
     /// A page was moved.
     pub fn relocate(&mut self, index: usize, to: Ppn) {
+        debug_assert!(index < self.pending, "page {index} is of no live run");
         self.entries[index].ppn = to;
     }
 
@@ -156,6 +165,7 @@ impl Directory {
         let pages = self.pages_of(run);
         let begin = pages.partition_point(|page| page.first_id <= first).saturating_sub(1);
         let end = pages.partition_point(|page| page.first_id <= last);
+        debug_assert!(first <= last);
         if first > run.last_id || begin >= end {
             return 0..0;
         }

@@ -37,6 +37,7 @@ impl Filter {
 
     /// A run is begun that will have at most so many entries.
     pub fn begin(&mut self, run: u64, entries: u64) {
+        debug_assert!(!self.runs.contains(&Some(run)), "run {run} has a bit");
         debug_assert!(self.pending == 0, "the run before was neither completed nor given up");
         let free = self.runs.iter().position(Option::is_none);
         if let Some(bit) = free.filter(|_| entries <= self.cells.len() as u64) {

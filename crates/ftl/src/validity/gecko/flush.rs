@@ -35,8 +35,10 @@ impl Gecko {
     #[cold]
     pub(super) fn flush_buffer<S: MetaStore>(&mut self, store: &mut S) -> Result<(), FtlError> {
         let flush_seq = self.held_seq.unwrap_or(store.reported_seq());
+        debug_assert!(flush_seq >= self.flush_seq, "a flush claims to know less than the one before");
         self.buffer.sort();
         let participants = self.participants();
+        debug_assert!(participants <= self.directory.runs().len());
         let at_once = if self.shape.multi_way { participants } else { participants.min(1) };
         self.merge_youngest(store, at_once, Some(flush_seq))?;
         self.buffer.clear();
@@ -81,7 +83,9 @@ impl Gecko {
         self.writer.begin(self.next_run);
         self.next_run += 1;
         let all = self.directory.runs();
+        debug_assert!(all.iter().all(|run| run.number + 1 < self.next_run), "run {} is no new one", self.next_run - 1);
         let entries: u64 = all[all.len() - runs..].iter().map(|run| u64::from(run.entries)).sum();
+        debug_assert!(runs > 0 || flush_seq.is_some(), "nothing is merged");
         self.filter
             .begin(self.next_run - 1, entries + if flush_seq.is_some() { self.buffer.sorted_len() as u64 } else { 0 });
         let merged = all[all.len() - runs..].iter().fold(0_u32, |sum, run| sum.wrapping_add(run.flushes));

@@ -88,6 +88,7 @@ pub(super) fn get_uint(bytes: &[u8]) -> u64 {
 /// Completes a page image of `used` bytes: its header and its check value.
 pub(super) fn seal(page: &mut [u8], used: usize, count: u32, name: PageName) {
     debug_assert!((HEADER_BYTES..=PAGE_BYTES_MAX).contains(&used) && count <= u32::from(u16::MAX));
+    debug_assert!(used <= page.len() && PageName::from_fields(name.tag(), name.aux()) == name);
     put_u32(page, 4, name.tag());
     put_u32(page, 8, name.aux());
     page[12..14].copy_from_slice(&(used as u16).to_le_bytes());
@@ -161,6 +162,7 @@ impl Summary {
         put_u32(&mut out, 20, self.flushes);
         out[24..32].copy_from_slice(&self.last_flush.to_le_bytes());
         out[32..40].copy_from_slice(&self.flush_seq.to_le_bytes());
+        debug_assert!(Self::decode(&out) == *self);
         out
     }
 

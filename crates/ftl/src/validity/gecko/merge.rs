@@ -149,6 +149,10 @@ impl Merger {
         while self.heads[0] != EXHAUSTED {
             let id = (self.heads[0] >> 32) as u32;
             if id >> sources.shape.part_bits != block {
+                debug_assert!(
+                    block == u32::MAX || id >> sources.shape.part_bits > block,
+                    "entries of block {block} are apart"
+                );
                 block = id >> sources.shape.part_bits;
                 void_from = usize::MAX;
             }
@@ -196,6 +200,7 @@ impl Merger {
     /// ORs the entry at which an input stands into the result.
     #[inline(always)]
     fn take(&mut self, way: usize, words: usize, sources: &Sources<'_>) {
+        debug_assert!(way <= sources.runs && words == self.result.len());
         if way > 0 && sources.shape.packing.is_some() {
             let bitmap = &self.inputs[way - 1].bitmap;
             self.result[..words].iter_mut().zip(bitmap).for_each(|(word, more)| *word |= more);

@@ -130,11 +130,13 @@ impl Gecko {
     /// Lets flushes claim no more than the last one before power loss did, until [`Gecko::release_flush_seq`]: recovery
     /// that is cut short after a flush would otherwise take the reports it had not yet repeated for flushed.
     pub fn hold_flush_seq(&mut self) {
+        debug_assert!(self.held_seq.is_none(), "the claim of flushes is held already");
         self.held_seq = Some(self.flush_seq);
     }
 
     /// Every report has been made again.
     pub fn release_flush_seq(&mut self) {
+        debug_assert!(self.held_seq.is_some_and(|held| held <= self.flush_seq));
         self.held_seq = None;
     }
 
@@ -172,6 +174,7 @@ impl Gecko {
         let entry_bytes = self.shape.entry_bytes;
         let page = self.merger.scratch_page();
         let count = format::count(page) as usize;
+        debug_assert!(HEADER_BYTES + count * entry_bytes <= page.len());
         let at = |entry: usize| HEADER_BYTES + entry * entry_bytes;
         let (mut low, mut high) = (0, count);
         while low < high {
@@ -283,6 +286,7 @@ impl Validity for Gecko {
 
     fn moved(&mut self, from: Ppn, to: Ppn, spare: &Spare) {
         debug_assert!(self.owns(from, spare), "{from} was moved but is not a live page of a run");
+        debug_assert!(from != to);
         if let Some(index) = self.directory.find(PageName::of(spare)) {
             self.directory.relocate(index, to);
         }

@@ -83,6 +83,9 @@ impl Gecko {
         }
         check_coverage(&live)?;
         for complete in live.iter().rev() {
+            debug_assert!(
+                complete.pages.len() == complete.run.all_pages as usize && complete.run.number < gecko.next_run
+            );
             complete.pages.iter().for_each(|entry| gecko.directory.push(*entry));
             gecko.directory.complete(complete.run, 0, |_| ());
         }
@@ -216,6 +219,7 @@ impl<'a> Reader<'a> {
             return Err(damaged(ppn, "its postamble is too short"));
         }
         self.at += bytes;
+        debug_assert!(self.at <= format::used(&self.page));
         Ok(&self.page[self.at - bytes..self.at])
     }
 

@@ -32,9 +32,11 @@ impl<S, F: FnMut(BlockId, &PageSet)> Sink<S> for Gather<'_, F> {
     fn entry(&mut self, _: &mut S, _: &mut Directory, key: u32, bitmap: &[u64]) -> Result<(), FtlError> {
         let block = BlockId(key >> 1 >> self.shape.part_bits);
         if self.block != Some(block) {
+            debug_assert!(self.block.is_none_or(|before| before < block), "entries of {block} are apart");
             self.turn_to(Some(block));
         }
         let part = (key >> 1) - self.shape.first_id(block);
+        debug_assert!(part < self.shape.partitions);
         let start = (part * self.shape.chunk) as usize;
         for (index, &word) in bitmap.iter().enumerate() {
             add_word(self.dead.words_mut(), start + 64 * index, word);

@@ -128,6 +128,8 @@ impl Shape {
         if shape.full_run_pages + shape.tail_pages(shape.full_run_pages) >= INDEX_END {
             return Err(unsupported(format!("a run would have more than {INDEX_END} pages; choose fewer partitions")));
         }
+        debug_assert!(shape.partitions * shape.chunk >= pages_per_block && shape.partitions <= 1 << shape.part_bits);
+        debug_assert!(shape.last_word_mask != 0 && shape.buffer_entries <= all_entries);
         Ok(shape)
     }
 
@@ -138,6 +140,7 @@ impl Shape {
             return (ppn.0 >> shift, ppn.0 & (self.chunk - 1));
         }
         let (block, offset) = (ppn.0 / self.pages_per_block, ppn.0 % self.pages_per_block);
+        debug_assert!(offset / self.chunk < self.partitions);
         ((block << self.part_bits) + offset / self.chunk, offset % self.chunk)
     }
 
@@ -174,6 +177,7 @@ impl Shape {
     pub fn level_of(&self, entries: u64) -> u32 {
         let buffer = u64::from(self.page_entries) * u64::from(self.buffer_pages);
         let buffers = entries.div_ceil(buffer).clamp(1, u64::from(self.full_run_buffers.max(1)));
+        debug_assert!(buffers.ilog(u64::from(self.size_ratio)) <= self.levels);
         buffers.ilog(u64::from(self.size_ratio))
     }
 

@@ -73,6 +73,7 @@ impl Writer {
 
     /// Begins a run.
     pub fn begin(&mut self, number: u64) {
+        debug_assert!(number < format::RUN_END);
         (self.number, self.index) = (number, 0);
         (self.entries, self.last_id) = (0, 0);
         self.start_page();
@@ -121,6 +122,7 @@ impl Writer {
         last: bool,
     ) -> Result<(), FtlError> {
         let name = PageName { run: self.number, index: self.index, last };
+        debug_assert!(used <= self.page_bytes && self.index < format::INDEX_END);
         format::seal(&mut self.page, used, self.count, name);
         let ppn = store.append(Purpose::Validity, name.tag(), name.aux(), &self.page[..used])?;
         directory.push(DirEntry { first_id: self.first_id, ppn });
@@ -141,6 +143,7 @@ impl Writer {
         coverage: &Coverage,
     ) -> Result<Run, FtlError> {
         let (pages, last_page_first_id) = (self.index + 1, self.first_id);
+        debug_assert!((self.entries == 0) == (last_page_first_id == NO_ENTRY), "the last page with entries has none");
         let summary = Summary {
             older: coverage.older as u16,
             size_ratio: shape.size_ratio as u16,
@@ -156,6 +159,7 @@ impl Writer {
         let mut at = self.end;
         self.item(store, directory, &mut at, &summary.encode() as &[u8; SUMMARY_BYTES])?;
         let start = self.index;
+        debug_assert!(start < pages + 1 && at <= self.page_bytes);
         for older in (0..coverage.older).rev() {
             let number = directory.runs()[older].number.to_le_bytes();
             self.item(store, directory, &mut at, &number[..RUN_NUMBER_BYTES])?;
@@ -186,6 +190,7 @@ impl Writer {
         at: &mut usize,
         bytes: &[u8],
     ) -> Result<(), FtlError> {
+        debug_assert!(HEADER_BYTES + bytes.len() <= self.page_bytes, "an item is longer than a page");
         if *at + bytes.len() > self.page_bytes {
             self.program(store, directory, *at, false)?;
             *at = HEADER_BYTES;
@@ -199,6 +204,12 @@ impl Writer {
 impl<S: MetaStore> Sink<S> for Writer {
     #[inline(always)]
     fn entry(&mut self, store: &mut S, directory: &mut Directory, key: u32, bitmap: &[u64]) -> Result<(), FtlError> {
+        debug_assert!(
+            self.entries == 0 || key >> 1 > self.last_id,
+            "sub-entry {} comes after {}",
+            key >> 1,
+            self.last_id
+        );
         if !self.put(key, bitmap) {
             self.program(store, directory, self.end, false)?;
             let fits = self.put(key, bitmap);

@@ -52,6 +52,7 @@ impl Entry {
         out[..4].copy_from_slice(&self.ppn.0.to_le_bytes());
         out[4..8].copy_from_slice(&self.older.to_le_bytes());
         out[8..].copy_from_slice(&since.to_le_bytes());
+        debug_assert!(Self::get(page, index) == *self, "{self:?} reads as {:?}", Self::get(page, index));
     }
 
     /// The entry at a place in a page.
@@ -90,6 +91,7 @@ impl Header {
         page[20..24].copy_from_slice(&self.count.to_le_bytes());
         let check = check_value(CHECK_START, &page[4..end]);
         page[..4].copy_from_slice(&check.to_le_bytes());
+        debug_assert!(Self::read(page) == Some(*self));
         end
     }
 

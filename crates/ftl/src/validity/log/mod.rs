@@ -149,11 +149,13 @@ impl ValidityLog {
 
     /// The slot of the page so many after the oldest.
     fn slot(&self, age: u32) -> u32 {
+        debug_assert!(age < self.ring.len() as u32, "page {age} of a ring of {}", self.ring.len());
         ((self.oldest + u64::from(age)) % self.ring.len() as u64) as u32
     }
 
     /// How many pages before this slot's the log begins; the buffer has the largest age of all.
     fn age(&self, slot: u32) -> u32 {
+        debug_assert!((slot as usize) < self.ring.len());
         let oldest = self.slot(0);
         if slot >= oldest { slot - oldest } else { slot + self.ring.len() as u32 - oldest }
     }
@@ -173,6 +175,7 @@ impl ValidityLog {
     /// Its check value is not asked for: a page of the ring was programmed to its end since the mount, or was found sound in it,
     /// and what reads at all is what was programmed.
     fn fetch<S: MetaStore>(&mut self, store: &mut S, purpose: Purpose, age: u32) -> Result<u32, FtlError> {
+        debug_assert!(age < self.pages, "page {age} of {} is not in the log", self.pages);
         let ppn = self.ring[self.slot(age) as usize];
         store.fetch(purpose, ppn, &mut self.scratch)?;
         match Header::read_known(&self.scratch) {
@@ -191,10 +194,12 @@ impl ValidityLog {
             self.fresh = self.per_page;
         }
         let block = self.block_of(ppn).index();
+        debug_assert!(self.buffered < self.per_page && block < self.heads.len());
         let position = self.slot(self.pages) * self.per_page + self.buffered;
         let older = core::mem::replace(&mut self.heads[block], position);
         Entry { ppn, older, stamp: store.next_seq() }.put(&mut self.buffer, self.buffered as usize);
         self.buffered += 1;
+        debug_assert!(older != position, "the chain of block {block} bites its tail");
         Ok(())
     }
 
@@ -202,6 +207,8 @@ impl ValidityLog {
     fn program<S: MetaStore>(&mut self, store: &mut S) -> Result<(), FtlError> {
         debug_assert!(self.pages + 1 < self.ring.len() as u32, "the log outgrew its {} slots", self.ring.len());
         let slot = self.slot(self.pages) as usize;
+        debug_assert!(self.buffered > 0 && self.cleaned <= self.pages);
+        debug_assert!(!self.ring[slot].is_some(), "slot {slot} holds a page of the log");
         let header = Header {
             number: self.oldest + u64::from(self.pages),
             before: self.pages - self.cleaned,
@@ -215,6 +222,7 @@ impl ValidityLog {
         self.flushes += 1;
         for _ in 0..core::mem::take(&mut self.cleaned) {
             let oldest = self.slot(0) as usize;
+            debug_assert!(self.ring[oldest].is_some(), "the oldest page of the log is none");
             store.discard(core::mem::replace(&mut self.ring[oldest], Ppn::NONE));
             self.oldest += 1;
             self.pages -= 1;
@@ -232,11 +240,13 @@ impl ValidityLog {
             }
             for index in 0..self.fetch(store, Purpose::Validity, self.cleaned)? {
                 let entry = Entry::get(&self.scratch, index as usize);
+                debug_assert!(self.block_of(entry.ppn).index() < self.heads.len());
                 if entry.stamp > self.erased.get(self.block_of(entry.ppn)) {
                     self.push(store, entry.ppn)?;
                 }
             }
             self.cleaned += 1;
+            debug_assert!(self.cleaned <= self.pages);
         }
         Ok(())
     }
@@ -277,12 +287,17 @@ impl Validity for ValidityLog {
         if self.fresh >= self.per_page {
             self.clean(store)?;
         }
+        debug_assert!(self.fresh < self.per_page, "more new entries than a page since pages were cleaned");
         self.push(store, ppn)?;
         self.fresh += 1;
         Ok(())
     }
 
     fn erased<S: MetaStore>(&mut self, _: &mut S, block: BlockId, seq: u64) -> Result<(), FtlError> {
+        debug_assert!(
+            self.erased.get(block) <= seq || self.heads[block.index()] == NOWHERE,
+            "{block} was erased before that"
+        );
         self.heads[block.index()] = NOWHERE;
         self.erased.set(block, seq);
         Ok(())

@@ -96,6 +96,7 @@ impl ValidityLog {
         copies: impl Iterator<Item = Ppn>,
     ) -> Result<bool, FtlError> {
         let slot = self.slot(age);
+        debug_assert!(age < self.pages && !self.ring[slot as usize].is_some(), "slot {slot} is taken");
         for ppn in copies {
             let number = self.oldest + u64::from(age);
             let Some(header) = self.read(store, ppn)?.filter(|header| header.number == number) else { continue };
