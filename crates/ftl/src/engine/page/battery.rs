@@ -41,6 +41,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             return Ok(());
         }
         let geometry = *self.core.space.geometry();
+        debug_assert!(!self.power_lost, "power is gone");
         let (interrupted, unfinished) = (self.core.interrupted.take(), self.core.unfinished);
         let given_up = self.core.given_up.take();
         // What the save programs must not vouch for what power loss cut short.
@@ -89,6 +90,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             let valid = writer.core().space.valid(block) as u16;
             writer.put(&valid.to_le_bytes())?;
         }
+        debug_assert!(writer.taken() == 2 * u64::from(geometry.blocks()), "the counts of live pages");
         self.validity.save(&mut writer)?;
         self.mapping.save(&mut writer)?;
         writer.finish()?;

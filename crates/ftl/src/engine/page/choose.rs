@@ -66,6 +66,12 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 metadata().or_else(|| self.metadata()).or_else(|| self.ask(unpinned))
             }
         };
+        if let Some(Decision::Collect(block)) = chosen {
+            let space = &self.core.space;
+            debug_assert!(space.state(block) == BlockState::Closed, "{block} is chosen and not full");
+            debug_assert!(need != Need::Tidy || space.valid(block) == 0, "{block} costs something");
+            debug_assert!(need != Need::Unsettled || space.kind(block) != PageKind::User, "{block} has to wait");
+        }
         chosen.unwrap_or(Decision::Wait)
     }
 

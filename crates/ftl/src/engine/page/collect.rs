@@ -68,6 +68,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             match self.decide(need, unpinned) {
                 Decision::Collect(block) => return self.collect(block).map(|()| true),
                 Decision::Unpin => {
+                    debug_assert!(!unpinned, "nothing was unpinned that keeps a block");
                     self.unpin()?;
                     unpinned = true;
                 }
@@ -134,6 +135,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         // before.
         self.report_erased()?;
         self.core.space.begin_collecting(victim);
+        debug_assert!(self.core.newly_erased.iter().all(|(block, _)| *block != victim), "{victim} is not reported yet");
         self.live.clear();
         self.moved = 0;
         let emptied = self.empty(victim, purpose).and_then(|erase_count| self.follow_up(victim).map(|()| erase_count));
@@ -206,6 +208,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             self.validity.query(&mut self.core, victim, &mut self.dead)?;
         }
         let erase_count = self.find_live(victim, kind, purpose)?;
+        debug_assert!(self.live.len() as u32 <= self.core.space.geometry().pages_per_block());
         while let Some(&origin) = self.live.get(self.moved) {
             if kind == PageKind::User {
                 self.move_host_page(purpose, origin)?;
@@ -228,6 +231,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// live costs a read of its spare area alone, and where the store cannot know, every page does.
     fn find_live(&mut self, victim: BlockId, kind: PageKind, purpose: Purpose) -> Result<u32, FtlError> {
         let geometry = *self.core.space.geometry();
+        debug_assert!(self.live.is_empty() && self.moved == 0, "pages of another block are being moved");
+        debug_assert!(self.core.space.state(victim) == BlockState::Collecting);
         let asks = M::LAZY || (kind != PageKind::User && !V::TRACKS_METADATA);
         let valid = self.core.space.valid(victim);
         let (mut erase_count, mut unreadable, mut erased, mut stale) = (0, false, false, 0);
@@ -312,6 +317,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                     aux: 0,
                     flags: Flags::NONE,
                 };
+                debug_assert!(tag < self.logical_pages);
                 self.live.push(Origin { ppn, spare });
             }
         }
@@ -345,6 +351,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     #[inline]
     fn move_host_page(&mut self, purpose: Purpose, origin: Origin) -> Result<(), FtlError> {
         let lpn = Lpn(origin.spare.tag);
+        debug_assert!(lpn.0 < self.logical_pages, "{lpn} is moved and lies outside the disk");
         let stream = self.stream_of_moved(purpose, &origin);
         let to = match self.core.move_host_page(purpose, stream, origin) {
             Ok(to) => to,
@@ -383,6 +390,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         new: Ppn,
         record: impl FnOnce(&mut Self) -> Result<(), FtlError>,
     ) -> Result<(), FtlError> {
+        debug_assert!(self.core.space.valid(self.core.space.geometry().block_of(new)) > 0, "{new} was not programmed");
         match self.report_erased().and_then(|()| record(self)) {
             Err(error) if self.mapping.hint(lpn) != new => self.parts().0.give_up(lpn, new, error),
             outcome => outcome,

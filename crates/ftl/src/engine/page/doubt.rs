@@ -66,6 +66,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         while let Some(page) = table.renew.pop_first() {
             self.renew(table, page)?;
         }
+        debug_assert!(table.changes.is_empty(), "an entry is only in RAM");
         self.mapping.all_synchronised(self.core.seq);
         steps.end("7 write what was only in RAM", &self.core.flash);
         self.bury_doubts(table, survey)?;
@@ -80,9 +81,11 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
     fn renew(&mut self, table: &mut Table, page: u32) -> Result<(), FtlError> {
         self.room()?;
         let first = Lpn(page * table.entries_per_page);
+        debug_assert!((page as usize) < self.mapping.directory().len() && first.0 < self.logical_pages);
         let mut rest = table.changes.split_off(&first);
         let mut behind = rest.split_off(&Lpn(first.0 + table.entries_per_page));
         table.changes.append(&mut behind);
+        debug_assert!(rest.keys().all(|lpn| lpn.0 / table.entries_per_page == page));
         let (mut ctx, mapping) = self.parts();
         mapping.rewrite_page(&mut ctx, page, rest.into_iter())?;
         table.renew.remove(&page);
@@ -95,6 +98,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         let spare =
             Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count: 0, erased_at: 0, aux, flags: Flags::NONE };
         let to = self.core.move_host_page(Purpose::Recovery, Stream(0), Origin { ppn, spare })?;
+        debug_assert!(table.doubtful[..at].iter().all(|copy| copy.seq >= seq), "a younger page in doubt comes first");
         self.report_erased()?;
         table.changes.insert(lpn, to);
         self.parts().0.page_died(ppn)
@@ -104,6 +108,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
     fn bury_doubts(&mut self, table: &Table, survey: &Survey) -> Result<(), FtlError> {
         if LAZY && (survey.unreadable > 0 || !table.excluded.is_empty()) {
             self.core.seq = CachedMap::<LAZY>::next_bound(self.core.seq);
+            debug_assert!(self.core.seq > survey.largest_seq());
             self.mapping.all_synchronised(self.core.seq);
             self.room()?;
             let (mut ctx, mapping) = self.parts();

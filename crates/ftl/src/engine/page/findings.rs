@@ -89,6 +89,7 @@ impl Findings {
             (gmd[page], written[page]) = (*ppn, spare.seq);
             bound = bound.max(Mapped::bound_of(spare));
         }
+        debug_assert!(versions.first().is_none_or(|(_, spare)| written[spare.tag as usize] == spare.seq));
         Ok(Self {
             gmd,
             written,
@@ -157,6 +158,7 @@ impl Findings {
             };
             self.dead.extend(of_page.iter().map(|copy| copy.ppn).filter(|ppn| Some(*ppn) != named));
         }
+        debug_assert!(self.unsaved.is_sorted_by(|a, b| a.lpn < b.lpn));
         self.bury_torn(flash, survey, mapping, doubt, &mut buffer)
     }
 
@@ -301,6 +303,8 @@ impl Findings {
         for ppn in metadata.chain(self.stand_ins.iter().copied()) {
             valid[geometry.block_of(ppn).index()] += 1;
         }
+        debug_assert!(valid.iter().all(|valid| u32::from(*valid) <= geometry.pages_per_block()));
+        debug_assert!(self.dead.is_sorted_by(|a, b| a < b));
         // The cache takes them in the order in which they were used.
         self.unsaved.sort_unstable_by_key(|copy| copy.seq);
         Ok(valid)

@@ -197,6 +197,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         }
         let mut ftl = Self::assemble(flash, config, plan, space, mapping, validity);
         ftl.core.seq = survey.next_seq();
+        debug_assert!(ftl.core.seq > survey.largest_seq());
         ftl
     }
 }
@@ -384,6 +385,7 @@ impl Table {
         let torn = survey.torn().iter().filter(|(ppn, spare)| spare.kind == PageKind::User && !excluded.contains(ppn));
         self.copies = found.iter().map(copy(false)).chain(torn.map(copy(true))).collect();
         self.copies.sort_unstable_by_key(|copy| (copy.lpn, u64::MAX - copy.seq));
+        debug_assert!(found.iter().all(|(_, spare)| spare.kind == PageKind::User));
         match self.copies.iter().find(|copy| copy.lpn.0 >= self.logical_pages) {
             Some(copy) => {
                 let reason = "its logical page lies outside the disk: the device was formatted with another size";
@@ -416,6 +418,15 @@ impl Table {
         self.copies.iter_mut().for_each(|copy| copy.complete = complete(copy.seq, copy.ppn));
         let died = |ppn: Ppn| self.lived.as_ref().is_some_and(|lived| lived.is_dead(ppn));
         self.copies.retain(|copy| (!copy.torn || copy.complete) && !died(copy.ppn));
+        debug_assert!(self.copies.iter().all(|copy| !copy.torn || copy.complete), "a page counts that a cut tore");
+    }
+
+    /// Forgets what an attempt of step 5 found out.
+    fn forget_live(&mut self) {
+        self.valid.fill(0);
+        self.changes.clear();
+        self.doubtful.clear();
+        self.kept.clear();
     }
 
     /// Step 5: the bitmap, and the live pages of each block. `None` if an entry cannot be right and they are not checked.
@@ -427,10 +438,7 @@ impl Table {
     ) -> Result<Option<RamBitmap>, FtlError> {
         let geometry = self.geometry;
         let mut validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
-        self.valid.fill(0);
-        self.changes.clear();
-        self.doubtful.clear();
-        self.kept.clear();
+        self.forget_live();
         let of_block = |block| (0..geometry.pages_per_block()).map(move |offset| geometry.page_at(block, offset));
         survey.blocks().flat_map(|(block, _)| of_block(block)).for_each(|ppn| validity.mark(ppn));
         for at in self.gmd.iter().copied().filter(|at| is_page(*at)) {
@@ -486,6 +494,8 @@ impl Table {
                 }
             }
         }
+        debug_assert!(rest.is_empty(), "{:?} belongs to no entry", rest.first());
+        debug_assert!(self.doubtful.iter().all(|copy| self.changes.get(&copy.lpn) == Some(&copy.ppn)));
         Ok(Some(validity))
     }
 }

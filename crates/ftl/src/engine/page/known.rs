@@ -60,8 +60,10 @@ impl Known {
             let state = core.space.state(*block);
             core.space.kind(*block) == PageKind::User && matches!(state, BlockState::Closed | BlockState::Active)
         };
+        let entries = ftl.mapping.cached_entries();
+        debug_assert!(entries.is_sorted_by(|a, b| a.0 < b.0), "entries are looked up by logical page");
         Self {
-            entries: ftl.mapping.cached_entries(),
+            entries,
             gmd: ftl.mapping.directory().to_vec(),
             seq: core.seq,
             dead: read.is_ok().then_some(dead),
@@ -153,6 +155,7 @@ impl Findings {
                 break;
             }
             self.load(flash, page, doubt, buffer)?;
+            debug_assert!(self.gmd[page].is_some() == (self.written[page] > 0));
             if known.misses(page, self.gmd[page], self.written[page]) {
                 missing.push(page);
             }

@@ -42,6 +42,7 @@ impl Findings {
         survey: &Survey,
         mapping: &Mapped,
     ) -> Result<(), FtlError> {
+        debug_assert!(self.unsaved.is_sorted_by(|a, b| a.lpn < b.lpn), "entries are looked up by logical page");
         let mut suspects = self.suspects(core, gecko, survey)?;
         if let [torn] = suspects[..]
             && survey.is_last(torn)
@@ -79,6 +80,7 @@ impl Findings {
         }
         self.lost.sort_unstable();
         self.lost.dedup();
+        debug_assert!(suspects.iter().all(|ppn| survey.mute().contains(ppn)));
         self.buried.append(&mut suspects);
         Ok(())
     }
@@ -144,6 +146,7 @@ impl Findings {
         doubt: &Doubt<'_>,
         buffer: &mut [u8],
     ) -> Result<(), FtlError> {
+        debug_assert!(self.unsaved.is_sorted_by(|a, b| a.lpn < b.lpn), "entries are looked up by logical page");
         let geometry = *flash.nand().geometry();
         for (ppn, spare) in survey.torn().iter().filter(|(_, spare)| spare.kind == PageKind::User) {
             let page = (spare.tag / mapping.entries_per_page()) as usize;

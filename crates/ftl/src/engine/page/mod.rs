@@ -430,6 +430,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 self.make_space()?;
             }
         }
+        debug_assert!(self.core.space.free_blocks() >= self.reserve_blocks);
         Ok(())
     }
 
@@ -473,6 +474,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
 
     #[inline]
     fn write_page(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
+        debug_assert!(lpn.0 < self.logical_pages);
         self.refresh()?;
         self.prepare()?;
         if self.placing.wear().is_some() && self.core.space.may_free(1) && self.level_wear()? {

@@ -107,6 +107,7 @@ impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
     /// The same FTL over another store that knows the same.
     fn over<V: Validity>(self, validity: V) -> PageFtl<N, M, V> {
         let Self { core, mapping, validity: _, placing, .. } = self;
+        debug_assert!(!self.power_lost && !self.unreported, "a mount left work behind");
         PageFtl {
             core,
             mapping,
@@ -162,6 +163,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         let mut valid = vec![0_u16; geometry.blocks() as usize];
         let mut live = vec![false; geometry.pages() as usize];
         for ppn in table.iter().chain(&trims.pages).filter(|ppn| is_page(**ppn)) {
+            debug_assert!(!live[ppn.index()], "{ppn} is mapped twice");
             valid[geometry.block_of(*ppn).index()] += 1;
             live[ppn.index()] = true;
         }

@@ -53,6 +53,8 @@ impl Findings {
                 }
             }
         }
+        debug_assert!(rest.is_empty(), "{:?} belongs to no entry", rest.first());
+        debug_assert!(self.unsaved.is_sorted_by(|a, b| a.lpn < b.lpn));
         self.versions.clear();
         self.bury_torn(flash, survey, mapping, doubt, &mut buffer)
     }
@@ -68,6 +70,7 @@ impl Findings {
     ) -> Result<(), FtlError> {
         let first = self.versions.partition_point(|(_, spare)| (spare.tag as usize) < page);
         for (at, spare) in self.versions[first..].iter().take_while(|(_, spare)| spare.tag as usize == page) {
+            debug_assert!(first == 0 || self.versions[first - 1].1.tag < spare.tag);
             match flash.read_meta(Purpose::Recovery, *at, out) {
                 Ok(_) => {
                     (self.gmd[page], self.written[page]) = (*at, spare.seq);
@@ -89,6 +92,7 @@ impl Findings {
         of_page: &[Copy],
         (written, missing): (u64, bool),
     ) -> Result<(), FtlError> {
+        debug_assert!(of_page.iter().all(|copy| copy.lpn == lpn) && of_page.is_sorted_by(|a, b| a.seq >= b.seq));
         // A younger copy than the one that flash names could not be read when that was written.
         let named = of_page.first().is_some_and(|newest| newest.seq <= written);
         self.dead.extend(of_page.iter().skip(1).map(|copy| copy.ppn).filter(|ppn| !named || *ppn != entry));

@@ -206,6 +206,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         self.live.clear();
         // Numbers are left out behind a page that does not count (`Survey::stranded`).
         self.core.seq = survey.next_seq() + 2 * u64::from(!doubt.excluded.is_empty());
+        debug_assert!(self.core.seq > survey.largest_seq());
         let unsaved = findings.unsaved.len() as u64;
         self.restore(&survey, findings, anew, &mut steps)?;
         self.begin_levelling(config.wear);
@@ -253,6 +254,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         self.pin_versions(&findings.versions);
         self.validity.hold_flush_seq();
         if anew {
+            debug_assert!(self.validity.last_flush_seq() == 0, "a new store claims to know what died");
             // A flush needs a report. This one voids nothing, as long as it is the first.
             self.validity.erased(&mut self.core, BlockId(0), 0)?;
         }
@@ -354,9 +356,11 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
             }
             return Ok(());
         }
+        debug_assert!(findings.lost.is_sorted_by(|a, b| a < b), "losses are looked up by logical page");
         entries.sort_unstable_by_key(|(lpn, _)| *lpn);
         let per_page = self.mapping.entries_per_page();
         for of_page in entries.chunk_by(|a, b| a.0.0 / per_page == b.0.0 / per_page) {
+            debug_assert!(of_page.is_sorted_by(|a, b| a.0 < b.0), "a logical page has two entries");
             let (mut ctx, mapping) = self.parts();
             mapping.restore_page(&mut ctx, of_page)?;
             self.free_dead_blocks()?;
@@ -388,6 +392,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
                 self.validity.invalidate(&mut self.core, *ppn)?;
             }
         }
+        debug_assert!(findings.dead.is_sorted_by(|a, b| a < b));
         for ppn in &findings.dead {
             // A block erased meanwhile has no dead pages.
             if self.core.space.state(self.core.space.geometry().block_of(*ppn)) == BlockState::Closed {

@@ -22,6 +22,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     fn refresh_block(&mut self, block: BlockId) -> Result<(), FtlError> {
         self.prepare()?;
         self.core.flash.rested(block);
+        debug_assert!(self.core.flash.tired() != Some(block));
         if self.core.space.state(block) == BlockState::Active {
             self.core.space.stop_filling(block);
         }
@@ -38,6 +39,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if self.core.space.state(block) != BlockState::Closed {
             return Ok(());
         }
+        debug_assert!(self.core.space.state(block) == BlockState::Closed);
         if self.core.pins.holds(block, self.validity.flushes()) {
             self.unpin()?;
         }

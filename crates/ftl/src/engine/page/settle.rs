@@ -16,6 +16,7 @@ use crate::flash::Purpose;
 use crate::mapping::btree::{BtreeMap, Piece};
 use crate::mapping::{LOST, is_page};
 use crate::placement::Stream;
+use crate::recovery::leaves;
 use crate::recovery::survey::FoundPage;
 use crate::space::blocks::BlockState;
 use crate::space::core::Origin;
@@ -57,6 +58,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
     /// Outranks a page of host data with this sequence number.
     fn outrank_page(&mut self, table: &mut Table, lpn: Lpn, seq: u64) -> Result<(), FtlError> {
         let at = table.piece_of(lpn);
+        debug_assert!(table.pieces[at].lpns.contains(&lpn.0));
         let piece = table.pieces[at].clone();
         let (mut ctx, mapping) = self.parts();
         let (in_leaf, speaks_for) = mapping.find_in_piece(&mut ctx, &piece, lpn)?;
@@ -93,6 +95,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         if !self.validity.is_dead(from) {
             self.parts().0.page_died(from)?;
         }
+        debug_assert!(table.unsaved.is_sorted_by(|a, b| a.0 < b.0), "entries are looked up by logical page");
         match table.unsaved.binary_search_by_key(&lpn, |entry| entry.0) {
             Ok(at) => table.unsaved[at].1 = to,
             Err(at) => table.unsaved.insert(at, (lpn, to)),
@@ -111,6 +114,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
                 table.pieces[at].lpns.clone()
             };
             next = covered.end.max(next + 1);
+            debug_assert!(covered.end > covered.start, "a piece without a logical page");
         }
         Ok(())
     }
@@ -118,9 +122,11 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
     /// Programs a leaf in place of a piece, or of a part of it in which a logical page is; answers of which.
     fn renew(&mut self, table: &mut Table, at: usize, lpn: u32) -> Result<Range<u32>, FtlError> {
         let piece = table.pieces[at].clone();
+        debug_assert!(piece.lpns.contains(&lpn), "{lpn} is not in {:?}", piece.lpns);
         let (mut ctx, mapping) = self.parts();
         let seq = ctx.core.seq;
         let (leaf, lpns) = mapping.renew_piece(&mut ctx, &piece, lpn, &table.unsaved)?;
+        debug_assert!(lpns.contains(&lpn) && piece.lpns.start <= lpns.start && lpns.end <= piece.lpns.end);
         self.report_erased()?;
         if piece.is_whole() {
             self.core.space.page_died(piece.leaf);
@@ -136,6 +142,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
             rest(lpns.end..piece.lpns.end),
         ];
         table.pieces.splice(at..=at, parts.into_iter().flatten());
+        debug_assert!(leaves::are_whole(&table.pieces, self.logical_pages), "pieces have a gap");
         Ok(lpns)
     }
 
@@ -188,5 +195,6 @@ impl Table {
         self.doubts = pages;
         self.doubts.sort_unstable_by_key(|(_, spare)| u64::MAX - spare.seq);
         self.doubts.dedup_by_key(|(ppn, _)| *ppn);
+        debug_assert!(self.doubts.is_sorted_by(|a, b| a.1.seq >= b.1.seq));
     }
 }

@@ -57,6 +57,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         let lpn = Lpn(page.1.tag);
         let mut present = Some((page, true));
         while let Some(((ppn, spare), is_last)) = present {
+            debug_assert!(spare.kind == PageKind::User && spare.tag == lpn.0, "{ppn} is no version of {lpn}");
             self.free_undoubted(doubt)?;
             match self.core.move_host_page(Purpose::Recovery, Stream(0), Origin { ppn, spare }) {
                 Ok(to) => return self.place(lpn, to),
@@ -82,6 +83,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
     }
 
     fn place(&mut self, lpn: Lpn, at: Ppn) -> Result<(), FtlError> {
+        debug_assert!(lpn.0 < self.logical_pages);
         let (mut ctx, mapping) = self.parts();
         mapping.record(&mut ctx, lpn, at)
     }
@@ -167,6 +169,7 @@ impl Doubt {
     }
 
     fn exclude(&mut self, ppn: Ppn, block: BlockId) {
+        debug_assert!(!self.excluded.contains(&ppn), "{ppn} is excluded twice");
         self.excluded.push(ppn);
         if !self.suspects.contains(&block) {
             self.suspects.push(block);
@@ -206,6 +209,7 @@ impl Doubt {
                 }
             }
         }
+        debug_assert!(versions.iter().all(|of_page| of_page.torn.iter().all(|spare| spare.seq >= self.in_use_seq)));
         Ok(versions)
     }
 

@@ -19,6 +19,7 @@ impl Steps {
     /// A step has ended.
     pub(super) fn end<N: Nand>(&mut self, name: &'static str, flash: &Flash<N>) {
         let now = *flash.counts();
+        debug_assert!(self.done.iter().all(|step| step.name != name), "step {name} is done twice");
         self.done.push(MountStep { name, ops: now.since(&self.before).total() });
         self.before = now;
     }

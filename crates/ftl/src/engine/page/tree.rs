@@ -447,6 +447,9 @@ impl Table {
         }
         // A leaf led to them when they were complete.
         last.retain(|(ppn, _)| !complete.contains(ppn));
+        debug_assert!(young.peek().is_none(), "{:?} belongs to no piece", young.peek());
+        debug_assert!(unsaved.is_sorted_by(|a, b| a.0 < b.0) && broken.is_sorted_by(|a, b| a < b));
+        debug_assert!(valid.iter().all(|valid| u32::from(*valid) <= geometry.pages_per_block()));
         Ok(())
     }
 }

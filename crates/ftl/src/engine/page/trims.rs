@@ -59,6 +59,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             let count = (end - next).min(trim_step(self.core.space.geometry()));
             let (mut ctx, mapping) = self.parts();
             next += mapping.forget(&mut ctx, Lpn(next), count)?;
+            debug_assert!(next <= end, "more is forgotten than was asked for");
             let risky = self.mapping.risky_trim_pages();
             if risky > 0 && risky + PAGES_A_STEP > self.core.space.geometry().pages_per_block() {
                 self.keep_trims()?;
@@ -97,6 +98,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             return Err(self.core.shortage().into());
         }
         self.hold_trim_blocks();
+        debug_assert!(self.trim_reserve == 0);
         while self.mapping.has_unkept_trims() {
             self.prepare()?;
             let (mut ctx, mapping) = self.parts();

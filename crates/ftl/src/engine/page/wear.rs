@@ -24,6 +24,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let mut at_rest = None;
         for _ in 0..wear.due(self.core.seq) {
             let block = wear.next_block(blocks);
+            debug_assert!(block.0 < blocks);
             if self.core.space.state(block) != BlockState::Closed {
                 continue;
             }
@@ -66,6 +67,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         };
         let age = Some(self.core.seq.saturating_sub(origin.spare.seq));
         let from = Some(self.core.space.geometry().block_of(origin.ppn));
+        debug_assert!(from.is_some_and(|block| self.core.space.state(block) == BlockState::Collecting), "{origin:?}");
         self.placing.place(&PageWrite { lpn: Lpn(origin.spare.tag), cause, age, from })
     }
 }
