@@ -195,6 +195,7 @@ impl<N: Nand> ReadOnlyFtl<N> {
             }
         };
         let rebuilt_entries = table.iter().filter(|ppn| is_page(**ppn)).count() as u64;
+        debug_assert!(table.len() == config.logical_pages as usize);
         let report = MountReport { steps, unreadable_pages, rebuilt_entries, read_only: Some(shortage) };
         Ok((Self { flash, table, shortage }, report))
     }
@@ -225,6 +226,7 @@ fn settled<N: Nand>(flash: &mut Flash<N>, logical_pages: u32) -> Result<(Copies,
             None => Copies::scan(flash, logical_pages, &excluded)?,
         };
         while copies.take_back(flash)?.is_some() {}
+        debug_assert!(excluded.len() <= flash.nand().geometry().pages() as usize);
         for Doubt { ppn, .. } in copies.in_doubt(flash)? {
             match read_often(flash, ppn) {
                 Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) if !excluded.contains(&ppn) => {
@@ -260,6 +262,7 @@ fn with_translation_pages<N: Nand>(
             Err(error) => return Err(error.into()),
         }
         let entries = || CachedMap::<true>::entries(&buffer);
+        debug_assert!(done == Some(spare.tag));
         let first = u64::from(spare.tag) * entries().count() as u64;
         if first >= scan.copies.len() as u64 {
             let reason = "it lies outside the disk: the device was formatted with another size";

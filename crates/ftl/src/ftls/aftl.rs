@@ -169,6 +169,10 @@ impl Scheme for Aftl {
         if owner == SHARED {
             self.paged.push_back(block);
         } else {
+            debug_assert!(
+                !self.replacement_of[owner as usize].is_some(),
+                "logical block {owner} has a replacement block"
+            );
             self.replacement_of[owner as usize] = block;
             self.recent.touch(owner);
         }
@@ -178,6 +182,10 @@ impl Scheme for Aftl {
         match self.owner_of[block.index()] {
             SHARED => self.paged.retain(|&paged| paged != block),
             owner => {
+                debug_assert!(
+                    self.replacement_of[owner as usize] == block,
+                    "{block} is not that of logical block {owner}"
+                );
                 self.replacement_of[owner as usize] = BlockId::NONE;
                 self.recent.remove(owner);
             }

@@ -82,6 +82,7 @@ impl Scheme for Bast {
     }
 
     fn opened(&mut self, block: BlockId, owner: u32) {
+        debug_assert!(!self.log_of[owner as usize].is_some(), "logical block {owner} has a log block");
         self.log_of[owner as usize] = block;
         self.owner_of[block.index()] = owner;
         self.recent.touch(owner);
@@ -89,6 +90,7 @@ impl Scheme for Bast {
 
     fn closed(&mut self, block: BlockId) {
         let owner = self.owner_of[block.index()];
+        debug_assert!(self.log_of[owner as usize] == block, "{block} is not the log block of logical block {owner}");
         self.log_of[owner as usize] = BlockId::NONE;
         self.recent.remove(owner);
     }

@@ -107,6 +107,7 @@ impl BlockSets {
     }
 
     fn hold(&mut self, block: BlockId, holder: u32) {
+        debug_assert!(!self.log_of[holder as usize].is_some(), "{holder} holds a log block");
         self.log_of[holder as usize] = block;
         self.holder_of[block.index()] = holder;
         self.recent.touch(holder);
@@ -159,6 +160,10 @@ impl BlockSets {
         let Some(step) = self.append(blocks, holder) else { return self.open(blocks, holder) };
         if let Step::Append(_) = step {
             let passed = self.now - self.opened_at[(holder - self.logical_blocks) as usize];
+            debug_assert!(
+                passed > 0 && *self.written.get(lbn as usize).unwrap_or(&HOT) != HOT,
+                "a hot one has a log block"
+            );
             let written = &mut self.written[lbn as usize];
             *written += 1;
             let enough = u32::from(*written) >= blocks.geometry().pages_per_block().div_ceil(LEAST_SHARE);
@@ -192,6 +197,7 @@ impl Scheme for BlockSets {
     fn opened(&mut self, block: BlockId, owner: u32) {
         if owner == SHARED {
             let set = self.opening - self.logical_blocks;
+            debug_assert!(self.opening >= self.logical_blocks && (set as usize) < self.opened_at.len());
             self.opened_at[set as usize] = self.now;
             let members = self.written.iter_mut().skip((set * self.each) as usize);
             for written in members.take(self.each as usize) {
@@ -203,6 +209,7 @@ impl Scheme for BlockSets {
 
     fn closed(&mut self, block: BlockId) {
         let holder = self.holder_of[block.index()];
+        debug_assert!(self.log_of[holder as usize] == block, "{block} is not the log block of {holder}");
         self.log_of[holder as usize] = BlockId::NONE;
         self.recent.remove(holder);
     }

@@ -105,6 +105,7 @@ impl Scheme for Fast {
         if owner == SHARED {
             self.random.push_back(block);
         } else {
+            debug_assert!(self.sequential.is_none(), "there is a sequential log block");
             self.sequential = Some((block, owner));
         }
     }

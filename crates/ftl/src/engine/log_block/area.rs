@@ -150,6 +150,7 @@ impl<N: Nand> Area<N> {
     /// The logical page at a place in a logical block.
     #[inline]
     pub fn lpn(&self, lbn: u32, offset: u32) -> Lpn {
+        debug_assert!(offset < self.blocks.geometry().pages_per_block() && lbn < self.table.logical_blocks());
         Lpn(lbn * self.blocks.geometry().pages_per_block() + offset)
     }
 
@@ -157,6 +158,8 @@ impl<N: Nand> Area<N> {
     #[inline]
     pub fn locate(&self, lpn: Lpn) -> Ppn {
         let Target { lbn, offset } = self.target(lpn);
+        debug_assert!(!self.table.is_home(lpn) || self.table.data(lbn).is_some(), "{lpn} is at home in no block");
+        debug_assert!(!self.table.is_home(lpn) || !self.fused.is_fused(lbn), "{lpn} is at home and mapped by page");
         if self.table.is_home(lpn) {
             self.blocks.geometry().page_at(self.table.data(lbn), offset)
         } else if self.fused.is_fused(lbn) {
@@ -185,6 +188,7 @@ impl<N: Nand> Area<N> {
                 Err(error) => Err(error.into()),
             };
         }
+        debug_assert!(!self.in_flash || !self.table.is_lost(lpn), "flash says what is lost, not RAM");
         out.clear();
         if self.table.is_lost(lpn) { Err(FtlError::Lost { lpn }) } else { Ok(()) }
     }
@@ -203,6 +207,7 @@ impl<N: Nand> Area<N> {
         if old.is_some() {
             self.blocks.died(self.blocks.geometry().block_of(old));
         }
+        debug_assert!(!self.locate(lpn).is_some() && !self.table.is_lost(lpn));
     }
 
     #[inline]
@@ -244,6 +249,7 @@ impl<N: Nand> Area<N> {
         let root = self.root_of(from, lpn)?;
         let spare = self.spare(block, lpn, writer, last, Some(root.unwrap_or(0)));
         let to = self.blocks.geometry().page_at(block, offset);
+        debug_assert!(from != to && self.blocks.takes(block, offset), "{to} cannot take a copy of {from}");
         if root.is_none() {
             return self.program_lost(lpn, to, &spare);
         }
@@ -291,6 +297,7 @@ impl<N: Nand> Area<N> {
     ) -> Result<bool, FtlError> {
         let spare = self.spare(block, lpn, writer, last, None);
         let ppn = self.blocks.geometry().page_at(block, offset);
+        debug_assert!(self.blocks.takes(block, offset), "{ppn} was programmed or passed");
         match self.flash.program(Purpose::Host, ppn, data, &spare) {
             Ok(()) => Ok(true),
             Err(NandError::ProgramFailed { .. }) => {
@@ -307,6 +314,7 @@ impl<N: Nand> Area<N> {
     pub(super) fn program_failed(&mut self, block: BlockId) {
         self.blocks.failed(block);
         self.seq += 1;
+        debug_assert!(self.blocks.has_failed(block) && !self.blocks.has_room(block));
     }
 
     /// Writes a page to its place in its data block; `false` if that place was passed or is taken, or the block failed.
@@ -330,6 +338,7 @@ impl<N: Nand> Area<N> {
             self.blocks.programmed(block, offset, true);
             self.blocks.born(block);
             self.table.came_home(lpn);
+            debug_assert!(self.locate(lpn) == self.blocks.geometry().page_at(block, offset));
             return Ok(true);
         }
         self.drop_empty_data(lbn)?;
@@ -372,6 +381,7 @@ impl<N: Nand> Area<N> {
         self.blocks.born(block);
         let aligned = target == Target { lbn: self.blocks.owner(block), offset };
         self.blocks.programmed(block, offset, aligned);
+        debug_assert!(self.locate(lpn) == self.blocks.geometry().page_at(block, offset));
     }
 
     /// Writes a page of a fused logical block to the next page of a page-mapped block; `false` if the block failed.
@@ -381,6 +391,7 @@ impl<N: Nand> Area<N> {
     #[inline]
     pub fn write_paged(&mut self, block: BlockId, lpn: Lpn, data: &N::Payload) -> Result<bool, FtlError> {
         let offset = self.blocks.next(block);
+        debug_assert!(self.blocks.role(block) == Role::Paged && self.blocks.has_room(block), "{block} takes no page");
         if !self.program(block, offset, lpn, data, (Writer::Paged, false))? {
             return Ok(false);
         }
@@ -392,6 +403,7 @@ impl<N: Nand> Area<N> {
     #[inline]
     fn settle_paged(&mut self, block: BlockId, offset: u32, lpn: Lpn) {
         let at = self.target(lpn);
+        debug_assert!(self.fused.is_fused(at.lbn), "logical block {} is not mapped by page", at.lbn);
         self.fused.set(at.lbn, at.offset, self.blocks.geometry().page_at(block, offset));
         self.blocks.born(block);
         self.blocks.programmed(block, offset, false);
@@ -405,6 +417,8 @@ impl<N: Nand> Area<N> {
     #[inline]
     pub fn move_page(&mut self, from: Ppn, block: BlockId, lpn: Lpn) -> Result<bool, FtlError> {
         let offset = self.blocks.next(block);
+        debug_assert!(self.locate(lpn) == from && self.blocks.geometry().block_of(from) != block);
+        debug_assert!(self.blocks.has_room(block), "{block} takes no page");
         let last = self.is_last_in_its_block(from);
         let copied = self.copy(from, block, offset, lpn, (self.writer(block), last))?;
         Ok(self.settle_moved(copied, block, offset, lpn))
@@ -413,6 +427,7 @@ impl<N: Nand> Area<N> {
     /// Whether nothing else lives in the block of a live page.
     #[inline]
     pub(super) fn is_last_in_its_block(&self, page: Ppn) -> bool {
+        debug_assert!(self.blocks.valid(self.blocks.geometry().block_of(page)) > 0, "{page} does not live");
         self.blocks.valid(self.blocks.geometry().block_of(page)) == 1
     }
 
@@ -475,6 +490,7 @@ impl<N: Nand> Area<N> {
     /// the page-mapped area. There must be room for it in the map.
     pub fn fuse(&mut self, lbn: u32, log: BlockId) -> BlockId {
         let data = self.table.replace(lbn, BlockId::NONE);
+        debug_assert!(!log.is_some() || self.blocks.owner(log) == lbn, "{log} is another's log block");
         let fused = self.fused.fuse(lbn);
         debug_assert!(fused, "no room to fuse logical block {lbn}");
         for offset in 0..self.blocks.geometry().pages_per_block() {
@@ -503,6 +519,7 @@ impl<N: Nand> Area<N> {
         match self.log.open(block) {
             Some(slot) => {
                 self.blocks.set_slot(block, slot);
+                debug_assert!(self.blocks.valid(block) == 0 && self.log.block(slot) == block);
                 Ok(block)
             }
             None => {

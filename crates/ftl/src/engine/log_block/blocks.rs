@@ -151,6 +151,10 @@ impl Blocks {
                 continue;
             }
             let Restored { role, owner, aligned, valid, erase_count } = found(block);
+            debug_assert!(
+                valid <= self.geometry.pages_per_block() && (role != Role::Free || valid == 0),
+                "{block}: {role:?}, {valid}"
+            );
             let free = role == Role::Free;
             let next = if free { 0 } else { self.geometry.pages_per_block() as u16 };
             let record = &mut self.records[block.index()];
@@ -179,6 +183,7 @@ impl Blocks {
     pub(super) fn cleaned(&mut self, block: BlockId) {
         self.erases = self.erases.wrapping_add(1);
         let record = &mut self.records[block.index()];
+        debug_assert!(record.valid == 0, "{block} was erased while pages in it live");
         record.erase_count = record.erase_count.saturating_add(1);
         record.erased_at = self.erases;
         record.untrusted = false;
@@ -341,6 +346,7 @@ impl Blocks {
     pub(super) fn take(&mut self, role: Role, owner: u32) -> Option<BlockId> {
         let block = self.free.pop_front()?;
         let record = &mut self.records[block.index()];
+        debug_assert!(!record.failed && !record.candidate, "{block} is no free block");
         debug_assert!(record.role == Role::Free && record.next == 0 && record.valid == 0);
         *record = Block { role, owner, slot: 0, aligned: owner != SHARED, ..*record };
         self.count(role, 1);
@@ -349,11 +355,13 @@ impl Blocks {
 
     /// A free block may turn out to be bad: it is not to be taken.
     pub(super) fn withdraw(&mut self, block: BlockId) {
+        debug_assert!(self.role(block) == Role::Free, "{block} is not free");
         self.free.retain(|free| *free != block);
     }
 
     /// A free block that was withdrawn is to be taken after all others.
     pub(super) fn readmit(&mut self, block: BlockId) {
+        debug_assert!(self.role(block) == Role::Free && !self.free.contains(&block), "{block} is free twice");
         self.free.push_back(block);
     }
 
@@ -364,6 +372,7 @@ impl Blocks {
 
     /// Gives a log block its slot in the page map.
     pub(super) fn set_slot(&mut self, block: BlockId, slot: u32) {
+        debug_assert!(self.role(block) == Role::Log, "{block} is no log block");
         self.records[block.index()].slot = slot;
     }
 
@@ -375,17 +384,21 @@ impl Blocks {
             Role::Free | Role::Data | Role::Bad => return,
         };
         *counter = counter.wrapping_add_signed(by);
+        debug_assert!(*counter <= self.geometry.blocks(), "fewer than none are {role:?}");
     }
 
     /// A block that was taken and never programmed is free again.
     pub(super) fn put_back(&mut self, block: BlockId) {
         debug_assert!(self.next(block) == 0, "{block} was programmed");
+        debug_assert!(!matches!(self.role(block), Role::Free | Role::Bad) || !self.free.contains(&block));
         self.leave(block, Role::Free);
         self.free.push_front(block);
     }
 
     /// A block changes its role with its pages in it.
     pub(super) fn become_role(&mut self, block: BlockId, role: Role, owner: u32) {
+        debug_assert!(!matches!(self.role(block), Role::Free | Role::Bad), "{block} is not in use");
+        debug_assert!(!matches!(role, Role::Free | Role::Bad) && !self.records[block.index()].candidate);
         self.count(self.role(block), -1);
         self.count(role, 1);
         let record = &mut self.records[block.index()];
@@ -396,9 +409,18 @@ impl Blocks {
     #[inline]
     pub(super) fn programmed(&mut self, block: BlockId, offset: u32, aligned: bool) {
         let record = &mut self.records[block.index()];
+        debug_assert!(!matches!(record.role, Role::Free | Role::Bad) && offset < self.geometry.pages_per_block());
+        debug_assert!(
+            self.programmed.is_some() || offset >= u32::from(record.next),
+            "page {offset} of {block} was passed"
+        );
         record.next = record.next.max(offset as u16 + 1);
         record.aligned &= aligned;
         if let Some(programmed) = &mut self.programmed {
+            debug_assert!(
+                !programmed.has(self.geometry.page_at(block, offset).0),
+                "page {offset} of {block} was programmed"
+            );
             programmed.set(self.geometry.page_at(block, offset).0);
         }
     }
@@ -415,10 +437,12 @@ impl Blocks {
     #[inline]
     pub(super) fn born(&mut self, block: BlockId) {
         self.records[block.index()].valid += 1;
+        debug_assert!(self.valid(block) <= self.geometry.pages_per_block(), "more pages live in {block} than it has");
     }
 
     /// So many pages of a block live.
     pub(super) fn set_valid(&mut self, block: BlockId, valid: u32) {
+        debug_assert!(valid <= self.geometry.pages_per_block(), "{valid} pages live in {block}");
         debug_assert!(!self.records[block.index()].candidate);
         self.records[block.index()].valid = valid as u16;
     }
@@ -489,13 +513,16 @@ impl Blocks {
 
     /// An emptied block was erased.
     pub(super) fn erased(&mut self, block: BlockId) {
+        debug_assert!(!self.records[block.index()].failed, "{block} failed to program and is used again");
         self.leave(block, Role::Free);
         self.cleaned(block);
         self.free.push_back(block);
+        debug_assert!(self.free.len() as u32 <= self.usable);
     }
 
     /// A block of a checkpoint is free, and has to be erased before it is used.
     pub(super) fn given_up(&mut self, block: BlockId) {
+        debug_assert!(self.role(block) == Role::Checkpoint, "{block} is of no checkpoint");
         self.leave(block, Role::Free);
         self.records[block.index()].untrusted = true;
         self.free.push_back(block);
@@ -505,6 +532,7 @@ impl Blocks {
     pub(super) fn retired(&mut self, block: BlockId) {
         self.leave(block, Role::Bad);
         self.usable -= 1;
+        debug_assert!(self.free.len() as u32 <= self.usable);
     }
 
     /// The RAM that its structures hold.

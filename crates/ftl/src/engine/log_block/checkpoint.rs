@@ -113,6 +113,7 @@ impl Checkpoints {
     /// what lives may be in a block that is half erased. The youngest may be torn unless it
     /// `was_complete`.
     pub(super) fn resume(&mut self, youngest: Vec<BlockId>, older: Vec<BlockId>, was_complete: bool, changed: u32) {
+        debug_assert!(self.current.is_empty() && self.next.is_empty() && self.youngest.is_empty());
         self.unsaved_trims = true;
         if older.is_empty() || was_complete {
             self.current.extend(youngest);
@@ -176,6 +177,7 @@ impl<N: Nand> Area<N> {
             }
             if self.write_checkpoint()? {
                 core::mem::swap(&mut self.checkpoints.current, &mut self.checkpoints.next);
+                debug_assert!(self.checkpoints.current.len() == self.checkpoints.each as usize);
                 for block in core::mem::take(&mut self.checkpoints.youngest) {
                     self.release(block)?;
                 }
@@ -244,6 +246,7 @@ impl<N: Nand> Area<N> {
         slots.extend(self.log.slots().filter(|&slot| self.log.block(slot).is_some()));
         fused.clear();
         fused.extend((0..self.table.logical_blocks()).filter(|&lbn| self.fused.is_fused(lbn)));
+        debug_assert!(slots.len() as u32 == self.blocks.logs(), "a log block without a slot, or a slot without one");
     }
 
     /// `false` if a block failed: it was retired.
@@ -251,6 +254,9 @@ impl<N: Nand> Area<N> {
         let geometry = *self.blocks.geometry();
         let (logs, fused) = (self.checkpoints.slots.len() as u32, self.checkpoints.fused.len() as u32);
         let words = words(&geometry, self.table.logical_blocks(), u64::from(logs) + u64::from(fused)) as u32;
+        debug_assert!(
+            (words + 1).div_ceil(geometry.page_bytes() / 4) < self.checkpoints.each * geometry.pages_per_block()
+        );
         let header = Header {
             seq: self.seq,
             erases: self.blocks.erases(),
@@ -290,6 +296,8 @@ impl<N: Nand> Area<N> {
         let geometry = *self.blocks.geometry();
         let (set, offset) = (index / geometry.pages_per_block(), index % geometry.pages_per_block());
         let block = self.checkpoints.next[set as usize];
+        debug_assert!(self.blocks.role(block) == Role::Checkpoint && !self.checkpoints.current.contains(&block));
+        debug_assert!(self.seq == header.seq + u64::from(index), "another page was programmed within a checkpoint");
         let erased = if offset == 0 { self.flash.erase(Purpose::Checkpoint, block) } else { Ok(()) };
         let written = erased.and_then(|()| {
             if offset == 0 {
@@ -337,6 +345,7 @@ impl<N: Nand> Area<N> {
         }
         at -= home;
         let (entry, offset) = (at / (1 + pages), at % (1 + pages));
+        debug_assert!(entry < header.logs + header.fused, "word {at} is behind the last entry");
         if entry < header.logs {
             let slot = self.checkpoints.slots[entry as usize];
             return match offset {

@@ -77,6 +77,7 @@ impl Groups {
     #[inline]
     #[must_use]
     pub const fn group(&self, lbn: u32) -> u32 {
+        debug_assert!(lbn < self.logical_blocks);
         lbn / self.each
     }
 
@@ -140,6 +141,7 @@ impl Groups {
             entry.oldest = block;
         }
         self.touch(group);
+        debug_assert!(self.newest(group) == Some(block) && self.recent.contains(group) == (self.excess(group) > 0));
     }
 
     /// The group that has a block loses it.
@@ -160,6 +162,10 @@ impl Groups {
         if self.excess(group) == 0 {
             self.recent.remove(group);
         }
+        debug_assert!(
+            self.owner(block).is_none() && self.blocks(group).count() == self.groups[group as usize].count as usize
+        );
+        debug_assert!(self.recent.contains(group) == (self.excess(group) > 0), "group {group} is listed wrongly");
     }
 
     /// Bytes of RAM held.

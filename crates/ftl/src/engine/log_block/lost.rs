@@ -24,6 +24,7 @@ impl<N: Nand> Area<N> {
             self.table.lose(lpn);
             return Ok(Copied::Lost);
         }
+        debug_assert!(self.blocks.takes(self.blocks.geometry().block_of(to), self.blocks.geometry().offset_of(to)));
         match self.flash.program_meta(self.moving_for, to, &[], spare) {
             Ok(()) => Ok(Copied::Yes),
             Err(NandError::ProgramFailed { .. }) => {
@@ -42,6 +43,7 @@ impl<N: Nand> Area<N> {
     #[cold]
     pub fn give_up_page(&mut self, page: Ppn, block: BlockId, lpn: Lpn) -> Result<bool, FtlError> {
         let (offset, last) = (self.blocks.next(block), self.is_last_in_its_block(page));
+        debug_assert!(self.blocks.has_room(block) && self.locate(lpn) == page, "{lpn} is not at {page}");
         let spare = self.spare(block, lpn, self.writer(block), last, Some(0));
         let given_up = self.program_lost(lpn, self.blocks.geometry().page_at(block, offset), &spare)?;
         Ok(self.settle_moved(given_up, block, offset, lpn))

@@ -60,6 +60,7 @@ impl Lru {
         self.links[newest as usize].newer = thing;
         self.links[sentinel as usize].older = thing;
         self.listed += 1;
+        debug_assert!(self.newer(thing).is_none() && self.listed < self.links.len() as u32);
     }
 
     /// Takes a thing off the list, if it is listed.
@@ -87,6 +88,7 @@ impl Lru {
     #[must_use]
     pub fn newer(&self, thing: u32) -> Option<u32> {
         let next = self.links[thing as usize].newer;
+        debug_assert!(self.links[next as usize].older == thing, "{next} comes after {thing} and does not know");
         (next != self.sentinel()).then_some(next)
     }
 

@@ -35,6 +35,7 @@ impl<N: Nand> Area<N> {
         }
         loop {
             let dest = self.take(Role::Data, lbn)?;
+            debug_assert!(self.blocks.owner(dest) == lbn && self.blocks.next(dest) == 0, "{dest} is not empty");
             if self.gather(lbn, dest, 0..self.pages())? {
                 self.settle(lbn, dest)?;
                 return Ok(false);
@@ -52,6 +53,7 @@ impl<N: Nand> Area<N> {
         loop {
             let dest = self.take(Role::Data, lbn)?;
             let last = self.last_live(lbn).is_none_or(|last| last <= offset);
+            debug_assert!(self.blocks.owner(dest) == lbn && self.blocks.next(dest) == 0, "{dest} is not empty");
             if self.gather(lbn, dest, 0..offset)?
                 && self.write_between(dest, offset, lpn, data, last)?
                 && self.gather(lbn, dest, offset + 1..self.pages())?
@@ -106,6 +108,7 @@ impl<N: Nand> Area<N> {
     /// page is lost that would have said that the merge ended.
     fn gather(&mut self, lbn: u32, dest: BlockId, range: Range<u32>) -> Result<bool, FtlError> {
         let data = self.table.data(lbn);
+        debug_assert!(dest != data, "logical block {lbn} is gathered to where it is");
         let fresh = self.blocks.role(dest) == Role::Data;
         let writer = if fresh { Writer::Merge } else { Writer::Log };
         let last = self.last_live(lbn).unwrap_or(0);
@@ -157,6 +160,7 @@ impl<N: Nand> Area<N> {
         }
         self.blocks.set_valid(dest, valid);
         let old = self.table.replace(lbn, dest);
+        debug_assert!(old != dest && valid <= self.pages() && !self.fused.is_fused(lbn));
         if old.is_some() {
             self.blocks.set_valid(old, 0);
             self.release(old)?;

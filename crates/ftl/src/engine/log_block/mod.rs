@@ -143,6 +143,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
     /// Merges every logical block that has a live page in an unowned log block.
     fn merge_living(&mut self, block: BlockId) -> Result<(), FtlError> {
         let slot = self.area.blocks.slot(block);
+        debug_assert!(self.area.log.block(slot) == block);
         for index in 0..self.area.blocks.geometry().pages_per_block() {
             if let Some(lpn) = self.area.log.at(slot, index) {
                 self.area.merge(self.area.target(lpn).lbn, None)?;
@@ -200,6 +201,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
     }
 
     fn free_log(&mut self, block: BlockId) -> Result<(), FtlError> {
+        debug_assert!(self.area.blocks.role(block) == Role::Log, "{block} is no log block");
         self.area.release(block)?;
         self.scheme.closed(block);
         Ok(())
@@ -207,6 +209,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
 
     fn reclaim(&mut self, block: BlockId) -> Result<(), FtlError> {
         let slot = self.area.blocks.slot(block);
+        debug_assert!(self.area.blocks.role(block) == Role::Log && self.area.log.block(slot) == block);
         for index in 0..self.area.blocks.geometry().pages_per_block() {
             if self.area.blocks.valid(block) == 0 {
                 break;
@@ -222,6 +225,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
     /// A program that fails leaves the rest where it is: the scheme is asked again.
     fn move_pages(&mut self, from: BlockId, to: BlockId) -> Result<(), FtlError> {
         let slot = self.area.blocks.slot(from);
+        debug_assert!(from != to && self.area.blocks.role(from) == Role::Log && self.area.blocks.role(to) == Role::Log);
         let geometry = *self.area.blocks.geometry();
         for index in 0..geometry.pages_per_block() {
             let Some(lpn) = self.area.log.at(slot, index) else { continue };
@@ -237,6 +241,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
     fn refresh(&mut self, block: BlockId) -> Result<(), FtlError> {
         self.area.checkpoint_if_due()?;
         self.area.flash.rested(block);
+        debug_assert!(self.area.moving_for == Purpose::Gc, "pages are being moved for something else");
         self.area.moving_for = Purpose::Refresh;
         let outcome = self.empty(block);
         self.area.moving_for = Purpose::Gc;

@@ -33,6 +33,7 @@ impl Often {
     /// A page is overwritten.
     #[inline]
     pub fn note(&mut self, lpn: Lpn) {
+        debug_assert!(self.noted < self.window);
         self.now.set(lpn.0);
         self.noted += 1;
         if self.noted >= self.window {

@@ -143,6 +143,7 @@ impl<N: Nand> Area<N> {
         check_seq(copies.last_programmed().map_or(Ppn::NONE, |(ppn, _)| ppn), copies.next_seq())?;
         let mut area = Self::empty(flash, config, options, &size, room);
         area.seq = copies.next_seq();
+        debug_assert!(copies.last_programmed().is_none_or(|(_, spare)| spare.seq < area.seq));
         let mut plan = Plan::new(*area.blocks.geometry(), area.table.logical_blocks(), &copies);
         if let Others::LogsAndPaged(logs) = others {
             plan.page_mapped(&copies, logs(area.blocks.log_limit()));
@@ -276,6 +277,7 @@ impl<N: Nand> Area<N> {
         for block in all().filter(|block| plan.role[block.index()] == Role::Paged) {
             self.blocks.offer(block);
         }
+        debug_assert!(copies.newest().all(|(lpn, copy)| self.locate(lpn) == copy.ppn), "a map misses a copy");
         Ok(logs)
     }
 }
@@ -314,6 +316,7 @@ impl Plan {
         for block in plan.data.iter().filter(|block| block.is_some()) {
             plan.role[block.index()] = Role::Data;
         }
+        debug_assert!(plan.valid.iter().all(|valid| *valid <= geometry.pages_per_block()));
         for owner in &mut plan.owner {
             *owner = if *owner == NOBODY { SHARED } else { *owner };
         }
@@ -343,6 +346,7 @@ impl Plan {
         let mut left = logs;
         for (_, block) in others.into_iter().rev() {
             let owner = self.owner[block.index()] as usize;
+            debug_assert!(owner < self.data.len(), "{block} is shared and not page-mapped");
             if left == 0 || core::mem::replace(&mut kept[owner], true) {
                 self.fused[owner] = true;
             } else {

@@ -34,6 +34,7 @@ impl<'a> View<'a> {
 
     /// The logical block of each live page of a log block, in the order of the pages.
     pub fn lbns(self, block: BlockId) -> impl Iterator<Item = u32> + 'a {
+        debug_assert!(self.log.block(self.blocks.slot(block)) == block, "{block} is no log block");
         let (geometry, slot) = (*self.blocks.geometry(), self.blocks.slot(block));
         let lpns = (0..geometry.pages_per_block()).filter_map(move |index| self.log.at(slot, index));
         // A logical page divides like a physical one.

@@ -42,6 +42,7 @@ impl<N: Nand> Area<N> {
     /// `false` if the block is unusable.
     #[cold]
     fn erase_first(&mut self, block: BlockId) -> Result<bool, FtlError> {
+        debug_assert!(self.blocks.valid(block) == 0 && self.blocks.is_untrusted(block), "{block} needs no erase");
         match self.flash.erase(Purpose::Recovery, block) {
             Ok(()) => {
                 self.blocks.cleaned(block);
@@ -62,6 +63,7 @@ impl<N: Nand> Area<N> {
     /// Those of the device, a failed erase excepted.
     pub fn release(&mut self, block: BlockId) -> Result<(), FtlError> {
         debug_assert!(self.blocks.valid(block) == 0, "{block} is erased while pages in it live");
+        debug_assert!(!matches!(self.blocks.role(block), Role::Free | Role::Bad), "{block} is not in use");
         if self.blocks.next(block) == 0 {
             self.close_slot(block);
             self.blocks.put_back(block);
@@ -90,6 +92,7 @@ impl<N: Nand> Area<N> {
     /// Takes back the slot of what is no log block any more.
     pub(super) fn close_slot(&mut self, block: BlockId) {
         if self.blocks.role(block) == Role::Log {
+            debug_assert!(self.log.block(self.blocks.slot(block)) == block, "{block} has the slot of another");
             self.log.close(self.blocks.slot(block));
         }
     }
@@ -105,6 +108,7 @@ impl<N: Nand> Area<N> {
         let block = self.blocks.geometry().block_of(page);
         if self.blocks.role(block) == Role::Free && !self.superseded.contains(&block) {
             self.blocks.withdraw(block);
+            debug_assert!(self.blocks.valid(block) == 0);
             self.superseded.push(block);
         }
     }

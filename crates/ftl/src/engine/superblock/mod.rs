@@ -181,6 +181,7 @@ impl<N: Nand> SuperblockFtl<N> {
                 continue;
             }
             let (block, group) = (geometry.block_of(ppn), self.groups.group(self.area.target(lpn).lbn));
+            debug_assert!(self.area.blocks.role(block) == Role::Paged && self.area.fused.lives(ppn));
             match self.groups.owner(block) {
                 None => self.groups.push(group, block),
                 Some(owner) if owner == group => {}
@@ -218,6 +219,7 @@ impl<N: Nand> SuperblockFtl<N> {
             if self.groups.excess(group) > 0 { self.collect_emptiest(group)? } else { self.take_extra()? }
         }
         let block = self.area.open_paged()?;
+        debug_assert!(self.groups.excess(group) < self.extra, "superblock {group} has as many blocks as it may");
         self.groups.push(group, block);
         self.open[group as usize].hot = block;
         Ok(block)
@@ -228,6 +230,7 @@ impl<N: Nand> SuperblockFtl<N> {
     fn refresh(&mut self, block: BlockId) -> Result<(), FtlError> {
         self.area.checkpoint_if_due()?;
         self.area.flash.rested(block);
+        debug_assert!(self.area.moving_for == Purpose::Gc, "pages are being moved for something else");
         while self.area.blocks.free_blocks() <= RESERVE {
             let Some(oldest) = self.groups.by_last_use().next() else { return Ok(()) };
             self.collect_emptiest(oldest)?;
@@ -257,6 +260,7 @@ impl<N: Nand> SuperblockFtl<N> {
 
     /// Moves what lives in a block, then frees it.
     fn collect(&mut self, group: u32, victim: BlockId) -> Result<(), FtlError> {
+        debug_assert!(self.groups.owner(victim) == Some(group), "{victim} is not of superblock {group}");
         let open = &mut self.open[group as usize];
         for open in [&mut open.hot, &mut open.cold] {
             if *open == victim {
@@ -289,6 +293,7 @@ impl<N: Nand> SuperblockFtl<N> {
                 self.groups.push(group, cold);
                 self.open[group as usize].cold = cold;
             }
+            debug_assert!(self.groups.owner(cold) == Some(group) && self.area.blocks.geometry().block_of(from) != cold);
             let moved = match owner {
                 Some(_) => self.area.move_page(from, cold, lpn)?,
                 None => self.area.give_up_page(from, cold, lpn)?,
