@@ -53,8 +53,13 @@ impl CostModel {
     #[must_use]
     pub fn costs_bent(&self, fused: f64, over_provisioned: f64, bend: f64) -> Costs {
         let area_utilisation = fused / (over_provisioned + fused);
+        debug_assert!(
+            area_utilisation > 0.0 && area_utilisation < 1.0,
+            "{fused} fused, {over_provisioned} over-provisioned"
+        );
         let straight = victim_utilisation(area_utilisation);
         let u = if bend.to_bits() == 1.0_f64.to_bits() { straight } else { exp(bend * ln(straight)) };
+        debug_assert!((0.0..1.0).contains(&u), "a victim of which {u} lives");
         let live = u * self.pages_per_block;
         let collection_us = live * self.copy_us + self.erase_us;
         let page_write_us = collection_us / ((1.0 - u) * self.pages_per_block) + self.program_us;
@@ -67,6 +72,7 @@ impl Costs {
     /// C_avg: one write of the host at this hit rate, µs (equation 4).
     #[must_use]
     pub fn average_write_us(&self, hit_rate: f64) -> f64 {
+        debug_assert!((0.0..=1.0).contains(&hit_rate), "a hit rate of {hit_rate}");
         (1.0 - hit_rate) * self.defusion_us + self.page_write_us
     }
 }
@@ -86,6 +92,7 @@ pub fn victim_utilisation(area_utilisation: f64) -> f64 {
 /// The natural logarithm of a positive, normal number.
 #[must_use]
 pub fn ln(x: f64) -> f64 {
+    debug_assert!(x.is_normal() && x > 0.0);
     // x = m * 2^e with m in [0.75, 1.5), then ln m = 2 artanh((m - 1) / (m + 1)).
     let bits = x.to_bits();
     let mut exponent = (bits >> 52) as i32 - 1023;
@@ -106,6 +113,7 @@ pub fn ln(x: f64) -> f64 {
 /// The exponential of a number that is not positive; 0 below -700.
 #[must_use]
 pub fn exp(x: f64) -> f64 {
+    debug_assert!(x <= 0.0);
     if x < -700.0 {
         return 0.0;
     }

@@ -60,6 +60,7 @@ impl Ghosts {
 
     /// A logical block was written `writes` times in a row. Only the first can miss.
     pub fn access(&mut self, lbn: u32, writes: u32) {
+        debug_assert!(writes > 0);
         self.total += u64::from(writes);
         self.sure_hits += u64::from(writes) - 1;
         if !self.list.contains(lbn) {
@@ -80,6 +81,7 @@ impl Ghosts {
     }
 
     fn insert(&mut self, lbn: u32) {
+        debug_assert!(!self.list.contains(lbn));
         let before = self.list.len();
         self.list.touch(lbn);
         self.segment[lbn as usize] = 0;
@@ -99,6 +101,10 @@ impl Ghosts {
     #[inline]
     fn slip(&mut self, at: usize) {
         let last = self.sizes[at].last;
+        debug_assert!(
+            self.list.contains(last) && self.segment[last as usize] as usize == at,
+            "{last} is not before cut {at}"
+        );
         self.segment[last as usize] = at as u8 + 1;
         self.sizes[at].last = self.list.newer(last).unwrap_or(last);
     }
@@ -115,6 +121,7 @@ impl Ghosts {
             hits += size.hits;
             size.hits /= 2;
             let cost = size.costs.average_write_us(hits as f64 / self.total as f64);
+            debug_assert!(hits <= self.total, "more hits than writes");
             if best.is_none_or(|(least, _)| cost < least && size.blocks <= most) {
                 best = Some((cost, size.blocks.min(most)));
             }

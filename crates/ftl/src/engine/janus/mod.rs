@@ -205,6 +205,7 @@ impl<N: Nand> JanusFtl<N> {
         let adaptive = goal == Goal::Adaptive;
         // The adaptive FTL starts where the fixed one stands.
         let target = if adaptive { Goal::UtilisationPercent(75).most(options, logical_blocks, over) } else { most };
+        debug_assert!(target <= most, "the page map has no entries for {target} logical blocks");
         let learned = (adaptive && options.learn_utilisation).then(|| Learned::new(over));
         Self {
             paged: PagedArea::new(area.blocks.geometry().blocks(), learned),
@@ -242,6 +243,7 @@ impl<N: Nand> JanusFtl<N> {
 
     /// Writes a page of a fused logical block.
     fn write_fused(&mut self, lbn: u32, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
+        debug_assert!(self.area.fused.is_fused(lbn) && self.fused.contains(lbn));
         self.fused.touch(lbn);
         if let Some(ghosts) = &mut self.ghosts {
             ghosts.access(lbn, 1);
@@ -287,6 +289,7 @@ impl<N: Nand> JanusFtl<N> {
             }
         }
         let data = self.area.fuse(lbn, log);
+        debug_assert!(!self.fused.contains(lbn), "logical block {lbn} is fused already");
         self.fused.touch(lbn);
         for block in [data, log] {
             if block.is_some() {
@@ -322,12 +325,14 @@ impl<N: Nand> JanusFtl<N> {
             self.make_space()?;
             self.area.merge(lbn, None)?;
             self.fused.remove(lbn);
+            debug_assert!(!self.area.fused.is_fused(lbn), "logical block {lbn} is still mapped by page");
         }
         Ok(())
     }
 
     /// Gathers a logical block of the BMA into a data block, and frees its log block.
     fn gather(&mut self, lbn: u32) -> Result<(), FtlError> {
+        debug_assert!(!self.area.fused.is_fused(lbn), "logical block {lbn} is mapped by page");
         self.area.merge(lbn, None)?;
         let log = self.sequential.log_of(lbn);
         if log.is_some() {
@@ -351,6 +356,7 @@ impl<N: Nand> JanusFtl<N> {
         self.area.checkpoint_if_due()?;
         self.make_space()?;
         self.area.flash.rested(block);
+        debug_assert!(self.area.moving_for == Purpose::Gc, "pages are being moved for something else");
         self.area.moving_for = Purpose::Refresh;
         let outcome = match self.area.blocks.role(block) {
             Role::Data | Role::Log => self.gather(self.area.blocks.owner(block)),
@@ -387,6 +393,7 @@ impl<N: Nand> JanusFtl<N> {
         if let Some(best) = ghosts.best(self.most) {
             let way = best.abs_diff(self.target).div_ceil(4);
             self.target = if best > self.target { self.target + way } else { self.target - way };
+            debug_assert!(self.target <= self.most);
         }
     }
 }

@@ -61,6 +61,10 @@ impl PagedArea {
 
     /// A block joined the area with what lives in it.
     pub(super) fn joined<N: Nand>(&mut self, area: &mut Area<N>, block: BlockId) {
+        debug_assert!(
+            area.blocks.role(block) == Role::Paged && block != self.active,
+            "{block} is no new block of the area"
+        );
         if area.blocks.has_room(block) {
             self.open.push_back(block);
         }
@@ -87,6 +91,7 @@ impl PagedArea {
         self.close_active(area);
         let Some(block) = self.open.pop_front() else { return false };
         area.blocks.withhold(block);
+        debug_assert!(area.blocks.role(block) == Role::Paged && area.blocks.has_room(block), "{block} takes no page");
         self.active = block;
         true
     }
@@ -136,6 +141,7 @@ impl PagedArea {
     }
 
     fn collect<N: Nand>(&mut self, area: &mut Area<N>, fused: &Lru, victim: BlockId) -> Result<(), FtlError> {
+        debug_assert!(area.blocks.role(victim) == Role::Paged && victim != self.active, "{victim} is being filled");
         area.blocks.withhold(victim);
         self.collected += 1;
         let valid = area.blocks.valid(victim);
@@ -177,6 +183,7 @@ impl PagedArea {
         let Some(lpn) = owner.or_else(|| Self::mapped_to(area, fused, from)) else { return Ok(()) };
         loop {
             let block = self.destination(area)?;
+            debug_assert!(area.blocks.has_room(block) && area.blocks.geometry().block_of(from) != block);
             let moved = match owner {
                 Some(_) => area.move_page(from, block, lpn)?,
                 None => area.give_up_page(from, block, lpn)?,

@@ -79,6 +79,7 @@ impl SequentialLogs {
     }
 
     pub(super) fn opened(&mut self, block: BlockId, lbn: u32) {
+        debug_assert!(!self.log_of(lbn).is_some(), "logical block {lbn} has a log block");
         self.log_of[lbn as usize] = block;
         self.patterns[block.index()] = Pattern { owner: lbn, ..Pattern::default() };
         self.recent.touch(lbn);
@@ -87,6 +88,7 @@ impl SequentialLogs {
     /// A page of a logical block was written to its log block.
     #[inline]
     pub(super) fn wrote(&mut self, block: BlockId, lbn: u32, offset: u32) {
+        debug_assert!(self.log_of(lbn) == block && self.recent.contains(lbn));
         let pattern = &mut self.patterns[block.index()];
         debug_assert!(pattern.owner == lbn, "{block} is not the log block of logical block {lbn}");
         pattern.jumps += u16::from(pattern.written > 0 && u32::from(pattern.expected) != offset);
@@ -96,6 +98,7 @@ impl SequentialLogs {
     }
 
     pub(super) fn closed(&mut self, lbn: u32) {
+        debug_assert!(self.log_of(lbn).is_some() && self.recent.contains(lbn), "logical block {lbn} has no log block");
         self.log_of[lbn as usize] = BlockId::NONE;
         self.recent.remove(lbn);
     }
@@ -111,6 +114,7 @@ impl<N: Nand> JanusFtl<N> {
     fn judge(&self, log: BlockId) -> Recycling {
         let pattern = self.sequential.patterns[log.index()];
         let blocks = &self.area.blocks;
+        debug_assert!(pattern.owner == blocks.owner(log), "{log} is another's log block");
         let half = blocks.geometry().pages_per_block().div_ceil(2);
         if pattern.jumps == 0 && u32::from(pattern.written) >= half {
             if blocks.is_aligned(log) { Recycling::Merge } else { Recycling::Migrate }
@@ -126,6 +130,7 @@ impl<N: Nand> JanusFtl<N> {
     /// Recycles the log block of a logical block by what was written to it.
     pub(super) fn recycle(&mut self, lbn: u32) -> Result<(), FtlError> {
         let log = self.sequential.log_of(lbn);
+        debug_assert!(log.is_some(), "logical block {lbn} has no log block");
         let recycling = self.judge(log);
         if recycling == Recycling::Fuse {
             if let Some(ghosts) = &mut self.ghosts {
