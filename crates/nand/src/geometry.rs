@@ -169,6 +169,7 @@ impl Geometry {
         }
         let page_shift =
             if d.pages_per_block.is_power_of_two() { d.pages_per_block.trailing_zeros() } else { NOT_A_POWER };
+        debug_assert!(page_shift == NOT_A_POWER || 1 << page_shift == d.pages_per_block);
         Ok(Self {
             channels: d.channels,
             dies_per_channel: d.dies_per_channel,
@@ -259,6 +260,7 @@ impl Geometry {
     #[inline]
     #[must_use]
     pub const fn die_of(&self, block: BlockId) -> u32 {
+        debug_assert!(block.0 < self.blocks);
         block.0 % self.dies()
     }
 
@@ -266,6 +268,7 @@ impl Geometry {
     #[inline]
     #[must_use]
     pub const fn channel_of(&self, die: u32) -> u32 {
+        debug_assert!(die < self.dies());
         die % self.channels
     }
 
@@ -273,6 +276,7 @@ impl Geometry {
     #[inline]
     #[must_use]
     pub const fn plane_of(&self, block: BlockId) -> u32 {
+        debug_assert!(block.0 < self.blocks);
         (block.0 / self.dies()) % self.planes_per_die
     }
 
@@ -298,6 +302,7 @@ impl Geometry {
     #[inline]
     #[must_use]
     pub const fn page_at(&self, block: BlockId, offset: u32) -> Ppn {
+        debug_assert!(block.0 < self.blocks && offset < self.pages_per_block);
         Ppn(block.0 * self.pages_per_block + offset)
     }
 }

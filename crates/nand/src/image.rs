@@ -123,6 +123,7 @@ impl MemNand {
         out.put_sum()?;
         for block in &self.blocks {
             let end = block.state.end();
+            debug_assert!(end as usize <= block.pages.len() && end <= d.pages_per_block);
             out.put(&block.erase_count.to_le_bytes())?;
             out.put(&end.to_le_bytes())?;
             out.put(&[u8::from(block.state.is_bad())])?;
@@ -145,6 +146,7 @@ impl MemNand {
         for _ in 0..geometry.blocks() {
             blocks.push(input.block(&geometry)?);
         }
+        debug_assert!(blocks.len() == geometry.blocks() as usize);
         input.check_sum("contents")?;
         if input.inner.read(&mut [0])? != 0 {
             return Err(ImageError::Malformed { what: "a byte after the end, at offset", found: input.bytes });
@@ -256,6 +258,7 @@ impl<R: Read> Summed<'_, R> {
             copy_back: self.flag("the copy-back flag")?,
         };
         self.take::<1>("header")?;
+        debug_assert!(self.bytes == 8 + 4 + 28 + 5, "the header has another length than is written");
         self.check_sum("header")?;
         Ok((Geometry::new(dimensions)?, capabilities))
     }
@@ -286,6 +289,7 @@ impl<R: Read> Summed<'_, R> {
         if bad {
             state.mark_bad();
         }
+        debug_assert!(pages.len() == end as usize && state.end() == end);
         Ok(Block { state, erase_count, pages: Arc::new(pages) })
     }
 

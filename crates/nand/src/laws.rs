@@ -36,6 +36,7 @@ impl BlockState {
     /// Records a program that [`Self::is_next`] allowed.
     #[inline]
     pub(crate) const fn advance(&mut self) {
+        debug_assert!(self.flags & (IN_ORDER | BAD) == IN_ORDER, "a block takes its next page unasked");
         self.next += 1;
     }
 
@@ -59,6 +60,7 @@ impl BlockState {
 
     /// Notes something about the block's contents, until the next erase.
     pub(crate) const fn note(&mut self) {
+        debug_assert!(!self.is_bad());
         self.flags |= NOTED;
     }
 
@@ -70,6 +72,7 @@ impl BlockState {
 
     /// As [`Self::note`], apart from it.
     pub(crate) const fn mark(&mut self) {
+        debug_assert!(!self.is_bad() && !self.is_marked());
         self.flags |= MARKED;
     }
 
@@ -91,10 +94,12 @@ impl BlockState {
 
     /// Records a program that [`Self::check_program`] allowed.
     pub(crate) const fn programmed(&mut self, offset: u32) {
+        debug_assert!(!self.is_bad(), "a bad block was programmed");
         if offset >= self.next {
             self.next = offset + 1;
         }
         self.flags |= IN_ORDER;
+        debug_assert!(self.next > offset);
     }
 
     /// Whether the block may be erased.
@@ -106,6 +111,7 @@ impl BlockState {
     /// Records an erase that [`Self::check_erase`] allowed.
     #[inline]
     pub(crate) const fn erased(&mut self) {
+        debug_assert!(!self.is_bad(), "a bad block was erased");
         self.next = 0;
         self.flags = 0;
     }
@@ -113,6 +119,7 @@ impl BlockState {
     /// Retires the block; its pages stay readable.
     pub(crate) const fn mark_bad(&mut self) {
         self.flags = self.flags & !IN_ORDER | BAD;
+        debug_assert!(self.is_bad() && !self.is_next(self.next), "a bad block takes another page");
     }
 }
 

@@ -97,8 +97,10 @@ impl MemNand {
         if pages.len() <= at {
             pages.resize(at + 1, None);
         }
+        debug_assert!(pages.len() > at && pages[at].is_none(), "{ppn} was programmed");
         pages[at] = Some(page);
         block.state.programmed(offset);
+        debug_assert!(block.state.end() as usize == block.pages.len() && block.state.end() > offset);
         Ok(())
     }
 
@@ -169,6 +171,7 @@ impl Nand for MemNand {
     fn copy(&mut self, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError> {
         let page = self.page("copy", from)?.ok_or(NandError::Erased { ppn: from })?;
         let copy = Page { meta: page.meta, reprograms: 0, spare: encode(spare), data: Arc::clone(&page.data) };
+        debug_assert!(copy.meta || copy.data.len() == self.geometry.page_bytes() as usize);
         self.put("copy", to, copy)
     }
 
@@ -218,6 +221,11 @@ impl Nand for MemNand {
         if let Some(Some(page)) = Arc::make_mut(&mut block.pages).get_mut(offset as usize) {
             Spare::clear_flags(&mut page.spare, flags);
             page.reprograms += 1;
+            debug_assert!(
+                decode(ppn, page).is_ok_and(|spare| spare.flags.contains(flags)),
+                "{ppn} does not keep its flags"
+            );
+            debug_assert!(page.reprograms <= self.capabilities.spare_reprograms);
         }
         Ok(())
     }

@@ -105,6 +105,7 @@ impl Spare {
         out[20..CRC_AT].copy_from_slice(&self.aux.to_le_bytes());
         let crc = crc16(&out[..CRC_AT]);
         out[CRC_AT..FLAGS_AT].copy_from_slice(&crc.to_le_bytes());
+        debug_assert!(Self::decode(&out) == Ok(Some(*self)), "{self:?} reads otherwise");
         out
     }
 
@@ -130,12 +131,14 @@ impl Spare {
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let seq = u64::from(word(6)) | u64::from(bytes[10]) << 32 | u64::from(bytes[11]) << 40;
         let flags = Flags::decode([bytes[FLAGS_AT], bytes[FLAGS_AT + 1], bytes[FLAGS_AT + 2]]);
+        debug_assert!(seq < Self::SEQ_END);
         Ok(Some(Self { kind, tag: word(2), seq, erase_count: word(12), erased_at: word(16), aux: word(20), flags }))
     }
 
     /// Sets flags in the byte form: their bits fall, and nothing else changes.
     pub fn clear_flags(bytes: &mut [u8; Self::BYTES], flags: Flags) {
         bytes[FLAGS_AT..].iter_mut().for_each(|copy| *copy &= flags.encode());
+        debug_assert!(Flags::decode([bytes[FLAGS_AT], bytes[FLAGS_AT + 1], bytes[FLAGS_AT + 2]]).contains(flags));
     }
 }
 

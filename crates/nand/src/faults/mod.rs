@@ -138,6 +138,7 @@ impl<N: Nand> Faulty<N> {
     }
 
     fn lose_power<T>(&mut self) -> Result<T, NandError> {
+        debug_assert!(self.powered, "power is lost twice");
         self.powered = false;
         Err(NandError::PowerLost)
     }
@@ -189,6 +190,7 @@ impl<N: Nand> Faulty<N> {
             (Blemish::BitFlips(bits), _) if bits > self.plan.correctable_bits => lost,
             (Blemish::BitFlips(bits), _) => {
                 self.corrected = bits;
+                debug_assert!(bits > 0);
                 Ok(Look::Truth)
             }
         }
@@ -198,6 +200,7 @@ impl<N: Nand> Faulty<N> {
     fn garbage(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError> {
         let Some(truth) = self.inner.read_spare(ppn)? else { return Ok(None) };
         let roll = |item| self.plan.roll(u64::from(ppn.0) << 8 | item, truth.seq);
+        debug_assert!(truth.seq < Spare::SEQ_END);
         Ok(Some(Spare {
             kind: PageKind::ALL[(roll(0) % 4) as usize],
             tag: (roll(1) % u64::from(self.inner.geometry().pages())) as u32,
@@ -280,6 +283,7 @@ impl<N: Nand> Faulty<N> {
                 let geometry = *self.geometry();
                 let block = geometry.block_of(ppn);
                 for offset in self.plan.pairing.partners(geometry.offset_of(ppn)) {
+                    debug_assert!(offset < geometry.offset_of(ppn), "a page of a word line is paired with a later one");
                     self.damage(geometry.page_at(block, offset), Blemish::Unreadable);
                 }
                 Blemish::Unreadable
@@ -322,6 +326,7 @@ impl<N: Nand> Faulty<N> {
     }
 
     fn half_erase(&mut self, op: u64, block: BlockId, outcome: CutOutcome) {
+        debug_assert!(block.0 < self.geometry().blocks() && !self.is_bad(block));
         self.half_erased.insert(block.0);
         let geometry = *self.geometry();
         for offset in 0..geometry.pages_per_block() {
@@ -346,6 +351,7 @@ impl<N: Nand> Faulty<N> {
     fn fade(&mut self, ppn: Ppn, roll: u64) {
         if self.blemish(ppn).is_none() {
             let left = 1 + (roll >> 1) as u8 % MOST_LOOKS;
+            debug_assert!((1..=MOST_LOOKS).contains(&left));
             self.damage(ppn, if roll & 1 == 0 { Blemish::Vanishing(left) } else { Blemish::Fading(left) });
         }
     }
@@ -460,6 +466,7 @@ impl<N: Nand> Nand for Faulty<N> {
             return Err(NandError::EraseFailed { block });
         }
         self.inner.erase(block)?;
+        debug_assert!(self.powered == cut.is_none());
         self.forget_blemishes(block);
         if cut.is_some() { Err(NandError::PowerLost) } else { Ok(()) }
     }
@@ -508,6 +515,7 @@ impl<N: Nand> Nand for Faulty<N> {
     }
 
     fn corrected_bits(&self) -> u32 {
+        debug_assert!(self.corrected <= self.plan.correctable_bits);
         self.corrected
     }
 

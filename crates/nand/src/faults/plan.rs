@@ -136,6 +136,7 @@ impl Pairing {
         let distance = self.distance.max(1);
         let group = distance.saturating_mul(self.bits_per_cell.max(1));
         let level = offset % group / distance;
+        debug_assert!(level < self.bits_per_cell.max(1) && level * distance <= offset);
         (1..=level).map(move |up| offset - up * distance)
     }
 }
@@ -216,16 +217,19 @@ impl FaultPlan {
     /// Whether a page program fails at an operation.
     pub(super) fn fails_program(&mut self, op: u64, ppn: Ppn) -> bool {
         let next = self.next_failing_program.take_if(|from| *from <= op).is_some();
+        debug_assert!(self.next_failing_program.is_none_or(|from| from > op));
         next || self.failing_programs.contains(&op) || self.failing_pages.contains(&ppn)
     }
 
     /// Whether an erase fails at an operation.
     pub(super) fn fails_erase(&mut self, op: u64, block: BlockId) -> bool {
         let next = self.next_failing_erase.take_if(|from| *from <= op).is_some();
+        debug_assert!(self.next_failing_erase.is_none_or(|from| from > op));
         next || self.failing_erases.contains(&op) || self.failing_blocks.contains(&block)
     }
 
     pub(super) fn cut_at(&self, op: u64) -> Option<CutOutcome> {
+        debug_assert!(self.cuts.iter().filter(|cut| cut.at == op).count() <= 1, "power is lost twice at one operation");
         self.cuts.iter().find(|cut| cut.at == op).map(|cut| cut.outcome)
     }
 

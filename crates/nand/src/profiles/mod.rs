@@ -121,6 +121,7 @@ impl Profile {
             return Err(ScaleError::TooSmall { capacity_bytes, planes, least_bytes });
         }
         let blocks = u32::try_from(blocks).map_err(|_| ScaleError::TooManyBlocks { capacity_bytes, blocks })?;
+        debug_assert!(u64::from(blocks) * block_bytes <= capacity_bytes && u64::from(blocks).is_multiple_of(planes));
         Ok(Geometry::new(Dimensions { blocks, ..d })?)
     }
 }

@@ -88,6 +88,7 @@ impl<T: Copy> PerPage<T> {
 
     /// To write: `pages` of them, of which the first `end` keep their contents. New ones are `fresh`.
     pub(super) fn own(&mut self, pages: u32, end: u32, fresh: T) -> &mut [T] {
+        debug_assert!(end <= pages, "{end} cells of {pages}");
         let replacement = match self {
             Self::Owned(kept) if kept.len() == pages as usize => None,
             Self::Owned(_) => Some(vec![fresh; pages as usize].into_boxed_slice()),

@@ -23,6 +23,12 @@ pub(super) struct Change {
 }
 
 impl Change {
+    /// Whether a page says the same; behind its end it reads as erased.
+    fn is_in(&self, page: &[u8]) -> bool {
+        let at = usize::from(self.word) * WORD;
+        page.get(at..at + WORD).unwrap_or(&[0xFF; WORD]) == self.now
+    }
+
     /// Makes the change, if it lies in the page.
     #[inline]
     pub(super) fn apply(&self, page: &mut [u8]) {
@@ -60,6 +66,8 @@ pub(super) fn differences(base: &[u8], page: &[u8], changes: &mut Vec<Change>) -
                 return false;
             }
             changes.extend_from_slice(&words[..len]);
+            debug_assert!(words[..len].iter().all(|change| change.is_in(page)), "a change is not what was programmed");
+            debug_assert!(words[..len].is_sorted_by(|one, next| { one.word } < { next.word }));
         }
     }
     true

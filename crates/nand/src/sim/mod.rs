@@ -64,6 +64,7 @@ impl Block {
     /// The spare area of a compact page.
     #[inline]
     fn spare_of(&self, offset: u32, cell: Cell) -> Spare {
+        debug_assert!(cell.seq_low < 1 << SEQ_BITS && offset < self.state.end());
         let extra = if self.state.is_marked() { self.extra.get(offset) } else { Extra::default() };
         Spare {
             kind: PageKind::User,
@@ -88,6 +89,7 @@ impl Block {
             self.state.mark();
         }
         kept[offset as usize] = extra;
+        debug_assert!(self.state.is_marked() && self.extra.get(offset) == extra);
     }
 }
 
@@ -216,6 +218,7 @@ impl SimNand {
                 *beside = extra;
             }
             block.state.advance();
+            debug_assert!(block.spare_of(offset, block.cell(offset)) == Spare { flags: Flags::NONE, ..*spare });
             return Ok(());
         }
         self.put_any(operation, ppn, Content::Stamp(data), spare)
@@ -233,6 +236,7 @@ impl SimNand {
             .check_program(self.capabilities.program_order, offset, holds)
             .map_err(|law| illegal(operation, ppn, law))?;
         let end = block.state.end();
+        debug_assert!(!holds && !block.state.is_bad(), "{ppn} cannot be programmed");
         if end == 0 {
             (block.base_seq, block.erase_count, block.erased_at) = (spare.seq, spare.erase_count, spare.erased_at);
         }
@@ -258,6 +262,7 @@ impl SimNand {
         }
         cells[offset as usize] = cell;
         block.state.programmed(offset);
+        debug_assert!(block.cell(offset) == cell && cell != Cell::ERASED);
         Ok(())
     }
 
@@ -268,6 +273,7 @@ impl SimNand {
         let block = &self.blocks[id.index()];
         for cell in block.cells.head(block.state.end()) {
             if cell.seq_low == RECORD {
+                debug_assert!(block.state.is_noted());
                 self.slab.remove(cell.tag);
             }
         }
@@ -277,6 +283,7 @@ impl SimNand {
     #[inline(never)]
     fn read_record(&self, ppn: Ppn, index: u32, out: &mut Stamp) -> Result<Spare, NandError> {
         let record = self.slab.get(index);
+        debug_assert!(record.spare().seq < Spare::SEQ_END);
         match record.body {
             Body::Stamp(stamp) => {
                 *out = stamp;
@@ -288,6 +295,7 @@ impl SimNand {
 
     #[inline(never)]
     fn copy_record(&mut self, index: u32, to: Ppn, spare: &Spare) -> Result<(), NandError> {
+        debug_assert!(spare.seq < Spare::SEQ_END);
         let content = match &self.slab.get(index).body {
             Body::Stamp(stamp) => Content::Stamp(*stamp),
             Body::Bytes(bytes) => Content::Same(bytes.clone()),
@@ -389,6 +397,7 @@ impl Nand for SimNand {
             self.free_records(block);
         }
         self.blocks[block.index()].state.erased();
+        debug_assert!(self.blocks[block.index()].cell(0) == Cell::ERASED);
         self.erase_counts[block.index()] += 1;
         Ok(())
     }
@@ -431,6 +440,7 @@ impl Nand for SimNand {
                 let index = self.slab.insert(record);
                 block.state.note();
                 let end = block.state.end();
+                debug_assert!(offset < end);
                 block.cells.own(self.geometry.pages_per_block(), end, Cell::ERASED)[offset as usize] =
                     Cell::record(index);
             }

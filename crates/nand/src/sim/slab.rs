@@ -111,6 +111,7 @@ impl Slab {
     /// Stores a record and answers its index.
     pub(super) fn insert(&mut self, record: Record) -> u32 {
         if let Some(index) = self.free.pop() {
+            debug_assert!(matches!(self.get(index).body, Body::Stamp(Stamp::UNWRITTEN)), "record {index} is in use");
             *self.get_mut(index) = record;
             return index;
         }
@@ -130,6 +131,7 @@ impl Slab {
     /// # Panics
     /// If there never was such a record: a cell then points nowhere, a defect of the device.
     pub(super) fn get(&self, index: u32) -> &Record {
+        debug_assert!((index as usize) < self.records(), "record {index} of {}", self.records());
         &self.chunks[index as usize / CHUNK][index as usize % CHUNK]
     }
 
@@ -147,6 +149,7 @@ impl Slab {
     /// Frees a record, keeping its buffer if no other page and no snapshot shares it.
     pub(super) fn remove(&mut self, index: u32) {
         let body = core::mem::replace(&mut self.get_mut(index).body, Body::Stamp(Stamp::UNWRITTEN));
+        debug_assert!(!matches!(body, Body::Stamp(Stamp::UNWRITTEN)), "record {index} is free");
         if let Body::Bytes(Bytes { mut base, .. }) = body
             && self.chunks.len() == 1
             && Arc::get_mut(&mut base).is_some()
@@ -154,6 +157,7 @@ impl Slab {
             self.buffers.0.push(base);
         }
         self.free.push(index);
+        debug_assert!(self.free.len() <= self.records(), "more records are free than there are");
     }
 
     /// Contents to keep.
@@ -164,6 +168,7 @@ impl Slab {
         self.buffers.0 = Vec::new();
         let bytes = trimmed(bytes);
         let last = self.read_last as usize;
+        debug_assert!(last < self.records(), "record {last} was read last");
         if let Body::Bytes(Bytes { base, .. }) = &self.chunks[last / CHUNK][last % CHUNK].body
             && differences(base, bytes, &mut self.changes)
         {
@@ -192,6 +197,7 @@ impl Slab {
 
     /// Records in use.
     pub(super) fn live(&self) -> usize {
+        debug_assert!(self.free.len() <= self.records());
         self.records() - self.free.len()
     }
 
