@@ -20,6 +20,9 @@ use nand::{BlockId, Lpn, Nand, PageKind, Ppn, Spare};
 /// In a mapping entry: the page's only copy was lost to an uncorrectable error.
 pub const LOST: Ppn = Ppn(u32::MAX - 1);
 
+/// Free blocks that a page finds at least which [`Mapping::keep_lost`] programs.
+const ROOM: u32 = 2;
+
 /// Whether a mapping entry names a page of flash: neither [`Ppn::NONE`] nor [`LOST`].
 #[inline]
 #[must_use]

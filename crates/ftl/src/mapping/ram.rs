@@ -4,16 +4,13 @@
 //! What every other table is measured against (PPM in GeckoFTL's terms): 1.4 GiB at 2 TiB and R = 0.7.
 
 use super::trims::{TrimMap, mark};
-use super::{LOST, Mapping, is_page};
+use super::{LOST, Mapping, ROOM, is_page};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
 use crate::space::core::{Context, Origin};
 use crate::validity::Validity;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Lpn, Nand, PageKind, Ppn, Spare};
-
-/// Free blocks that a page of the trim map finds at least while a block is collected.
-const ROOM: u32 = 2;
 
 /// A page table in RAM.
 #[derive(Debug)]

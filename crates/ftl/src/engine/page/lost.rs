@@ -161,6 +161,10 @@ impl Findings {
                 entry = Mapped::entries(buffer).nth(index).unwrap_or(Ppn::NONE);
             }
             if entry == *ppn {
+                // Superseded, if a younger copy was found: read another time, it would count.
+                if self.is_unsaved(Lpn(spare.tag)) {
+                    self.dead.push(*ppn);
+                }
                 continue;
             }
             let reported = self.reported.as_ref().and_then(|reported| reported.is_dead(survey, *ppn, spare));

@@ -23,7 +23,7 @@ mod trim;
 
 use super::cached::cmt::{Cmt, Slot};
 use super::cached::recent::Recent;
-use super::{Mapping, is_page};
+use super::{Mapping, ROOM, is_page};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
 use crate::saved::Sink;
@@ -346,6 +346,13 @@ impl Mapping for BtreeMap {
 
     /// With a bound on dirty entries a trim changes its leaf at once: its entry could not be found after power loss, and the
     /// page that it forgets may be erased and hold other data by then.
+    fn keep_lost<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<(), FtlError> {
+        match self.cmt.find(lpn).filter(|slot| self.cmt.is_dirty(*slot)) {
+            Some(slot) if ctx.core.space.free_blocks() >= ROOM => self.synchronise(ctx, slot, Purpose::Translation),
+            _ => Ok(()),
+        }
+    }
+
     fn forget<N: Nand, V: Validity>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
