@@ -65,14 +65,13 @@ impl Wear {
             (self.cursor, self.seen, self.erases, self.ages) = (0, 0, 0, 0);
         }
         self.cursor += 1;
-        debug_assert!(self.cursor <= blocks && self.seen < self.cursor);
+        debug_assert!(self.cursor <= blocks);
         BlockId(self.cursor - 1)
     }
 
     /// Takes note of a block with data; answers whether its data should move to a worn block.
     pub fn note(&mut self, erase_count: u32, age: u32) -> bool {
         self.seen += 1;
-        debug_assert!(self.seen <= self.cursor, "more blocks were seen than were looked at");
         self.erases += u64::from(erase_count);
         self.ages += u64::from(age);
         erase_count.saturating_add(self.options.spread) <= self.mean_erases && age > self.mean_age

@@ -230,7 +230,6 @@ impl Copies {
         pages: &mut Vec<(Ppn, Spare)>,
     ) -> Result<(), FtlError> {
         pages.clear();
-        debug_assert!(first <= self.geometry.pages_per_block());
         let mut found = self.blocks[block.index()];
         for offset in first..self.geometry.pages_per_block() {
             let ppn = self.geometry.page_at(block, offset);

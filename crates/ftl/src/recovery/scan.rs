@@ -235,11 +235,6 @@ impl Scan {
         match spare.kind {
             PageKind::User => {
                 let copy = &mut self.copies[spare.tag as usize];
-                debug_assert!(
-                    spare.seq != copy.seq || copy.ppn == ppn || spare.seq == 0,
-                    "{ppn} and {} are as old",
-                    copy.ppn
-                );
                 if spare.seq > copy.seq {
                     *copy = Copy { ppn, seq: spare.seq };
                 }

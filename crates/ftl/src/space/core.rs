@@ -478,7 +478,6 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
     /// # Errors
     /// Those of the device, if the validity store wrote.
     pub fn translation_page_died(&mut self, ppn: Ppn) -> Result<(), FtlError> {
-        debug_assert!(self.core.space.may_hold(ppn, PageKind::Translation), "{ppn} is no translation page");
         self.core.space.page_died(ppn);
         if V::BUFFERED {
             let block = self.core.space.geometry().block_of(ppn);

@@ -33,7 +33,7 @@ impl Learned {
 
     /// A block was collected of which the share `victim` lived, while so many logical blocks were fused.
     pub fn collected(&mut self, fused: u32, victim: f64) {
-        debug_assert!((0.0..=1.0).contains(&victim) && fused > 0, "a victim of which {victim} lived");
+        debug_assert!((0.0..=1.0).contains(&victim), "a victim of which {victim} lived");
         let area = f64::from(fused) / (self.over_provisioned + f64::from(fused));
         let (old_area, old_victim) = self.averages.unwrap_or((area, victim));
         let average = |old: f64, new: f64| old + (new - old) * WEIGHT;

@@ -281,7 +281,7 @@ impl Frames {
     /// A frame that was free holds an inner node from now on.
     pub(super) fn hold_inner(&mut self, at: usize, parent: usize, dirty: bool) {
         debug_assert!(!self.frames[at].inner && self.frames[at].used == 0, "frame {at} is not free");
-        debug_assert!(self.frames[parent].inner && self.frames[parent].node.level == self.frames[at].node.level + 1);
+        debug_assert!(self.frames[parent].inner, "frame {parent} holds no inner node");
         self.unlink(at);
         let used = self.now();
         let frame = &mut self.frames[at];
@@ -307,7 +307,6 @@ impl Frames {
     /// A frame is free. An inner node has no children in frames.
     pub(super) fn clear(&mut self, at: usize) {
         debug_assert!(at != ROOT && (!self.frames[at].inner || self.frames[at].children == 0), "frame {at} is needed");
-        debug_assert!(!self.frames[at].dirty, "frame {at} holds what flash does not");
         self.unlink(at);
         if self.frames[at].name != NONE {
             self.leave(at);
@@ -335,7 +334,6 @@ impl Frames {
 
     /// What the root was is in a frame that was free, and its children have that for a parent. The root is another node now.
     pub(super) fn lower_root(&mut self, at: usize) {
-        debug_assert!(self.frames[ROOT].node.level == self.frames[at].node.level + 1);
         let children = core::mem::replace(&mut self.frames[ROOT].children, 0);
         for frame in self.frames.iter_mut().skip(1).filter(|frame| frame.inner && frame.parent() == ROOT) {
             frame.parent = at as u32;

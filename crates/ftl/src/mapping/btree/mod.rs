@@ -329,7 +329,6 @@ impl Mapping for BtreeMap {
         let (slot, old) = match self.cmt.find(lpn) {
             Some(slot) => {
                 let old = self.cmt.ppn(slot);
-                debug_assert!(old != ppn || !is_page(ppn), "{lpn} was at {ppn} before it was written there");
                 self.cmt.set_ppn(slot, ppn);
                 self.cmt.touch(slot);
                 (slot, old)

@@ -156,6 +156,7 @@ impl Tree {
         self.fetch(ctx, item, 0, purpose, leaf)?;
         let found = self.frames.oldest(Effort::Read, place.frame);
         if let Some(at) = found {
+            debug_assert!(!self.frames.get(at).is_dirty(), "frame {at} holds what flash does not");
             self.frames.clear(at);
             core::mem::swap(self.frames.node_mut(at), leaf);
             self.frames.hold_leaf(at, item.value);
@@ -216,6 +217,7 @@ impl Tree {
         self.forget_leaf(ppn);
         // A place that the caller goes on with must stay, so that no inner node gives way.
         if let Some(at) = self.frames.oldest(Effort::None, ROOT) {
+            debug_assert!(!self.frames.get(at).is_dirty(), "frame {at} holds what flash does not");
             self.frames.clear(at);
             self.frames.node_mut(at).copy(leaf);
             self.frames.hold_leaf(at, ppn);
@@ -252,6 +254,10 @@ impl Tree {
     pub(super) fn insert_after(&mut self, place: Place, item: Item) {
         debug_assert!(self.frames.node(place.frame).len() < self.capacity, "no room was made");
         debug_assert!(self.item(place).key < item.key && item.key < self.end);
+        debug_assert!(
+            self.frames.node(place.frame).item_after(place.index).is_none_or(|next| item.key < next.key),
+            "{item:?} comes too late"
+        );
         self.frames.mark_dirty(place.frame);
         self.frames.node_mut(place.frame).insert(place.index + 1, item);
     }

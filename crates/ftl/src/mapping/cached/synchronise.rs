@@ -89,11 +89,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     ) -> Result<(), FtlError> {
         let at = self.gmd[page as usize];
         if at.is_some() {
-            let spare = ctx.core.flash.read_meta(purpose, at, &mut self.buffer)?;
-            debug_assert!(
-                (spare.kind, spare.tag) == (PageKind::Translation, page),
-                "{at} is not translation page {page}"
-            );
+            ctx.core.flash.read_meta(purpose, at, &mut self.buffer)?;
         } else {
             self.buffer.fill(0xFF);
         }
