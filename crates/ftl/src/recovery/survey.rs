@@ -89,6 +89,8 @@ pub struct Survey {
     emptied: Vec<BlockId>,
     mute: Vec<Ppn>,
     spoiled: Vec<BlockId>,
+    /// Those of them with such a page that a cut cannot have torn.
+    pitted: Vec<BlockId>,
     last: Last,
     /// Sequence number of the youngest translation page that can be read, of those in blocks read whole.
     newest_translation: u64,
@@ -129,6 +131,7 @@ impl Survey {
             emptied: Vec::new(),
             mute: Vec::new(),
             spoiled: Vec::new(),
+            pitted: Vec::new(),
             last: Last::none(),
             newest_translation: 0,
             unreadable: 0,
@@ -318,6 +321,7 @@ impl Survey {
         illegible.sort_unstable();
         let torn = self.torn.split_off(before);
         self.spoiled.retain(|spoiled| *spoiled != block);
+        self.pitted.retain(|pitted| *pitted != block);
         if !illegible.is_empty() || !torn.is_empty() {
             self.spoiled.push(block);
         }
@@ -330,6 +334,9 @@ impl Survey {
             // One page at the end may be what a cut tore. Of two, the first was complete.
             let inside = illegible.first().is_some_and(|ppn| *ppn < last) || trailing.count() > 1;
             self.note_broken(block, broken.then_some(inside), spare);
+            if inside {
+                self.pitted.push(block);
+            }
         }
         // Also if all of the block could be read before, and not now.
         let before = self.block(block).map(|info| info.kind);
@@ -416,6 +423,14 @@ impl Survey {
     #[must_use]
     pub fn spoiled(&self) -> &[BlockId] {
         &self.spoiled
+    }
+
+    /// Blocks with a page that cannot be read, and that was not being programmed when power went:
+    /// half erased or worn. It may read well another time.
+    #[must_use]
+    pub fn pitted(&self) -> &[BlockId] {
+        debug_assert!(self.pitted.iter().all(|block| self.spoiled.contains(block)));
+        &self.pitted
     }
 
     /// Blocks in which something is and nothing can be read: half erased, or filled with few pages, all of them lost.

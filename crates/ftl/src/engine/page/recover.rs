@@ -316,7 +316,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
 
     /// Collects the blocks of which a page may read otherwise another time.
     fn collect_fickle(&mut self, survey: &Survey) -> Result<(), FtlError> {
-        let fickle = survey.broken().chain(survey.illegible().iter().copied());
+        let fickle = survey.broken().chain(survey.illegible().iter().chain(survey.pitted()).copied());
         for block in fickle.chain(survey.ending_mute()) {
             if self.core.space.state(block) == BlockState::Closed {
                 self.make_space()?;
