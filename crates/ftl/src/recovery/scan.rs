@@ -270,7 +270,6 @@ impl Scan {
     }
 
     fn exclude(&mut self, ppn: Ppn, block: BlockId) {
-        debug_assert!(!self.excluded.contains(&ppn), "{ppn} is excluded twice");
         self.excluded.push(ppn);
         if !self.suspects.contains(&block) {
             self.suspects.push(block);

@@ -169,7 +169,6 @@ impl Doubt {
     }
 
     fn exclude(&mut self, ppn: Ppn, block: BlockId) {
-        debug_assert!(!self.excluded.contains(&ppn), "{ppn} is excluded twice");
         self.excluded.push(ppn);
         if !self.suspects.contains(&block) {
             self.suspects.push(block);
