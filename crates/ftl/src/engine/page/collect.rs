@@ -210,15 +210,18 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let erase_count = self.find_live(victim, kind, purpose)?;
         debug_assert!(self.live.len() as u32 <= self.core.space.geometry().pages_per_block());
         while let Some(&origin) = self.live.get(self.moved) {
-            if kind == PageKind::User {
-                self.move_host_page(purpose, origin)?;
-            } else if kind == PageKind::Translation {
-                let (mut ctx, mapping) = self.parts();
-                mapping.move_page(&mut ctx, origin, purpose)?;
-            } else {
-                let (to, spare) = self.core.move_metadata_page(purpose, origin)?;
-                self.validity.moved(origin.ppn, to, &spare);
-                self.core.space.page_died(origin.ppn);
+            // By what the page says: a mount can take a block of which little can be read for another kind.
+            match origin.spare.kind {
+                PageKind::User => self.move_host_page(purpose, origin)?,
+                PageKind::Translation => {
+                    let (mut ctx, mapping) = self.parts();
+                    mapping.move_page(&mut ctx, origin, purpose)?;
+                }
+                PageKind::Validity | PageKind::Checkpoint => {
+                    let (to, spare) = self.core.move_metadata_page(purpose, origin)?;
+                    self.validity.moved(origin.ppn, to, &spare);
+                    self.core.space.page_died(origin.ppn);
+                }
             }
             self.moved += 1;
         }
