@@ -327,17 +327,7 @@ impl Survey {
         }
         let failed = torn.iter().map(|(ppn, _)| *ppn).chain(illegible.iter().copied());
         self.excluded.extend(failed.filter(|ppn| !self.excluded.contains(ppn)).collect::<Vec<_>>());
-        if let Some(&(last, spare)) = found.iter().chain(&torn).max_by_key(|(ppn, _)| *ppn) {
-            let broken = !illegible.is_empty() || !torn.is_empty();
-            let behind = found.last().map_or(0, |(ppn, _)| ppn.0 + 1);
-            let trailing = illegible.iter().chain(torn.iter().map(|(ppn, _)| ppn)).filter(|ppn| ppn.0 >= behind);
-            // One page at the end may be what a cut tore. Of two, the first was complete.
-            let inside = illegible.first().is_some_and(|ppn| *ppn < last) || trailing.count() > 1;
-            self.note_broken(block, broken.then_some(inside), spare);
-            if inside {
-                self.pitted.push(block);
-            }
-        }
+        self.note_damage(block, &found, &torn, &illegible);
         // Also if all of the block could be read before, and not now.
         let before = self.block(block).map(|info| info.kind);
         let kind = found.first().or(torn.last()).map(|(_, spare)| spare.kind).or(before);
@@ -423,36 +413,6 @@ impl Survey {
     #[must_use]
     pub fn spoiled(&self) -> &[BlockId] {
         &self.spoiled
-    }
-
-    /// Blocks with a page that cannot be read, and that was not being programmed when power went:
-    /// half erased or worn. It may read well another time.
-    #[must_use]
-    pub fn pitted(&self) -> &[BlockId] {
-        debug_assert!(self.pitted.iter().all(|block| self.spoiled.contains(block)));
-        &self.pitted
-    }
-
-    /// Blocks in which something is and nothing can be read: half erased, or filled with few pages, all of them lost.
-    #[must_use]
-    pub fn illegible(&self) -> &[BlockId] {
-        &self.illegible
-    }
-
-    /// Pages of blocks of host data whose spare area cannot be read, in blocks that were read whole: nobody knows whose they are.
-    #[must_use]
-    pub fn mute(&self) -> &[Ppn] {
-        &self.mute
-    }
-
-    /// Blocks of host data that end with a page of which nothing can be read: a cut may have torn
-    /// it, and it may read well another time.
-    pub fn ending_mute(&self) -> impl Iterator<Item = BlockId> {
-        let pages_per_block = self.pages_per_block;
-        let ends = move |(block, info): &(BlockId, &BlockInfo)| {
-            self.mute.iter().any(|ppn| ppn.0 + 1 == block.0 * pages_per_block + u32::from(info.programmed))
-        };
-        self.blocks().filter(ends).map(|(block, _)| block)
     }
 
     /// Whether a page that cannot be read was programmed last, as far as the blocks read whole can say: what a cut tore. Nothing on

@@ -1,10 +1,11 @@
-//! Which pages of metadata may be missing, of those that were complete once.
+//! What cannot be read in blocks that were read whole, and which pages of metadata may be missing,
+//! of those that were complete once.
 
-use super::{FoundPage, Survey};
+use super::{BlockInfo, FoundPage, Survey};
 use crate::contract::FtlError;
 use crate::flash::Flash;
 use alloc::vec::Vec;
-use nand::{BlockId, Nand, PageKind, Spare};
+use nand::{BlockId, Nand, PageKind, Ppn, Spare};
 
 /// A block of metadata of which a page cannot be read.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,20 @@ impl Survey {
         }
         if let Some(inside) = inside.filter(|_| last.kind != PageKind::User) {
             self.broken.push(Broken { block, kind: last.kind, inside, last_seq: last.seq });
+        }
+    }
+
+    /// Takes note of what cannot be read in a block that was read whole.
+    pub(super) fn note_damage(&mut self, block: BlockId, found: &[FoundPage], torn: &[FoundPage], illegible: &[Ppn]) {
+        let Some(&(last, spare)) = found.iter().chain(torn).max_by_key(|(ppn, _)| *ppn) else { return };
+        let broken = !illegible.is_empty() || !torn.is_empty();
+        let behind = found.last().map_or(0, |(ppn, _)| ppn.0 + 1);
+        let trailing = illegible.iter().chain(torn.iter().map(|(ppn, _)| ppn)).filter(|ppn| ppn.0 >= behind);
+        // One page at the end may be what a cut tore. Of two, the first was complete.
+        let inside = illegible.first().is_some_and(|ppn| *ppn < last) || trailing.count() > 1;
+        self.note_broken(block, broken.then_some(inside), spare);
+        if inside {
+            self.pitted.push(block);
         }
     }
 
@@ -74,6 +89,36 @@ impl Survey {
         seqs.dedup();
         let outlived = |spare: &Spare| spare.kind == PageKind::Translation && spare.seq < newest;
         Ok(self.torn.iter().any(|(_, spare)| outlived(spare)) || seqs.len() as u64 != newest.saturating_sub(before))
+    }
+
+    /// Blocks with a page that cannot be read, and that was not being programmed when power went:
+    /// half erased or worn. It may read well another time.
+    #[must_use]
+    pub fn pitted(&self) -> &[BlockId] {
+        debug_assert!(self.pitted.iter().all(|block| self.spoiled.contains(block)));
+        &self.pitted
+    }
+
+    /// Blocks in which something is and nothing can be read: half erased, or filled with few pages, all of them lost.
+    #[must_use]
+    pub fn illegible(&self) -> &[BlockId] {
+        &self.illegible
+    }
+
+    /// Pages of blocks of host data whose spare area cannot be read, in blocks that were read whole: nobody knows whose they are.
+    #[must_use]
+    pub fn mute(&self) -> &[Ppn] {
+        &self.mute
+    }
+
+    /// Blocks of host data that end with a page of which nothing can be read: a cut may have torn
+    /// it, and it may read well another time.
+    pub fn ending_mute(&self) -> impl Iterator<Item = BlockId> {
+        let pages_per_block = self.pages_per_block;
+        let ends = move |(block, info): &(BlockId, &BlockInfo)| {
+            self.mute.iter().any(|ppn| ppn.0 + 1 == block.0 * pages_per_block + u32::from(info.programmed))
+        };
+        self.blocks().filter(ends).map(|(block, _)| block)
     }
 
     /// Blocks of metadata of which a page cannot be read. They have to go before the next mount could mistake that for a
