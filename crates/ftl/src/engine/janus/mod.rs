@@ -10,7 +10,7 @@
 //!    that were never programmed are written next. If the PMA holds as many logical blocks as it should, the one
 //!    written least recently leaves it first by *Defusion*: its pages are gathered into an empty block.
 //! 5. Before an empty block is taken, the emptiest blocks of the PMA are collected until enough
-//!    are empty, which [`wanted`] says. A defusion thus collects first and gathers afterwards, from
+//!    are empty, which `wanted` says. A defusion thus collects first and gathers afterwards, from
 //!    wherever its pages are by then.
 //! 6. After every N_D writes the adaptive FTL asks its ghost buffers for the size at which equation 4 has its minimum,
 //!    and moves a quarter of the way there ([`ghost`], [`cost`]). A PMA that is too large then shrinks gradually.
@@ -110,7 +110,7 @@ impl<N: Nand> JanusFtl<N> {
     /// 2. Pages in doubt are written again. Those of the BMA come first: their logical blocks are
     ///    merged, which leaves no fewer blocks free. Those of the PMA are moved, all to one block.
     ///    If one cannot be read then, all is done again without it.
-    /// 3. The emptiest blocks of the PMA are collected until [`wanted`] blocks are free, to the
+    /// 3. The emptiest blocks of the PMA are collected until `wanted` blocks are free, to the
     ///    same block. It is taken back if this attempt is cut short before a block was emptied, so
     ///    that attempts do not add up.
     /// 4. The blocks that pages in doubt left are emptied and erased, and so are blocks with a torn
@@ -232,7 +232,7 @@ impl<N: Nand> JanusFtl<N> {
         self.target
     }
 
-    /// Collects until [`wanted`] blocks are empty.
+    /// Collects until `wanted` blocks are empty.
     #[inline]
     fn make_space(&mut self) -> Result<(), FtlError> {
         if self.area.blocks.free_blocks() < wanted(&self.area) {
