@@ -97,13 +97,17 @@ fn by_hand_mutant(reader: &mut Reader, entry: &Entry) -> Result<()> {
         .iter()
         .flat_map(|body| reader.text[body.clone()].match_indices(find).map(move |(at, _)| body.start + at))
         .collect();
-    let [start] = found[..] else {
-        bail!("{}: `{find}` occurs {} times in the function, not once; correct the entry", place(), found.len());
+    // What an assertion repeats cannot be switched: the reader does not look into a macro.
+    let form = |start: usize| Some((start, *reader.nodes.get(&(start, start + find.len()))?));
+    let switchable: Vec<(usize, Form)> = found.iter().filter_map(|&start| form(start)).collect();
+    let [(start, form)] = switchable[..] else {
+        if switchable.is_empty() && !found.is_empty() {
+            bail!("{}: `{find}` is no whole expression or statement that can be switched", place());
+        }
+        let times = switchable.len();
+        bail!("{}: `{find}` occurs {times} times in the function, not once; correct the entry", place());
     };
     let range = start..start + find.len();
-    let Some(form) = reader.nodes.get(&(range.start, range.end)).copied() else {
-        bail!("{}: `{find}` is no whole expression or statement that can be switched", place());
-    };
     let what = format!("`{}` becomes `{}`", one_line(find), one_line(&entry.replace));
     reader.name_by_hand(&entry.function, &entry.name, range, form, entry.replace.trim(), what);
     Ok(())
@@ -195,18 +199,21 @@ mod tests {
     #[test]
     fn an_entry_by_hand_must_fit_once() {
         let text = "fn f(a: u8) { g(a, a); h(a); }";
+        let entry = |function: &str| Entry {
+            name: "x".into(),
+            file: "a.rs".into(),
+            function: function.into(),
+            ..Entry::default()
+        };
         let read = |find: &str, function: &str| {
-            let entry = Entry {
-                name: "x".into(),
-                file: "a.rs".into(),
-                function: function.into(),
-                find: find.into(),
-                replace: "9".into(),
-            };
+            let entry = Entry { find: find.into(), replace: "9".into(), ..entry(function) };
             Source::read("a.rs", text, &[&entry], &[]).map_err(|error| error.to_string())
         };
         assert!(read("g(a, a)", "f").unwrap().mutants.iter().any(|m| m.identity == "a.rs::f#by-hand:x"));
-        assert!(read("a", "f").unwrap_err().contains("times"));
+        assert!(read("a", "f").unwrap_err().contains("3 times"));
+        let repeated = "fn f(a: u8) { debug_assert!(g(a), \"g(a)\"); h(g(a)); }";
+        let entry = Entry { find: "g(a)".into(), replace: "9".into(), ..entry("f") };
+        assert!(Source::read("a.rs", repeated, &[&entry], &[]).is_ok());
         assert!(read("g(b)", "f").unwrap_err().contains("0 times"));
         assert!(read("g(a,", "f").unwrap_err().contains("no whole expression"));
         assert!(read("h(a)", "g").unwrap_err().contains("no such function"));
