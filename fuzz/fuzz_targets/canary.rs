@@ -1,5 +1,5 @@
-//! The target `operations` over a table in which one FTL acknowledges writes too early. A fuzzer that does not find that
-//! finds nothing.
+//! The target `operations` over a table in which one FTL acknowledges writes too early. A fuzzer
+//! that does not find that finds nothing.
 #![no_main]
 
 // Its other defects are for the tests.

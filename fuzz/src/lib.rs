@@ -1,7 +1,7 @@
 //! What the fuzz targets share: a limit on memory, and the answer to a finding.
 //!
-//! The code under test has no `unsafe`, so there is nothing for a sanitizer to find that is worth halving the speed for. That it
-//! takes no more memory than it should is seen here instead.
+//! The code under test has no `unsafe`, so there is nothing for a sanitizer to find that is worth
+//! halving the speed for. That it takes no more memory than it should is seen here instead.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -32,7 +32,8 @@ pub fn write(root: &Path) -> Result<()> {
     save(README, with_block(&readme, &shown(&comparison(root)?)?)?)
 }
 
-/// What `openftl compare` prints. Not part of `tidy`: a test of the binary compares it with the README.
+/// What `openftl compare` prints. Not part of `tidy`: a test of the binary compares it with the
+/// README.
 fn comparison(root: &Path) -> Result<String> {
     let arguments = ["run", "--quiet", "-p", "openftl", "--", "compare"];
     let output = Command::new(env!("CARGO")).args(arguments).current_dir(root).output().context("cannot run cargo")?;
@@ -105,7 +106,8 @@ fn ftls() -> String {
     out
 }
 
-/// Over which page-validity stores an FTL can be mounted, in words; asked of its mount, which refuses the others.
+/// Over which page-validity stores an FTL can be mounted, in words; asked of its mount, which
+/// refuses the others.
 fn mountable(entry: &ftl::ftls::Entry<SimNand>) -> String {
     let dimensions = nand::geometry::Dimensions {
         channels: 1,

@@ -170,7 +170,8 @@ fn is_path_separator(tokens: &[TokenTree]) -> bool {
         && matches!(tokens[2], TokenTree::Ident(_))
 }
 
-/// `#[test]`, `#[cfg(test)]`, `#[cfg(any(test, …))]` do not count alike: the last is seen without tests too.
+/// `#[test]`, `#[cfg(test)]`, `#[cfg(any(test, …))]` do not count alike: the last is seen without
+/// tests too.
 pub fn is_test(attribute: &syn::Attribute) -> bool {
     if attribute.path().is_ident("test") {
         return true;

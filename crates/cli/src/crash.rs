@@ -109,7 +109,8 @@ fn trace(id: &str, as_json: bool) -> Result<()> {
     }
 }
 
-/// An event in a line, further in the more cuts there were; a mount has a line for each of its steps.
+/// An event in a line, further in the more cuts there were; a mount has a line for each of its
+/// steps.
 fn event(event: &Event) -> String {
     let line = |cuts: &usize, text: String| format!("{}{text}\n", "    ".repeat(*cuts));
     match event {

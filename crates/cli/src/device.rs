@@ -11,7 +11,8 @@ use workload::trace::{Trace, footprint};
 
 /// A device made for a trace has at least so many blocks: fewer leave an FTL no room to work.
 const BLOCKS_MIN: u64 = 128;
-/// So many on every plane while streams fill one block at a time, and so many while they fill one on each die.
+/// So many on every plane while streams fill one block at a time, and so many while they fill one
+/// on each die.
 const BLOCKS_A_PLANE_MIN: [u64; 2] = [4, 16];
 /// More pages than this take minutes, because ageing writes each more than twice.
 const PAGES_SOON_DONE: u32 = 1 << 25;

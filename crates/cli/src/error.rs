@@ -1,8 +1,8 @@
 //! What went wrong, and whose turn it is: the exit code tells a usage error (2) from a failure (1).
 //!
-//! A usage error is one that the command line alone shows: an unknown name, a value out of range, options that
-//! contradict each other, an FTL that the chosen device cannot carry. Whatever depends on files or on the run is a
-//! failure.
+//! A usage error is one that the command line alone shows: an unknown name, a value out of range,
+//! options that contradict each other, an FTL that the chosen device cannot carry. Whatever depends
+//! on files or on the run is a failure.
 
 use papers::PaperError;
 use sim::SimError;

@@ -1,8 +1,9 @@
 //! `openftl`: compare flash translation layers on a workload or on a trace.
 //!
-//! Reading order: [`args`] (what can be asked), [`compare`] (the main command: [`device`] and [`load`] say what is
-//! run, [`settings`] what the FTLs are told, [`report`] what came out), [`reproduce`] (the papers' figures), [`mod@crash`] (is anything lost?), then the small
-//! commands [`model`], [`list`], [`trace`], [`mod@bench`], [`shell`].
+//! Reading order: [`args`] (what can be asked), [`compare`] (the main command: [`device`] and
+//! [`load`] say what is run, [`settings`] what the FTLs are told, [`report`] what came out),
+//! [`reproduce`] (the papers' figures), [`mod@crash`] (is anything lost?), then the small commands
+//! [`model`], [`list`], [`trace`], [`mod@bench`], [`shell`].
 #![forbid(unsafe_code)]
 
 mod args;

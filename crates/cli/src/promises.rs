@@ -1,4 +1,5 @@
-//! The table of faults against FTLs, as a document: what explorations of one fault each saw it cost.
+//! The table of faults against FTLs, as a document: what explorations of one fault each saw it
+//! cost.
 
 use crate::units::count;
 use anyhow::{Context, Result};
@@ -87,7 +88,8 @@ fn cell(ftl: &FtlReport) -> &'static str {
     COSTS.iter().find(|(_, _, of)| of(&tally) > 0).map_or(NOTHING, |(name, ..)| name)
 }
 
-/// Sees to it, before anything is explored, that the document can be written; what stands there stays.
+/// Sees to it, before anything is explored, that the document can be written; what stands there
+/// stays.
 ///
 /// # Errors
 /// Those of opening the file.

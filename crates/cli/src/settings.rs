@@ -1,7 +1,8 @@
-//! Options that configure FTLs: what each FTL is told of them, and which of those that were given mean nothing to which FTL.
+//! Options that configure FTLs: what each FTL is told of them, and which of those that were given
+//! mean nothing to which FTL.
 //!
-//! An option that means nothing to any FTL of a run is refused. One that means something to some of them runs, and the
-//! report says which FTLs did without.
+//! An option that means nothing to any FTL of a run is refused. One that means something to some of
+//! them runs, and the report says which FTLs did without.
 
 use crate::args::{CompareArgs, Defuse, MapsArg};
 use crate::error::usage;
@@ -47,8 +48,8 @@ pub fn of_comparison(args: &CompareArgs) -> [Choice; 20] {
     ]
 }
 
-/// Refuses options that were given and mean nothing to any of these FTLs over the page-validity store that was named; says
-/// which mean nothing to some.
+/// Refuses options that were given and mean nothing to any of these FTLs over the page-validity
+/// store that was named; says which mean nothing to some.
 pub fn not_taken(choices: &[Choice], ftls: &[Info], store: Option<&str>) -> Result<Vec<NotTaken>> {
     let mut list: Vec<NotTaken> = Vec::new();
     for &(option, setting, _) in choices.iter().filter(|(.., given)| *given) {
@@ -73,7 +74,8 @@ fn names(ftls: &[Info], which: impl Fn(&Info) -> bool) -> Vec<&'static str> {
     ftls.iter().filter(|info| which(info)).map(|info| info.name).collect()
 }
 
-/// The FTLs that honour a setting over the page-validity store that was named or their own, and over which other.
+/// The FTLs that honour a setting over the page-validity store that was named or their own, and
+/// over which other.
 fn who_honours(setting: Setting, store: Option<&str>) -> String {
     let table = ftl::ftls::table::<SimNand>().into_iter().map(|entry| entry.info).collect::<Vec<_>>();
     let honours = names(&table, |info| info.honours_over(setting, store));
@@ -91,7 +93,8 @@ fn who_honours(setting: Setting, store: Option<&str>) -> String {
     format!("it is honoured {}", parts.join(", and "))
 }
 
-/// The configuration that the options ask for on a device, from `default` on; an FTL is told what it honours of it.
+/// The configuration that the options ask for on a device, from `default` on; an FTL is told what
+/// it honours of it.
 pub fn asked(args: &CompareArgs, default: Config, geometry: &Geometry) -> Result<Config> {
     // The tables hold names that live as long as the program; the user's do not.
     let victim = args.victim.as_deref().and_then(ftl::victim::find).map_or(default.victim, |entry| entry.name);
@@ -158,7 +161,8 @@ mod tests {
     use crate::args::{Cli, Command};
     use clap::{CommandFactory, Parser};
 
-    /// Options that mean the same whichever FTL runs, and those that are checked against the device or each other.
+    /// Options that mean the same whichever FTL runs, and those that are checked against the device
+    /// or each other.
     const OF_ANY_FTL: [&str; 26] = [
         "workload",
         "ftl",

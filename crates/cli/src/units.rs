@@ -3,7 +3,8 @@
 use parse_size::Config;
 use std::str::FromStr;
 
-/// A number of bytes as the user gives it: `8GiB`, `4MiB`, `512k`, `65536`. All units are powers of 1024.
+/// A number of bytes as the user gives it: `8GiB`, `4MiB`, `512k`, `65536`. All units are powers of
+/// 1024.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub u64);
 
@@ -20,7 +21,8 @@ impl FromStr for Size {
     }
 }
 
-/// A number of things as the user gives it: `500000`, `500_000`, `500k`, `2M`, `1.5G`. Prefixes are powers of 1000.
+/// A number of things as the user gives it: `500000`, `500_000`, `500k`, `2M`, `1.5G`. Prefixes are
+/// powers of 1000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count(pub u64);
 
@@ -46,7 +48,8 @@ impl FromStr for Count {
     }
 }
 
-/// How logical blocks are grouped, as the user gives it: `8:4`, groups of 8 with at most 4 extra blocks.
+/// How logical blocks are grouped, as the user gives it: `8:4`, groups of 8 with at most 4 extra
+/// blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Groups {
     pub blocks: u32,

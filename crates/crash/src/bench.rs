@@ -46,7 +46,8 @@ impl<'a> Bench<'a> {
         self.durable() == Durability::Battery && self.case.battery
     }
 
-    /// Has the FTL save what it holds in RAM, if there is a battery for it; the device must be powered.
+    /// Has the FTL save what it holds in RAM, if there is a battery for it; the device must be
+    /// powered.
     pub(crate) fn save(&self, ftl: &mut dyn Ftl<Device>) -> Result<(), String> {
         if !self.has_battery() {
             return Ok(());

@@ -1,10 +1,12 @@
 //! A case: everything that decides how one exploration goes, and the id that holds all of it.
 //!
-//! An id is the FTL's name, a dash, and in hexadecimal: format version, flags, shape, logical pages, seed, faults, what is
-//! done, the workload (its length if the seed decides it, else every step), the steps after recovery, the cuts, a check
-//! byte. Numbers are in groups of seven bits, least significant first, the high bit saying that more follow.
+//! An id is the FTL's name, a dash, and in hexadecimal: format version, flags, shape, logical
+//! pages, seed, faults, what is done, the workload (its length if the seed decides it, else every
+//! step), the steps after recovery, the cuts, a check byte. Numbers are in groups of seven bits,
+//! least significant first, the high bit saying that more follow.
 //!
-//! Versions 1 and 2 (with and without a battery) have no flags and a byte of faults. Reads are no operations there.
+//! Versions 1 and 2 (with and without a battery) have no flags and a byte of faults. Reads are no
+//! operations there.
 
 use crate::faults::Fault;
 use crate::model::Model;
@@ -25,13 +27,15 @@ pub(crate) struct Case {
     pub(crate) faults: u16,
     /// Whether an FTL that needs a battery has one.
     pub(crate) battery: bool,
-    /// Reads are no operations, and a failed program leaves a page that cannot be read: so were cases of versions 1 and 2.
+    /// Reads are no operations, and a failed program leaves a page that cannot be read: so were
+    /// cases of versions 1 and 2.
     pub(crate) classic: bool,
     pub(crate) scenario: Scenario,
     pub(crate) work: Work,
     /// Steps done after a recovery.
     pub(crate) tail: u32,
-    /// The cuts: the first of the workload, the next of the recovery from it and what followed, and so on.
+    /// The cuts: the first of the workload, the next of the recovery from it and what followed, and
+    /// so on.
     pub(crate) path: Vec<Loss>,
 }
 

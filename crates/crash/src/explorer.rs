@@ -1,15 +1,19 @@
-//! The exploration of one case: run, cut, mount, check, go on writing, check, unmount, mount, check.
+//! The exploration of one case: run, cut, mount, check, go on writing, check, unmount, mount,
+//! check.
 //!
-//! 1. The main line runs the workload on a fresh disk. Its device yields an image at every operation that
-//!    the tap of depth 0 wants ([`crate::tap`]).
-//! 2. After each call to the FTL the images made during it are recovered, one by one, each with a copy
-//!    of the model as it was: the call was under way, all before it was acknowledged.
-//! 3. An FTL with a battery saves what it holds in RAM after a cut. What it held at that very operation, perhaps half-way through
-//!    something, is had by doing the line again, this time with a real cut; then the device works until the save is done. The
-//!    battery may die in the middle of the save, which gives an image too. A mount that is cut short saves nothing.
-//! 4. A recovery is a line of its own: mount, read and check everything, do more of the workload, check,
-//!    flush, mount again, check. Its device yields images as well while the cuts are less deep than wanted.
-//! 5. The first broken promise, unexpected error, panic or endless loop ends it, with the path of cuts that led there.
+//! 1. The main line runs the workload on a fresh disk. Its device yields an image at every
+//!    operation that the tap of depth 0 wants ([`crate::tap`]).
+//! 2. After each call to the FTL the images made during it are recovered, one by one, each with a
+//!    copy of the model as it was: the call was under way, all before it was acknowledged.
+//! 3. An FTL with a battery saves what it holds in RAM after a cut. What it held at that very
+//!    operation, perhaps half-way through something, is had by doing the line again, this time with
+//!    a real cut; then the device works until the save is done. The battery may die in the middle
+//!    of the save, which gives an image too. A mount that is cut short saves nothing.
+//! 4. A recovery is a line of its own: mount, read and check everything, do more of the workload,
+//!    check, flush, mount again, check. Its device yields images as well while the cuts are less
+//!    deep than wanted.
+//! 5. The first broken promise, unexpected error, panic or endless loop ends it, with the path of
+//!    cuts that led there.
 
 use crate::bench::Bench;
 use crate::case::Loss;
@@ -416,8 +420,8 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// What is on flash after a cut once the battery has provided for what was only in RAM, and images of a battery that died
-    /// on the way.
+    /// What is on flash after a cut once the battery has provided for what was only in RAM, and
+    /// images of a battery that died on the way.
     fn saved(&self, again: &mut Again, cut: Cut) -> Result<(Faulty<SimNand>, Vec<Image>), String> {
         let (device, mut ftl) = match &mut again.from {
             None => {
@@ -495,8 +499,8 @@ impl<'a> Explorer<'a> {
         Ok(())
     }
 
-    /// Takes note of the pages that a torn one took with it, of which not even the spare areas are left, and of those
-    /// that half an erase left fading.
+    /// Takes note of the pages that a torn one took with it, of which not even the spare areas are
+    /// left, and of those that half an erase left fading.
     fn mourn(&self, model: &mut Model, casualties: &Casualties) {
         casualties.pages.iter().for_each(|lpn| model.harm_unseen(*lpn));
         casualties.fading.iter().for_each(|lpn| model.half_erase(*lpn));

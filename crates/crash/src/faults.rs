@@ -8,23 +8,27 @@ use nand::{BlockId, FaultPlan, Flags, Geometry, Lpn, Nand, PageKind, Pairing, Pp
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// Three programs fail, and with them their blocks. Laid over explorations of cuts, as are the next four.
+    /// Three programs fail, and with them their blocks. Laid over explorations of cuts, as are the
+    /// next four.
     Programs,
     /// Every erase of three blocks fails once the disk was formatted.
     Erases,
     /// Three blocks are bad from the beginning, in any place.
     FactoryBad,
-    /// A quarter of all pages have wrong bits, as many as can be corrected; or every page read adds wrong bits to its block.
+    /// A quarter of all pages have wrong bits, as many as can be corrected; or every page read adds
+    /// wrong bits to its block.
     BitFlips,
     /// Pages share word lines: a torn program takes earlier pages with it.
     Pairing,
     /// Every page in turn becomes unreadable, or flips more or fewer bits than can be corrected.
     Worn,
-    /// The device holds stale, foreign, truncated or random contents, or checkpoints with wrong bits.
+    /// The device holds stale, foreign, truncated or random contents, or checkpoints with wrong
+    /// bits.
     Images,
     /// The same device loses power a thousand times.
     Endurance,
-    /// A program or an erase fails in each mount after a cut, as long as spare blocks are left. Laid over explorations of cuts.
+    /// A program or an erase fails in each mount after a cut, as long as spare blocks are left.
+    /// Laid over explorations of cuts.
     Mounts,
     /// Torn pages read well for a while, or by chance, or show a spare area that nobody wrote;
     /// failed programs and half-erased blocks leave the same. Power is cut at reads too, and the

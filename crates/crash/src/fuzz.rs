@@ -1,7 +1,8 @@
 //! Cases made of bytes, for a fuzzer that learns from coverage which bytes lead somewhere new.
 //!
-//! Any bytes are a case. The first say which FTL on which shape of device, with which faults, and where power is cut; each
-//! of the rest, alone or with the next, is a step. Missing bytes are zeros, so that every prefix is a case too.
+//! Any bytes are a case. The first say which FTL on which shape of device, with which faults, and
+//! where power is cut; each of the rest, alone or with the next, is a step. Missing bytes are
+//! zeros, so that every prefix is a case too.
 
 use crate::Device;
 use crate::case::{Case, Loss, Scenario, Work, checksum};
@@ -41,8 +42,8 @@ impl Operations {
         Self { rows: mountable.map(|entry| Row { entry, fits: OnceCell::new() }).collect() }
     }
 
-    /// Runs the case that these bytes stand for: its workload, its cuts, each followed by a recovery, all checked
-    /// against the model.
+    /// Runs the case that these bytes stand for: its workload, its cuts, each followed by a
+    /// recovery, all checked against the model.
     ///
     /// # Errors
     /// The broken promise, shrunk; [`Failure::id`] replays it.
@@ -70,7 +71,8 @@ impl Operations {
         // Zero is the largest disk, which leaves a collector the least room.
         let logical_pages = (most - most * u32::from(input.byte()) / 256).max(1);
         let flags = input.byte();
-        // One kind at most, as no disk leaves room for the blocks that all of them take. Half of the values are none.
+        // One kind at most, as no disk leaves room for the blocks that all of them take. Half of
+        // the values are none.
         let laid: Vec<u16> = Fault::ALL.iter().filter(|fault| fault.is_laid()).map(|fault| fault.bit()).collect();
         let faults = SHAPES[usize::from(shape)].bears(laid.get(usize::from(flags % 16)).copied().unwrap_or(0));
         let fading = if flags & 0x40 == 0 { 0 } else { Fault::Fading.bit() };
@@ -138,7 +140,8 @@ impl Input<'_> {
     }
 }
 
-/// The id with this name and these bytes behind it, the check byte put right, so that what the bytes say is looked at.
+/// The id with this name and these bytes behind it, the check byte put right, so that what the
+/// bytes say is looked at.
 #[must_use]
 pub fn make_id(ftl: &str, bytes: &[u8]) -> String {
     let hex = |byte: &u8| format!("{byte:02x}");
@@ -146,7 +149,8 @@ pub fn make_id(ftl: &str, bytes: &[u8]) -> String {
     format!("{ftl}-{}{}", bytes.iter().map(hex).collect::<String>(), hex(&check))
 }
 
-/// Reads an id that anyone may have typed: if it can be read, its case has an id that stands for the same case.
+/// Reads an id that anyone may have typed: if it can be read, its case has an id that stands for
+/// the same case.
 ///
 /// # Errors
 /// The id, if that is not so.

@@ -1,14 +1,16 @@
 //! Cuts power at every flash operation of every flash translation layer, and checks what is left.
 //!
-//! Reading order: the model (`model.rs`: what a read may return), the tap (`tap.rs`: the image that a cut would leave, for
-//! every operation of one run), the bench and the explorer (`bench.rs`, `explorer.rs`: what is done with an image), then
-//! what to explore (`run.rs`, [`Options`]), how a failure is made small (`shrink.rs`) and kept as an id (`case.rs`), and
-//! the number for all that an FTL did (`trail.rs`).
+//! Reading order: the model (`model.rs`: what a read may return), the tap (`tap.rs`: the image that
+//! a cut would leave, for every operation of one run), the bench and the explorer (`bench.rs`,
+//! `explorer.rs`: what is done with an image), then what to explore (`run.rs`, [`Options`]), how a
+//! failure is made small (`shrink.rs`) and kept as an id (`case.rs`), and the number for all that
+//! an FTL did (`trail.rs`).
 //!
 //! ```
 //! use openftl_crash::{Mode, Options, run};
 //!
-//! let options = Options { ftls: vec!["page".into()], mode: Mode::Log, cuts: 300, faults: vec![], ..Options::default() };
+//! let ftls = vec!["page".into()];
+//! let options = Options { ftls, mode: Mode::Log, cuts: 300, ..Options::default() };
 //! let report = run(&options, &mut |_| {})?;
 //! assert_eq!(report.ftls[0].cut_points, 300);
 //! assert!(report.is_clean(), "{:?}", report.ftls[0].failures);

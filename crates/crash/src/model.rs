@@ -1,24 +1,30 @@
-//! What a read may return: for each logical page one version while power stays on, perhaps several after a cut.
+//! What a read may return: for each logical page one version while power stays on, perhaps several
+//! after a cut.
 //!
-//! 1. A write that completed is what a read returns. A write under way when power was cut is there or not.
-//! 2. Under [`Durability::OnFlush`] a cut may undo every write completed since the last flush, page by page.
+//! 1. A write that completed is what a read returns. A write under way when power was cut is there
+//!    or not.
+//! 2. Under [`Durability::OnFlush`] a cut may undo every write completed since the last flush, page
+//!    by page.
 //! 3. A trimmed page reads as never written. Until a flush has completed that was issued after the
 //!    trim had completed, a cut may undo the trim: the page then reads as some version that it had,
 //!    or as an error, as the block with that version may have been half erased: a collector does
 //!    not save what was trimmed, and what reads once may be an error later. The next cut may do the
-//!    trim again. From that flush on the trim stays, whatever is cut. An error does not say that the
-//!    trim was done: a page that was read as a version since the cut is that version or an error.
+//!    trim again. From that flush on the trim stays, whatever is cut. An error does not say that
+//!    the trim was done: a page that was read as a version since the cut is that version or an
+//!    error.
 //! 4. What was read once is what is read until power is cut again, or the page written.
-//! 5. A page that the device itself took reads as last written or as an error, until it is written again: never as an older
-//!    version, zeros, or another page's data. There are two exceptions when the device is mounted ([`Model::harm_unseen`]), where
-//!    an older version may be what is left. Of a page without a readable spare area nobody knows whose it was. The page
-//!    programmed last, if it cannot be read, looks like one whose program was cut short.
-//!    If it took metadata, trims may be undone as by a cut, flushed or not. Unless metadata is made again from host data, any
-//!    page may be an error then, and a mount or a write may fail.
-//! 6. Without the battery that an FTL assumes, every page may read after a cut as an error or as an older version of itself.
-//!    Each that does and was acknowledged is counted. What was read once may become an error if an older copy of it was in a
-//!    block whose erase was cut short: flash may name that copy, which the battery would have said to be dead, and
-//!    half an erase may let it read well for a while. Nothing that a mount can read tells so.
+//! 5. A page that the device itself took reads as last written or as an error, until it is written
+//!    again: never as an older version, zeros, or another page's data. There are two exceptions
+//!    when the device is mounted ([`Model::harm_unseen`]), where an older version may be what is
+//!    left. Of a page without a readable spare area nobody knows whose it was. The page programmed
+//!    last, if it cannot be read, looks like one whose program was cut short. If it took metadata,
+//!    trims may be undone as by a cut, flushed or not. Unless metadata is made again from host
+//!    data, any page may be an error then, and a mount or a write may fail.
+//! 6. Without the battery that an FTL assumes, every page may read after a cut as an error or as an
+//!    older version of itself. Each that does and was acknowledged is counted. What was read once
+//!    may become an error if an older copy of it was in a block whose erase was cut short: flash
+//!    may name that copy, which the battery would have said to be dead, and half an erase may let
+//!    it read well for a while. Nothing that a mount can read tells so.
 //! 7. Never is the data of another page returned, nor data never written.
 
 use crate::report::Tally;
@@ -208,7 +214,8 @@ impl Model {
         trimmed.for_each(|flags| *flags = *flags & !(PINNED | FINAL) | TRIMMED);
     }
 
-    /// The device took metadata that nothing replaces: any page may be an error, a mount and a write may fail.
+    /// The device took metadata that nothing replaces: any page may be an error, a mount and a
+    /// write may fail.
     pub(crate) fn lose_metadata(&mut self) {
         self.metadata_lost = true;
         self.harm_trims();
@@ -221,7 +228,8 @@ impl Model {
         self.metadata_lost
     }
 
-    /// Whether an operation that failed so may fail: the device took metadata, and the error says so.
+    /// Whether an operation that failed so may fail: the device took metadata, and the error says
+    /// so.
     pub(crate) fn may_fail(&self, error: &FtlError) -> bool {
         self.metadata_lost && is_loss(error)
     }
@@ -273,7 +281,8 @@ impl Model {
         // What a missing battery spared is as good as any.
         let spared = if self.forgetful { HARMED | ROLLED } else { 0 };
         let kept = if version == 0 { flags & !spared } else { flags & !(FINAL | spared) };
-        // The block of what a trim had superseded may have been half erased: it may read once more, and then no more.
+        // The block of what a trim had superseded may have been half erased: it may read once more,
+        // and then no more.
         let undone = if version != 0 && flags & TRIMMED != 0 && flags & PINNED == 0 { HARMED } else { 0 };
         self.flags[lpn as usize] = kept | undone | PINNED;
         if flags & PINNED == 0 {

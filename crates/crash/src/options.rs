@@ -48,10 +48,11 @@ pub struct Options {
     pub mode: Mode,
     /// Cut points for each FTL.
     pub cuts: u64,
-    /// Cuts in a row, 1 to 3. The second and third come at every operation of the mount, then at the first, second,
-    /// fourth, … of what follows, with outcomes by chance.
+    /// Cuts in a row, 1 to 3. The second and third come at every operation of the mount, then at
+    /// the first, second, fourth, … of what follows, with outcomes by chance.
     pub depth: u32,
-    /// Whether FTLs that need a battery have one. Without, they may lose what was acknowledged; how much is counted.
+    /// Whether FTLs that need a battery have one. Without, they may lose what was acknowledged; how
+    /// much is counted.
     pub battery: bool,
     /// Decides everything that is left open.
     pub seed: u64,

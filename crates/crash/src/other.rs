@@ -1,4 +1,5 @@
-//! The scenarios other than single cuts: worn pages, images that this FTL did not leave, wrong bits, a thousand cuts.
+//! The scenarios other than single cuts: worn pages, images that this FTL did not leave, wrong
+//! bits, a thousand cuts.
 
 mod endurance;
 mod flipped;

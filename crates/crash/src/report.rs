@@ -48,12 +48,13 @@ pub struct FtlReport {
     pub other_runs: BTreeMap<&'static str, u64>,
     /// What each kind of fault cost.
     pub by_fault: BTreeMap<&'static str, Tally>,
-    /// Acknowledged writes that were gone or undone after a cut without the battery that the FTL assumes, over all cut points.
+    /// Acknowledged writes that were gone or undone after a cut without the battery that the FTL
+    /// assumes, over all cut points.
     pub lost_writes: u64,
     /// The mount that took longest, of all that followed a cut or a clean end.
     pub slowest_mount: Effort,
-    /// One number for every flash operation and every answer, in order. The same options give the same number
-    /// as long as the FTL does the same.
+    /// One number for every flash operation and every answer, in order. The same options give the
+    /// same number as long as the FTL does the same.
     #[serde(serialize_with = "as_hex")]
     pub trail: u64,
     /// What went wrong.

@@ -1,4 +1,5 @@
-//! The one source of chance. Its numbers are part of what a replay id means, so it is written out here.
+//! The one source of chance. Its numbers are part of what a replay id means, so it is written out
+//! here.
 
 /// `SplitMix64` (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
 #[derive(Clone, Debug)]

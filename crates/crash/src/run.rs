@@ -1,7 +1,7 @@
 //! Runs over the table: which cases, in which order.
 //!
-//! 1. Rounds of cut explorations, each with its own workload, over the shapes and the laid faults in turn, until as
-//!    many cut points were explored as wanted.
+//! 1. Rounds of cut explorations, each with its own workload, over the shapes and the laid faults
+//!    in turn, until as many cut points were explored as wanted.
 //! 2. Each page worn in turn, one workload a shape; images; checkpoints with wrong bits; endurance.
 //! 3. Every failure is shrunk. After some failures nothing more is tried with this FTL.
 
@@ -49,7 +49,8 @@ const CUTS: &str = "cuts";
 const LEAST_SHARE: u64 = 48;
 const MOST_SHARE: u64 = 2000;
 
-/// Workloads without any cut point, besides two for each shape, after which there is nothing to be found.
+/// Workloads without any cut point, besides two for each shape, after which there is nothing to be
+/// found.
 const BARREN: usize = 8;
 
 /// Steps after a recovery, if trims are long.
@@ -275,7 +276,8 @@ impl<'a, 'b> Runner<'a, 'b> {
         if self.options.faults.contains(&Fault::Fading) { Fault::Fading.bit() } else { 0 }
     }
 
-    /// Where power is cut, so that about `quota` cut points spread over a workload of so many operations that change the device.
+    /// Where power is cut, so that about `quota` cut points spread over a workload of so many
+    /// operations that change the device.
     fn levels(&self, quota: u64, acts: u64) -> Vec<Level> {
         // Cut points that follow a cut, the first among them.
         let family = [1, 1, 24, 200][self.options.depth as usize];
@@ -290,7 +292,8 @@ impl<'a, 'b> Runner<'a, 'b> {
             },
             Mode::Random => (At::Chance(8), Outcomes::Rolled),
         };
-        // What an FTL without a battery finds after a cut at a read it also finds after one at the next program.
+        // What an FTL without a battery finds after a cut at a read it also finds after one at the
+        // next program.
         let reads = if self.entry.info.durable == Durability::Battery { 4 } else { 64 };
         let scarce = |times: u32| match at {
             At::Chance(chance) => times.saturating_mul(chance),
@@ -315,7 +318,8 @@ impl<'a, 'b> Runner<'a, 'b> {
     fn cuts(&mut self) {
         let laid: Vec<u16> =
             [0].into_iter().chain(self.options.faults.iter().filter(|f| f.is_laid()).map(|f| f.bit())).collect();
-        // Every shape with every fault gets its share, whatever the number of cuts that one workload offers.
+        // Every shape with every fault gets its share, whatever the number of cuts that one
+        // workload offers.
         let share = (self.options.cuts / (self.fits.len() * laid.len()) as u64).clamp(LEAST_SHARE, MOST_SHARE);
         let mut barren = 0;
         for round in 0.. {

@@ -7,7 +7,8 @@ use ftl::ftls::Entry;
 use ftl::{Config, Flash, FtlError, GeckoOptions, GroupOptions, JanusOptions, Setting, WearOptions};
 use nand::{BlockId, Capabilities, Dimensions, FaultPlan, Geometry, GeometryError, Pairing, ProgramOrder};
 
-/// A device, and what an FTL on it is told. The number of a row is part of replay ids: rows are added at the end.
+/// A device, and what an FTL on it is told. The number of a row is part of replay ids: rows are
+/// added at the end.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Its name on the command line.
@@ -23,7 +24,8 @@ pub struct Shape {
     protected_percent: u32,
     /// The most logical pages: a small disk on a large device leaves recovery more to choose from.
     logical_pages: u32,
-    /// The page-validity store, if not the FTL's own. Only what an FTL promises over its own store holds when a page is worn.
+    /// The page-validity store, if not the FTL's own. Only what an FTL promises over its own store
+    /// holds when a page is worn.
     pub(crate) validity: Option<&'static str>,
     /// How logical blocks are grouped, by FTLs that group them: few, so that there are many groups.
     groups: Option<GroupOptions>,
@@ -31,7 +33,8 @@ pub struct Shape {
     gecko: GeckoOptions,
     /// How Janus-FTL is tuned.
     janus: JanusOptions,
-    /// Pages written at random before the workload: with small sequence numbers recovery looks at everything.
+    /// Pages written at random before the workload: with small sequence numbers recovery looks at
+    /// everything.
     pub(crate) age: u32,
     /// Level wear as often as can be.
     level_wear: bool,
@@ -73,7 +76,8 @@ const PACKED: GeckoOptions = GeckoOptions { buffer_pages: 2, packed: true, filte
 const BEYOND: JanusOptions =
     JanusOptions { defuse_among: 4, learn_utilisation: true, page_map_percent: 50, ..JanusOptions::PAPER };
 
-/// With an entry a page Logarithmic Gecko's buffer holds some eighty reports: it is flushed because it is full, also in a mount.
+/// With an entry a page Logarithmic Gecko's buffer holds some eighty reports: it is flushed because
+/// it is full, also in a mount.
 const AGED: Shape = Shape {
     blocks: 64,
     pages_per_block: 8,
@@ -82,7 +86,8 @@ const AGED: Shape = Shape {
     ..MODERN
 };
 
-/// An old device of which several runs of Logarithmic Gecko, or pages of a validity log, are there to be merged.
+/// An old device of which several runs of Logarithmic Gecko, or pages of a validity log, are there
+/// to be merged.
 const RUNS: Shape = Shape {
     blocks: 52,
     pages_per_block: 6,
@@ -92,7 +97,8 @@ const RUNS: Shape = Shape {
     ..MODERN
 };
 
-/// Every shape. A ring of the `n` updates made last is full of whole blocks, of one page more, or of one page less.
+/// Every shape. A ring of the `n` updates made last is full of whole blocks, of one page more, or
+/// of one page less.
 pub const SHAPES: &[Shape] = &[
     MODERN,
     Shape { name: "small", blocks: 32, pages_per_block: 8, cache_entries: 9, ..MODERN },
@@ -195,7 +201,8 @@ impl Shape {
         Ok(Shared::new(Tapped::new(blank(self.geometry()?, self.capabilities, plan), LIMIT)))
     }
 
-    /// Whether the FTL can be mounted over the page-validity store; why not, if it cannot. Its own is what the other shapes have.
+    /// Whether the FTL can be mounted over the page-validity store; why not, if it cannot. Its own
+    /// is what the other shapes have.
     fn mounts(&self, entry: &Entry<Device>) -> Result<(), String> {
         let honours = |setting| entry.info.honours_over(setting, self.validity);
         if self.gecko != GeckoOptions::PAPER && !honours(Setting::Gecko) {
@@ -226,7 +233,8 @@ impl Shape {
         if self.spare_blocks == 0 { faults & !Fault::OF_BLOCKS } else { faults }
     }
 
-    /// How large a disk the FTL makes of the device when some blocks are left to go bad; why not, if it makes none.
+    /// How large a disk the FTL makes of the device when some blocks are left to go bad; why not,
+    /// if it makes none.
     pub(crate) fn logical_pages(&self, entry: &Entry<Device>) -> Result<u32, String> {
         let make = |logical_pages| {
             let factory_bad = (0..self.spare_blocks).map(BlockId).collect();

@@ -1,7 +1,7 @@
 //! A device with two owners: the FTL above it, and who pulls its plug.
 //!
-//! A mount consumes its device, also when it fails. What an interrupted mount left on flash is still
-//! there for the next one, because the handle kept outside leads to the same device.
+//! A mount consumes its device, also when it fails. What an interrupted mount left on flash is
+//! still there for the next one, because the handle kept outside leads to the same device.
 
 use nand::{BlockId, Capabilities, Flags, Geometry, Nand, NandError, Ppn, Spare};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

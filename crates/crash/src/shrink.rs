@@ -6,8 +6,9 @@
 //! 4. Runs of pages become shorter.
 //! 5. Where one device loses power again and again, fewer rounds are done.
 //!
-//! With other steps the operations have other numbers, so every attempt looks for a failing cut again: with the same
-//! outcomes at every depth, at any operation. Any failure counts, not only the one that was found first.
+//! With other steps the operations have other numbers, so every attempt looks for a failing cut
+//! again: with the same outcomes at every depth, at any operation. Any failure counts, not only the
+//! one that was found first.
 
 use crate::bench::Bench;
 use crate::case::{Case, Scenario, Work};
@@ -106,7 +107,8 @@ impl Shrinker<'_> {
         }
     }
 
-    /// The same rounds come first however many there are, so that the first one that fails can be searched for.
+    /// The same rounds come first however many there are, so that the first one that fails can be
+    /// searched for.
     fn rounds(&mut self) {
         let Scenario::Endurance { rounds } = self.case.scenario else { return };
         let (mut passes, mut fails) = (0, rounds);

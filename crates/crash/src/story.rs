@@ -121,7 +121,8 @@ pub enum Event {
         call: String,
         /// How that came out.
         outcome: String,
-        /// The number of the first operation after it that power can be cut at, counted since power came on.
+        /// The number of the first operation after it that power can be cut at, counted since power
+        /// came on.
         next_operation: u64,
     },
     /// Power was cut during what the host asked for last, or during the mount.

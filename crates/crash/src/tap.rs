@@ -1,8 +1,10 @@
-//! The device of an explorer: one run of it yields the image that a power cut would leave at every operation.
+//! The device of an explorer: one run of it yields the image that a power cut would leave at every
+//! operation.
 //!
-//! Before an operation that its [`Tap`] wants is done, the device is copied (contents are shared until
-//! changed), the operation is done to the copy with the outcome of a cut, and the copy is kept for the
-//! explorer. The run itself goes on undisturbed, so a cut point costs only its recovery.
+//! Before an operation that its [`Tap`] wants is done, the device is copied (contents are shared
+//! until changed), the operation is done to the copy with the outcome of a cut, and the copy is
+//! kept for the explorer. The run itself goes on undisturbed, so a cut point costs only its
+//! recovery.
 
 use crate::rng::{Rng, mix};
 use crate::trail::Trail;
@@ -283,7 +285,8 @@ impl Tapped {
         let mut flash = self.flash.snapshot();
         let at = flash.ops();
         flash.plan_mut().cuts = vec![Cut { at, outcome: cut.outcome }];
-        // The answer is that power is gone, or that the FTL broke a law, which the run itself will be told.
+        // The answer is that power is gone, or that the FTL broke a law, which the run itself will
+        // be told.
         let _ = act(&mut flash);
         flash.plan_mut().cuts.clear();
         flash.power_up();

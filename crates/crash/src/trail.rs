@@ -1,6 +1,8 @@
-//! One number for everything that an FTL did: each flash operation with what it wrote, and each answer, in order.
+//! One number for everything that an FTL did: each flash operation with what it wrote, and each
+//! answer, in order.
 //!
-//! The number stands for behaviour. It says that two builds do the same, and not which one is right.
+//! The number stands for behaviour. It says that two builds do the same, and not which one is
+//! right.
 
 use crate::rng::mix;
 use nand::Spare;

@@ -1,4 +1,5 @@
-//! What a host does while power is cut: a short sequence from a seed, plain enough to be shrunk and written into an id.
+//! What a host does while power is cut: a short sequence from a seed, plain enough to be shrunk and
+//! written into an id.
 
 use crate::rng::Rng;
 use core::fmt;
@@ -59,7 +60,8 @@ pub fn generate_with_long_trims(seed: u64, steps: u32, logical_pages: u32) -> Ve
     work
 }
 
-/// A workload over so many logical pages: half of the writes go to an eighth of them, now and then a run of neighbours.
+/// A workload over so many logical pages: half of the writes go to an eighth of them, now and then
+/// a run of neighbours.
 #[must_use]
 pub fn generate(seed: u64, steps: u32, logical_pages: u32) -> Vec<Step> {
     let mut rng = Rng::new(seed, 0x5745);

@@ -14,9 +14,11 @@ pub struct GeckoOptions {
     pub multi_way: bool,
     /// Pages of entries, unpacked, that the buffer in RAM holds; 1 in the paper.
     pub buffer_pages: u32,
-    /// Write each entry as short as what it says, instead of a key and a bitmap each. Fixed when a disk is made.
+    /// Write each entry as short as what it says, instead of a key and a bitmap each. Fixed when a
+    /// disk is made.
     pub packed: bool,
-    /// RAM for a filter that spares queries the pages of shorter runs, bytes; 0 for none, as in the paper.
+    /// RAM for a filter that spares queries the pages of shorter runs, bytes; 0 for none, as in the
+    /// paper.
     pub filter_bytes: u32,
 }
 
@@ -37,8 +39,8 @@ impl Default for GeckoOptions {
 pub enum Maps {
     /// In flash: the disk is found again after power loss.
     InFlash,
-    /// In non-volatile memory that is assumed and not simulated, as in the simulators of the papers. Keeping them costs
-    /// nothing; the disk cannot be mounted.
+    /// In non-volatile memory that is assumed and not simulated, as in the simulators of the
+    /// papers. Keeping them costs nothing; the disk cannot be mounted.
     NonVolatile,
 }
 
@@ -52,7 +54,8 @@ pub struct WearOptions {
 }
 
 impl Default for WearOptions {
-    /// Data moves at 8 erases below the average; one spare area is read for every page programmed, as in the paper.
+    /// Data moves at 8 erases below the average; one spare area is read for every page programmed,
+    /// as in the paper.
     fn default() -> Self {
         Self { spread: 8, scans: 1 }
     }
@@ -61,15 +64,18 @@ impl Default for WearOptions {
 /// How Janus-FTL is tuned (Kwon et al., sections 3 to 6), and how it goes beyond its paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JanusOptions {
-    /// u_d: utilisation at which the page-mapped area is held where its size is fixed, percent, from 1 to 99.
+    /// u_d: utilisation at which the page-mapped area is held where its size is fixed, percent,
+    /// from 1 to 99.
     pub utilisation_percent: u32,
-    /// Logical blocks, from the one written least recently on, of which the one cheapest to gather is defused; 1 is the
-    /// paper's least recently used, and so is 0. At most half of what is fused is looked at.
+    /// Logical blocks, from the one written least recently on, of which the one cheapest to gather
+    /// is defused; 1 is the paper's least recently used, and so is 0. At most half of what is fused
+    /// is looked at.
     pub defuse_among: u32,
-    /// Learn from victims how full they are, instead of equation 5 alone; the adaptive FTL then moves towards another minimum.
+    /// Learn from victims how full they are, instead of equation 5 alone; the adaptive FTL then
+    /// moves towards another minimum.
     pub learn_utilisation: bool,
-    /// Logical blocks that the page map has entries for, percent of all, from 1; the rest is always mapped by block. 100 is the
-    /// paper's page map of everything. Smaller is less RAM.
+    /// Logical blocks that the page map has entries for, percent of all, from 1; the rest is always
+    /// mapped by block. 100 is the paper's page map of everything. Smaller is less RAM.
     pub page_map_percent: u32,
 }
 
@@ -106,7 +112,8 @@ impl GroupOptions {
     }
 }
 
-/// A part of [`Config`] that an FTL honours or not; its row in the table says which ([`crate::ftls::Info::honours`]).
+/// A part of [`Config`] that an FTL honours or not; its row in the table says which
+/// ([`crate::ftls::Info::honours`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
     /// [`Config::cache_entries`].
@@ -221,15 +228,16 @@ impl Setting {
     }
 }
 
-/// What an FTL is told when it is made. A part ignores what does not concern it; which settings concern an FTL its row says.
+/// What an FTL is told when it is made. A part ignores what does not concern it; which settings
+/// concern an FTL its row says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Pages that the host sees.
     pub logical_pages: u32,
     /// C: mapping entries that a cached translation table holds.
     pub cache_entries: u32,
-    /// Percent of them that a segmented LRU order protects (DFTL; 80 is usual), up to 100; 0 for plain LRU order, which GeckoFTL's paper
-    /// gives all that it compares.
+    /// Percent of them that a segmented LRU order protects (DFTL; 80 is usual), up to 100; 0 for
+    /// plain LRU order, which GeckoFTL's paper gives all that it compares.
     pub protected_percent: u32,
     /// Victim policy, by its name in [`crate::victim::table`].
     pub victim: &'static str,
@@ -249,15 +257,17 @@ pub struct Config {
     pub maps: Maps,
     /// How wear is levelled; not at all if `None`.
     pub wear: Option<WearOptions>,
-    /// Whether there is a battery, for FTLs whose design assumes one ([`crate::ftls::Durability::Battery`]).
+    /// Whether there is a battery, for FTLs whose design assumes one
+    /// ([`crate::ftls::Durability::Battery`]).
     pub battery: bool,
 }
 
 impl Config {
-    /// The defaults for a logical device of so many pages: one lane, greedy, host and migrated data apart.
+    /// The defaults for a logical device of so many pages: one lane, greedy, host and migrated data
+    /// apart.
     ///
-    /// The cache holds 1.43 entries for each translation page of 1024, the ratio of GeckoFTL's 2 TiB
-    /// evaluation (C = 2^19, 367,002 translation pages), and at least 64.
+    /// The cache holds 1.43 entries for each translation page of 1024, the ratio of GeckoFTL's 2
+    /// TiB evaluation (C = 2^19, 367,002 translation pages), and at least 64.
     #[must_use]
     pub const fn new(logical_pages: u32) -> Self {
         let entries = logical_pages / 716;

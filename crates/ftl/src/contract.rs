@@ -15,7 +15,8 @@ pub struct RamItem {
     pub bytes: u64,
 }
 
-/// A number that shows what an FTL is doing, beside RAM and flash operations: a state as it is now, or a running total.
+/// A number that shows what an FTL is doing, beside RAM and flash operations: a state as it is now,
+/// or a running total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gauge {
     /// What it counts: `fused_blocks`, `collections`, …
@@ -37,8 +38,9 @@ pub struct MountStep {
 }
 
 impl MountStep {
-    /// What a step is called, but for its number, in which nothing is done but collections until enough blocks are free: the next
-    /// write would do them otherwise, and how many there are depends on when power was cut.
+    /// What a step is called, but for its number, in which nothing is done but collections until
+    /// enough blocks are free: the next write would do them otherwise, and how many there are
+    /// depends on when power was cut.
     pub const FREE_BLOCKS: &'static str = "free blocks";
 }
 
@@ -55,18 +57,21 @@ pub struct MountReport {
     pub read_only: Option<Shortage>,
 }
 
-/// Too few blocks of a device are good to write to it. Blocks only ever go bad, so it stays so; data stays readable.
+/// Too few blocks of a device are good to write to it. Blocks only ever go bad, so it stays so;
+/// data stays readable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "read-only: no block can be freed to write to, {bad_blocks} of {blocks} blocks are bad and {needed} good ones are \
      needed, more while many fail at once; data stays readable, copy it to another device"
 )]
 pub struct Shortage {
-    /// Blocks retired, or failed and waiting for that, those that were bad from the factory among them.
+    /// Blocks retired, or failed and waiting for that, those that were bad from the factory among
+    /// them.
     pub bad_blocks: u32,
     /// Blocks in the device.
     pub blocks: u32,
-    /// Good blocks that the FTL needs for a disk of this size, as long as no more than two fail while one request is served.
+    /// Good blocks that the FTL needs for a disk of this size, as long as no more than two fail
+    /// while one request is served.
     pub needed: u32,
 }
 
@@ -92,7 +97,8 @@ pub enum FtlError {
         /// What it lacks and what to change.
         reason: String,
     },
-    /// No block can be freed although one is needed: too many blocks have gone bad. From then on the disk can only be read.
+    /// No block can be freed although one is needed: too many blocks have gone bad. From then on
+    /// the disk can only be read.
     #[error(transparent)]
     NoSpace(#[from] Shortage),
     /// The page's only copy became uncorrectable while it was being moved.
@@ -123,7 +129,8 @@ pub enum FtlError {
 /// trimmed, reads as zeros ([`nand::Payload::clear`]).
 ///
 /// # Power loss
-/// What a completed write means after power loss differs between FTLs and stands in each one's row of the table.
+/// What a completed write means after power loss differs between FTLs and stands in each one's row
+/// of the table.
 ///
 /// A trim that completed before a flush was issued stays once that flush has completed: the page
 /// reads as zeros until it is written again, never as an older version. Before, power loss may undo
@@ -131,14 +138,16 @@ pub enum FtlError {
 /// that version may have been half erased.
 ///
 /// # Wearing out
-/// When so many blocks have gone bad that a write finds no block, that write and every write and trim after it fail with
-/// [`FtlError::NoSpace`], also after a mount ([`MountReport::read_only`]). Every read goes on as before.
+/// When so many blocks have gone bad that a write finds no block, that write and every write and
+/// trim after it fail with [`FtlError::NoSpace`], also after a mount ([`MountReport::read_only`]).
+/// Every read goes on as before.
 ///
 /// # Allocation
-/// All memory is allocated when the FTL is made; none by the methods here, but for those that report ([`Ftl::ram`],
-/// [`Ftl::gauges`]) or check. After a fault an FTL that is mapped by page may allocate: when its collector meets a page
-/// of host data of which the spare area cannot be read, and looks for its logical page in the whole table; when it makes
-/// metadata again of which a page cannot be read; and when more than 64 blocks have failed and wait to be collected.
+/// All memory is allocated when the FTL is made; none by the methods here, but for those that
+/// report ([`Ftl::ram`], [`Ftl::gauges`]) or check. After a fault an FTL that is mapped by page may
+/// allocate: when its collector meets a page of host data of which the spare area cannot be read,
+/// and looks for its logical page in the whole table; when it makes metadata again of which a page
+/// cannot be read; and when more than 64 blocks have failed and wait to be collected.
 pub trait Ftl<N: Nand>: Send {
     /// Pages that the host sees.
     fn logical_pages(&self) -> u32;
@@ -146,28 +155,31 @@ pub trait Ftl<N: Nand>: Send {
     /// Reads one logical page.
     ///
     /// # Errors
-    /// [`FtlError::OutOfRange`]; [`FtlError::Nand`] if the page's only copy is uncorrectable (other pages stay readable).
+    /// [`FtlError::OutOfRange`]; [`FtlError::Nand`] if the page's only copy is uncorrectable (other
+    /// pages stay readable).
     fn read(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError>;
 
     /// Writes one logical page.
     ///
     /// # Errors
-    /// [`FtlError::OutOfRange`]; [`FtlError::NoSpace`] if the device is worn out. The page then reads as before or as written.
+    /// [`FtlError::OutOfRange`]; [`FtlError::NoSpace`] if the device is worn out. The page then
+    /// reads as before or as written.
     fn write(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError>;
 
     /// Forgets `count` logical pages from `lpn` on; they read as zeros. Power loss may undo it
     /// until [`Ftl::flush`] has completed.
     ///
     /// # Errors
-    /// [`FtlError::OutOfRange`] before anything was forgotten; [`FtlError::NoSpace`] if the device is worn out, when some of the
-    /// pages may be forgotten.
+    /// [`FtlError::OutOfRange`] before anything was forgotten; [`FtlError::NoSpace`] if the device
+    /// is worn out, when some of the pages may be forgotten.
     fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError>;
 
     /// Makes everything completed before it survive power loss, trims among it. Programs nothing if
     /// that is so already.
     ///
     /// # Errors
-    /// [`FtlError::NoSpace`] if no block is left to keep trims in: they may be undone then. Those of the device.
+    /// [`FtlError::NoSpace`] if no block is left to keep trims in: they may be undone then. Those
+    /// of the device.
     fn flush(&mut self) -> Result<(), FtlError>;
 
     /// Does one unit of background work, such as collecting one block; `false` if there is none.
@@ -176,7 +188,8 @@ pub trait Ftl<N: Nand>: Send {
     /// Those of the device.
     fn idle(&mut self) -> Result<bool, FtlError>;
 
-    /// Says that these pages are about to be read or written, so that their map entries can be brought near. Has no other effect.
+    /// Says that these pages are about to be read or written, so that their map entries can be
+    /// brought near. Has no other effect.
     fn hint(&self, lpns: &[Lpn]) {
         let _ = lpns;
     }
@@ -184,16 +197,19 @@ pub trait Ftl<N: Nand>: Send {
     /// The RAM that each structure holds.
     fn ram(&self) -> RamReport;
 
-    /// Numbers of its own that are worth watching over a run; the same names, in the same order, every time.
+    /// Numbers of its own that are worth watching over a run; the same names, in the same order,
+    /// every time.
     fn gauges(&self) -> Vec<Gauge> {
         Vec::new()
     }
 
-    /// Saves to flash what only RAM holds. Called when power is about to go, also in a clean shutdown, while a battery keeps
-    /// the device running, after whatever the FTL was doing has ended, if only in an error: an operation that power cut
-    /// short is one that failed ([`NandError::PowerLost`]). The FTL can go on if power does not go after all.
+    /// Saves to flash what only RAM holds. Called when power is about to go, also in a clean
+    /// shutdown, while a battery keeps the device running, after whatever the FTL was doing has
+    /// ended, if only in an error: an operation that power cut short is one that failed
+    /// ([`NandError::PowerLost`]). The FTL can go on if power does not go after all.
     ///
-    /// Does nothing for an FTL that needs no battery, or was made without one ([`crate::Config::battery`]).
+    /// Does nothing for an FTL that needs no battery, or was made without one
+    /// ([`crate::Config::battery`]).
     ///
     /// # Errors
     /// Those of the device.
@@ -201,8 +217,8 @@ pub trait Ftl<N: Nand>: Send {
         Ok(())
     }
 
-    /// Pages that [`Ftl::power_failing`] programs at most, what the battery has to last for; a page whose program fails is
-    /// programmed again beyond that. 0 if no battery is needed.
+    /// Pages that [`Ftl::power_failing`] programs at most, what the battery has to last for; a page
+    /// whose program fails is programmed again beyond that. 0 if no battery is needed.
     fn battery_pages(&self) -> u32 {
         0
     }
@@ -219,7 +235,8 @@ pub trait Ftl<N: Nand>: Send {
     /// Gives the device back, as power loss would leave it: nothing is saved.
     fn into_flash(self: Box<Self>) -> Flash<N>;
 
-    /// Checks every invariant that ties the FTL's structures to each other and to flash. Slow: for tests.
+    /// Checks every invariant that ties the FTL's structures to each other and to flash. Slow: for
+    /// tests.
     ///
     /// # Errors
     /// The first violation, in words.

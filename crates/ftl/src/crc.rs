@@ -1,7 +1,9 @@
-//! CRC-32C (Castagnoli): the check value of what is written to flash as a whole and believed as a whole.
+//! CRC-32C (Castagnoli): the check value of what is written to flash as a whole and believed as a
+//! whole.
 //!
-//! Any burst of up to 32 wrong bits is noticed, and so are up to three wrong bits of less than 256 MiB. The table takes 1 KiB of
-//! constants and no RAM; bit by bit, simulations of FTLs with log blocks would take a third longer.
+//! Any burst of up to 32 wrong bits is noticed, and so are up to three wrong bits of less than 256
+//! MiB. The table takes 1 KiB of constants and no RAM; bit by bit, simulations of FTLs with log
+//! blocks would take a third longer.
 
 const fn table() -> [u32; 256] {
     let mut table = [0; 256];

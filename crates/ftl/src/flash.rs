@@ -192,8 +192,8 @@ impl<N: Nand> Flash<N> {
         }
     }
 
-    /// A block in which a page was read with so many wrong bits that it should be moved, if there is one: more than three
-    /// quarters of what the device can correct.
+    /// A block in which a page was read with so many wrong bits that it should be moved, if there
+    /// is one: more than three quarters of what the device can correct.
     #[inline]
     #[must_use]
     pub fn tired(&self) -> Option<BlockId> {

@@ -1,7 +1,7 @@
 //! Flash translation layers, each a short composition of shared parts.
 //!
-//! Reading order: [`contract`] (what a host may rely on), [`flash`] (the accounting layer that every
-//! flash operation goes through), then the parts and the engines, and last the table of FTLs.
+//! Reading order: [`contract`] (what a host may rely on), [`flash`] (the accounting layer that
+//! every flash operation goes through), then the parts and the engines, and last the table of FTLs.
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -14,8 +14,8 @@ const LIMIT: u64 = 400_000;
 /// Logical pages that are used, of larger disks.
 const USED: u32 = 256;
 
-/// Mounts the device and uses the disk: reads, writes and trims, checks itself, and is mounted again. Errors are as good
-/// as success, but for work that does not end.
+/// Mounts the device and uses the disk: reads, writes and trims, checks itself, and is mounted
+/// again. Errors are as good as success, but for work that does not end.
 pub(crate) fn exercise(entry: &Entry<Device>, device: &Device, config: &Config) -> Result<(), String> {
     let Some(mount) = entry.mount else { return Ok(()) };
     for round in ["mounting", "mounting again"] {

@@ -1,7 +1,7 @@
 //! Any bytes as the file of a device's image.
 //!
-//! The first byte says whether the check values are put right before, so that what they guard is reached; the second which
-//! FTL mounts the device; the third how large a disk it is told to find.
+//! The first byte says whether the check values are put right before, so that what they guard is
+//! reached; the second which FTL mounts the device; the third how large a disk it is told to find.
 
 use crate::disk;
 use crate::input::Input;
@@ -12,7 +12,8 @@ use nand::{MemNand, Nand};
 /// Bytes of the header before its check value.
 const HEADER: usize = 45;
 
-/// Larger devices are not mounted: what an FTL holds in RAM is in proportion to the pages of the device.
+/// Larger devices are not mounted: what an FTL holds in RAM is in proportion to the pages of the
+/// device.
 const PAGES: u32 = 1 << 14;
 
 /// Nor are those that hold more: what is written to them is kept in memory.

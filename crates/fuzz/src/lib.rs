@@ -1,7 +1,8 @@
-//! What is done with arbitrary bytes. A fuzzer calls these functions with bytes that it makes up, the tests with those
-//! in `fuzz/seeds` and `fuzz/regressions`.
+//! What is done with arbitrary bytes. A fuzzer calls these functions with bytes that it makes up,
+//! the tests with those in `fuzz/seeds` and `fuzz/regressions`.
 //!
-//! Every target takes any bytes. It answers with an error, or panics, if something is wrong with the code under test.
+//! Every target takes any bytes. It answers with an error, or panics, if something is wrong with
+//! the code under test.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

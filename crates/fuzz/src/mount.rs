@@ -1,7 +1,7 @@
 //! A disk that an FTL made, changed behind its back, with check values that say that all is well.
 //!
-//! The first bytes choose the FTL, its device, its options and what is written; each of the rest begins a change to what is
-//! on flash. The same FTL then mounts it.
+//! The first bytes choose the FTL, its device, its options and what is written; each of the rest
+//! begins a change to what is on flash. The same FTL then mounts it.
 
 use crate::disk::{self, Device};
 use crate::input::Input;

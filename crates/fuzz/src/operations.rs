@@ -11,7 +11,8 @@ pub(crate) fn run(bytes: &[u8]) -> Result<(), String> {
     TABLE.with(|operations| operations_on(operations, bytes))
 }
 
-/// Runs the case that these bytes stand for over a table of FTLs, such as one with an FTL that is broken on purpose.
+/// Runs the case that these bytes stand for over a table of FTLs, such as one with an FTL that is
+/// broken on purpose.
 ///
 /// # Errors
 /// The broken promise, and the id that replays it.

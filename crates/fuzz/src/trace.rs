@@ -8,7 +8,8 @@ use workload::{Request, Source, WorkloadError, formats};
 /// Bytes of the space on which a trace is played back.
 const SPACE: u64 = 1 << 40;
 
-/// Pages of a trace that is described: that takes memory for each page read or written, which a line can name many of.
+/// Pages of a trace that is described: that takes memory for each page read or written, which a
+/// line can name many of.
 const DESCRIBED: u64 = 1 << 16;
 
 /// Bytes of a converted trace that are kept and read again.

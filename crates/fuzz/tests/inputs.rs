@@ -1,4 +1,5 @@
-//! Every input that is kept is run once: the seeds from which a fuzzer starts, and what it found once.
+//! Every input that is kept is run once: the seeds from which a fuzzer starts, and what it found
+//! once.
 
 #![allow(clippy::unwrap_used)]
 

@@ -67,8 +67,8 @@ pub trait Nand: Send {
     /// corrected unseen.
     ///
     /// # Errors
-    /// [`NandError::Erased`], [`NandError::Uncorrectable`], or [`crate::Law::PageContent`] if the page was
-    /// written by [`Nand::program_meta`]. `out` is unspecified after an error.
+    /// [`NandError::Erased`], [`NandError::Uncorrectable`], or [`crate::Law::PageContent`] if the
+    /// page was written by [`Nand::program_meta`]. `out` is unspecified after an error.
     fn read(&mut self, ppn: Ppn, out: &mut Self::Payload) -> Result<Spare, NandError>;
 
     /// Reads a page of metadata; bytes beyond what was programmed read as 0xFF.
@@ -95,18 +95,21 @@ pub trait Nand: Send {
     /// Programs a page of host data with its spare area. The page begins without flags, whatever
     /// `spare` says.
     ///
-    /// **Power loss**: the page is as before, complete, or torn. A torn page cannot be programmed before its block is erased.
-    /// A read of it may fail. It may succeed a few times and then fail, or succeed by chance, with or without the
-    /// spare area. The page may read as erased. Its spare area may be a well-formed one that nobody wrote, beside data
-    /// that cannot be read. Data that does read is what was to be written. On devices that store more than one
-    /// bit a cell, a page programmed earlier in the same word line may be lost with it.
+    /// **Power loss**: the page is as before, complete, or torn. A torn page cannot be programmed
+    /// before its block is erased. A read of it may fail. It may succeed a few times and then fail,
+    /// or succeed by chance, with or without the spare area. The page may read as erased. Its spare
+    /// area may be a well-formed one that nobody wrote, beside data that cannot be read. Data that
+    /// does read is what was to be written. On devices that store more than one bit a cell, a page
+    /// programmed earlier in the same word line may be lost with it.
     ///
     /// # Errors
-    /// [`NandError::ProgramFailed`]: the page is spent. It holds what a power cut can leave of it: nothing, a torn page, or
-    /// all of the data. The block should be retired. Its other pages stay readable.
+    /// [`NandError::ProgramFailed`]: the page is spent. It holds what a power cut can leave of it:
+    /// nothing, a torn page, or all of the data. The block should be retired. Its other pages stay
+    /// readable.
     fn program(&mut self, ppn: Ppn, data: &Self::Payload, spare: &Spare) -> Result<(), NandError>;
 
-    /// Programs a page of metadata, at most one page of bytes. Power loss and errors as [`Nand::program`].
+    /// Programs a page of metadata, at most one page of bytes. Power loss and errors as
+    /// [`Nand::program`].
     fn program_meta(&mut self, ppn: Ppn, data: &[u8], spare: &Spare) -> Result<(), NandError>;
 
     /// Moves the contents of one page (host data or metadata) to another, with a new spare area,
@@ -115,13 +118,15 @@ pub trait Nand: Send {
     /// **Power loss**: as [`Nand::program`] for `to`; `from` is untouched.
     ///
     /// # Errors
-    /// Those of reading `from` and of programming `to`; which page an error is about is in the error.
+    /// Those of reading `from` and of programming `to`; which page an error is about is in the
+    /// error.
     fn copy(&mut self, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError>;
 
     /// Erases a block.
     ///
-    /// **Power loss**: the block is as before, erased, or half erased. Any page of a half-erased block may read as it did,
-    /// as erased, or as a torn page may. None may be programmed before another erase.
+    /// **Power loss**: the block is as before, erased, or half erased. Any page of a half-erased
+    /// block may read as it did, as erased, or as a torn page may. None may be programmed before
+    /// another erase.
     ///
     /// # Errors
     /// [`NandError::EraseFailed`]: the block is as it was or half erased, and should be retired.

@@ -19,7 +19,8 @@
 //! let mut read = Stamp::UNWRITTEN;
 //! assert_eq!(nand.read(Ppn(0), &mut read)?, spare);
 //! assert_eq!(read, written);
-//! assert!(nand.program(Ppn(0), &written, &spare).is_err(), "a page is erased before it is programmed again");
+//! let again = nand.program(Ppn(0), &written, &spare);
+//! assert!(again.is_err(), "a page is erased before it is programmed again");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![no_std]

@@ -34,9 +34,9 @@ pub(crate) struct Block {
 
 /// A device in memory that keeps every byte and the encoded spare areas.
 ///
-/// It enforces the laws of [`Nand`] and never fails by itself; wrap it in [`crate::Faulty`] for power
-/// cuts and worn pages. Cloning it shares the contents, block by block and then page by page. With
-/// the feature `std` it is saved to a file and opened from one.
+/// It enforces the laws of [`Nand`] and never fails by itself; wrap it in [`crate::Faulty`] for
+/// power cuts and worn pages. Cloning it shares the contents, block by block and then page by page.
+/// With the feature `std` it is saved to a file and opened from one.
 #[derive(Clone, Debug)]
 pub struct MemNand {
     pub(crate) geometry: Geometry,

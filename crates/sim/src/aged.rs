@@ -1,18 +1,20 @@
 //! Writes that leave a device as long uniform random writing does, with the fewest of them.
 //!
-//! Under such writing a live page is overwritten at the same rate wherever it lies and however often it was moved. Blocks are
-//! closed at a steady rate, so of a block that is a share `1 − x` of all blocks away from the youngest `u^(1 − x)` lives, where `u` is
-//! what lives of the next to be collected: the cleaning equation ([`lfs_live_share`]; Menon, 1995). That state is written
-//! at once, without a collection:
+//! Under such writing a live page is overwritten at the same rate wherever it lies and however
+//! often it was moved. Blocks are closed at a steady rate, so of a block that is a share `1 − x` of
+//! all blocks away from the youngest `u^(1 − x)` lives, where `u` is what lives of the next to be
+//! collected: the cleaning equation ([`lfs_live_share`]; Menon, 1995). That state is written at
+//! once, without a collection:
 //!
-//! 1. Every logical page once, in an order that looks random to a collector (see `Scattered`): what a block holds must have nothing to
-//!    do with each other, or moving it would cost the mapping less than it does later.
-//! 2. Each logical page is chosen with the chance that what was written then should be dead by now, `1 − u^(1 − x)`. The chosen ones are
-//!    written in another random order, and between them, with the same chance for the place that they come to, some that are
-//!    still to come.
+//! 1. Every logical page once, in an order that looks random to a collector (see `Scattered`): what
+//!    a block holds must have nothing to do with each other, or moving it would cost the mapping
+//!    less than it does later.
+//! 2. Each logical page is chosen with the chance that what was written then should be dead by now,
+//!    `1 − u^(1 − x)`. The chosen ones are written in another random order, and between them, with
+//!    the same chance for the place that they come to, some that are still to come.
 //!
-//! What follows takes the place of several times the logical pages in overwrites: ageing goes on from here until
-//! write-amplification is steady, and says if that does not come about.
+//! What follows takes the place of several times the logical pages in overwrites: ageing goes on
+//! from here until write-amplification is steady, and says if that does not come about.
 
 use crate::reference::lfs_live_share;
 use workload::Permutation;
@@ -20,12 +22,13 @@ use workload::Permutation;
 /// Pages of the device that this leaves to metadata and free blocks, one in so many.
 const SPARE: u64 = 64;
 
-/// An order of all logical pages in which neither a block nor those collected with it hold neighbours, but which a cache
-/// of mapping entries can follow.
+/// An order of all logical pages in which neither a block nor those collected with it hold
+/// neighbours, but which a cache of mapping entries can follow.
 ///
-/// The disk is written in passes, a part of each region a pass. A pass over a region writes some pages of each of its translation
-/// pages in random order, few enough for a cache to gather them; so a block holds pages of a thousand translation pages. Blocks that are
-/// collected together are of about the same age, which is several passes over all regions.
+/// The disk is written in passes, a part of each region a pass. A pass over a region writes some
+/// pages of each of its translation pages in random order, few enough for a cache to gather them;
+/// so a block holds pages of a thousand translation pages. Blocks that are collected together are
+/// of about the same age, which is several passes over all regions.
 #[derive(Debug)]
 struct Scattered {
     regions: u64,

@@ -1,5 +1,6 @@
-//! How fast the simulator is: host page writes per second of the computer's time, on one core, in steady
-//! state, every read checked. Each case also runs tiny, for tests, and gives a digest of its result.
+//! How fast the simulator is: host page writes per second of the computer's time, on one core, in
+//! steady state, every read checked. Each case also runs tiny, for tests, and gives a digest of its
+//! result.
 
 use crate::error::SimError;
 use crate::progress::Progress;
@@ -18,7 +19,8 @@ pub enum Device {
     Modern,
     /// The same as 8 channels of 4 dies, with time, 32 requests at once.
     Timed,
-    /// The device of Janus-FTL's simulations: blocks of 64 pages of 2 KiB, a tenth over-provisioned; no time passes.
+    /// The device of Janus-FTL's simulations: blocks of 64 pages of 2 KiB, a tenth
+    /// over-provisioned; no time passes.
     Janus,
 }
 
@@ -41,7 +43,8 @@ pub struct Case {
     pub writes: u64,
 }
 
-/// Every case, in the order of reports. Some need an FTL that may not be in the table; [`available`] leaves those out.
+/// Every case, in the order of reports. Some need an FTL that may not be in the table;
+/// [`available`] leaves those out.
 pub const CASES: [Case; 9] = [
     case("page-8g", "page", 8, Device::Modern, UNIFORM, 20e6, 20_000_000),
     case("page-64g", "page", 64, Device::Modern, UNIFORM, 8e6, 20_000_000),

@@ -9,8 +9,8 @@ use crate::spec::{RunSpec, WorkloadContext};
 const FETCH: usize = 1024;
 /// Requests announced together in timed runs.
 const AHEAD: usize = 32;
-/// A run that asks for W writes ends also after this many times W pages read or trimmed, so that a workload
-/// that hardly writes ends.
+/// A run that asks for W writes ends also after this many times W pages read or trimmed, so that a
+/// workload that hardly writes ends.
 const OTHER_PAGES_A_WRITE: u64 = 64;
 
 /// Hands out requests in batches.
@@ -52,7 +52,8 @@ impl Feed {
         if self.writes == 0 { u64::MAX } else { self.writes }
     }
 
-    /// Sees to it that there is a request to hand out; `false` if there have been enough, or there are no more.
+    /// Sees to it that there is a request to hand out; `false` if there have been enough, or there
+    /// are no more.
     pub(crate) fn fetch(&mut self, done: &HostResult) -> Result<bool, SimError> {
         let others = done.reads + done.trims;
         if done.writes >= self.writes_goal() || (self.writes > 0 && others / OTHER_PAGES_A_WRITE >= self.writes) {

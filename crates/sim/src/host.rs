@@ -5,9 +5,9 @@
 //! - A trim forgets only the pages that lie wholly inside it; the edges keep their contents.
 //! - Pages are done in ascending order, those of a request before those of the next.
 //!
-//! For each logical page the host remembers which write of it was the last (modulo 2^16, 0 for none) and
-//! writes that as the page's stamp. Each read must return it. The model runs up to 64 pages ahead of the FTL,
-//! which is told of them by [`Ftl::hint`] before they are done in order.
+//! For each logical page the host remembers which write of it was the last (modulo 2^16, 0 for
+//! none) and writes that as the page's stamp. Each read must return it. The model runs up to 64
+//! pages ahead of the FTL, which is told of them by [`Ftl::hint`] before they are done in order.
 
 use crate::error::SimError;
 use crate::result::HostResult;
@@ -186,11 +186,13 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
         }
     }
 
-    /// Does requests in order until `writes_goal` pages have been written since [`Host::begin`]; returns how many
-    /// requests it did. A request is never cut, so the goal may be overshot by one.
+    /// Does requests in order until `writes_goal` pages have been written since [`Host::begin`];
+    /// returns how many requests it did. A request is never cut, so the goal may be overshot by
+    /// one.
     ///
     /// # Errors
-    /// [`SimError::WrongData`], [`SimError::Ftl`], or [`SimError::Workload`] if a request leaves the disk.
+    /// [`SimError::WrongData`], [`SimError::Ftl`], or [`SimError::Workload`] if a request leaves
+    /// the disk.
     pub fn apply(&mut self, requests: &[Request], writes_goal: u64) -> Result<usize, SimError> {
         let mut done = 0;
         for request in requests {
@@ -229,8 +231,8 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
         Ok(done)
     }
 
-    /// Says that these requests come soon and will be done page by page, so that what their first pages need is
-    /// brought near. Has no other effect.
+    /// Says that these requests come soon and will be done page by page, so that what their first
+    /// pages need is brought near. Has no other effect.
     pub fn announce(&mut self, requests: &[Request]) {
         debug_assert!(self.lpns.is_empty(), "nothing is planned between requests");
         for request in requests.iter().take(BATCH) {
@@ -339,7 +341,8 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
         })
     }
 
-    /// Reads `count` pages from `first` on, as far as there are any, and checks them. Does not count as the host's.
+    /// Reads `count` pages from `first` on, as far as there are any, and checks them. Does not
+    /// count as the host's.
     ///
     /// # Errors
     /// As [`Host::apply`].

@@ -2,9 +2,11 @@
 //! device, and learn what it cost.
 //!
 //! Reading order: [`spec`] (what to run: [`RunSpec`]), [`result`] (what comes out: [`RunResult`]),
-//! [`run()`] (one run from formatting to results), [`host`] (requests to pages, every read checked),
-//! [`precondition`] and [`aged`], [`timing`] (dies, channels and queues in virtual time), [`amplification`]
-//! (what write-amplification means here), [`mod@reference`] (what theory says of it),
+//! [`run()`] (one run from formatting to results), [`host`] (requests to pages, every read
+//! checked),
+//! [`precondition`] and [`aged`], [`timing`] (dies, channels and queues in virtual time),
+//! [`amplification`] (what write-amplification means here), [`mod@reference`] (what theory says of
+//! it),
 //! [`mod@bench`].
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,10 +1,11 @@
 //! Bringing a device into a state worth measuring.
 //!
-//! A new device has no garbage, and a full one does not collect as it will later: write-amplification
-//! rises, overshoots and settles. So the device is filled in order, then overwritten in windows until
-//! their write-amplification agrees. Agreement counts only once every page has been programmed twice
-//! on average: before there is garbage to collect all windows agree on 1. Where overwriting begins from the state that long
-//! random writing leads to ([`crate::aged`]), there is garbage at once, and only the first window does not count.
+//! A new device has no garbage, and a full one does not collect as it will later:
+//! write-amplification rises, overshoots and settles. So the device is filled in order, then
+//! overwritten in windows until their write-amplification agrees. Agreement counts only once every
+//! page has been programmed twice on average: before there is garbage to collect all windows agree
+//! on 1. Where overwriting begins from the state that long random writing leads to
+//! ([`crate::aged`]), there is garbage at once, and only the first window does not count.
 
 use crate::aged::{AgedWrites, mix};
 use crate::error::SimError;
@@ -25,7 +26,8 @@ const REQUESTS_WITHOUT_WRITE_MAX: u64 = 1 << 20;
 /// Ages the device behind `host` and says how.
 ///
 /// # Errors
-/// [`SimError`] of the host, the FTL or the workload; [`SimError::BadSpec`] if an option makes no sense.
+/// [`SimError`] of the host, the FTL or the workload; [`SimError::BadSpec`] if an option makes no
+/// sense.
 pub fn precondition<N: Nand<Payload = Stamp>>(
     host: &mut Host<N>,
     mode: &PreconditionMode,
@@ -237,7 +239,8 @@ impl<'a> Ager<'a> {
         })
     }
 
-    /// Writes until the host has written `goal` pages; `false` if the workload has no writes to offer.
+    /// Writes until the host has written `goal` pages; `false` if the workload has no writes to
+    /// offer.
     fn write_until<N: Nand<Payload = Stamp>>(
         &mut self,
         host: &mut Host<N>,
@@ -300,7 +303,8 @@ impl<'a> Ager<'a> {
     }
 }
 
-/// A small generator (Steele, Lea and Flood, 2014); good enough to choose pages, and the same everywhere.
+/// A small generator (Steele, Lea and Flood, 2014); good enough to choose pages, and the same
+/// everywhere.
 struct SplitMix(u64);
 
 impl SplitMix {

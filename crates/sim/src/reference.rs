@@ -1,7 +1,8 @@
 //! What theory says of write-amplification.
 
-/// The live share of a collected block that the cleaning equation of log-structured file systems predicts
-/// (Menon, 1995): the root below 1 of `ratio = (u − 1) / ln u`, for uniform random writes and oldest-first cleaning.
+/// The live share of a collected block that the cleaning equation of log-structured file systems
+/// predicts (Menon, 1995): the root below 1 of `ratio = (u − 1) / ln u`, for uniform random writes
+/// and oldest-first cleaning.
 ///
 /// `ratio` is logical over physical space. 0 for a ratio of 0 or less, 1 for 1 or more.
 #[must_use]

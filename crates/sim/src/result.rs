@@ -269,7 +269,8 @@ pub struct MountStepResult {
 /// What coming back after a power cut took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MountResult {
-    /// What was saved before power was gone, by a battery or by the flush that the FTL's promise asks for; none if nothing.
+    /// What was saved before power was gone, by a battery or by the flush that the FTL's promise
+    /// asks for; none if nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_before: Option<FlashResult>,
     /// The steps in order.
@@ -309,7 +310,8 @@ pub struct SimulationResult {
     pub precondition_wall_s: f64,
     /// Host pages written per wall-clock second of the measured part.
     pub host_writes_per_s: f64,
-    /// The most memory the process ever held, earlier runs in it included; 0 where it cannot be told.
+    /// The most memory the process ever held, earlier runs in it included; 0 where it cannot be
+    /// told.
     pub peak_memory_bytes: u64,
     /// What this run's device, FTL and check model hold, computed.
     pub run_memory_bytes: u64,

@@ -24,7 +24,8 @@ use std::time::Instant;
 /// Runs one simulation of an FTL in the table on the simulated device.
 ///
 /// # Errors
-/// [`SimError`]; above all [`SimError::WrongData`] if the FTL returned anything but what was last written.
+/// [`SimError`]; above all [`SimError::WrongData`] if the FTL returned anything but what was last
+/// written.
 pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(Progress)) -> Result<RunResult, SimError> {
     let entry = ftls::find::<SimNand>(&spec.ftl).ok_or_else(|| SimError::UnknownFtl {
         name: spec.ftl.clone(),

@@ -26,11 +26,13 @@ pub struct DevicePlan {
 }
 
 impl DevicePlan {
-    /// A device of the profile's shape, its number of blocks scaled to `capacity_bytes` raw (rounded to whole blocks on
-    /// every plane, at least one; `None` keeps the profile's own) of which the host sees `logical_ratio`.
+    /// A device of the profile's shape, its number of blocks scaled to `capacity_bytes` raw
+    /// (rounded to whole blocks on every plane, at least one; `None` keeps the profile's own) of
+    /// which the host sees `logical_ratio`.
     ///
     /// # Errors
-    /// [`SimError::BadSpec`] if the ratio is not within (0, 1), [`SimError::Geometry`] if the shape is refused.
+    /// [`SimError::BadSpec`] if the ratio is not within (0, 1), [`SimError::Geometry`] if the shape
+    /// is refused.
     pub fn new(
         name: &str,
         dimensions: Dimensions,
@@ -67,7 +69,8 @@ impl DevicePlan {
         Config::new(self.logical_pages)
     }
 
-    /// δ, how many reads one program takes as long as, array times alone; 10 if the profile has no read time.
+    /// δ, how many reads one program takes as long as, array times alone; 10 if the profile has no
+    /// read time.
     #[must_use]
     pub fn delta(&self) -> f64 {
         if self.timing.read_ns == 0 || self.timing.program_ns == 0 {
@@ -131,7 +134,8 @@ pub struct WorkloadSpec {
     pub make: Arc<MakeSource>,
     /// What was done to a trace to fit it here, in words; for reports.
     pub notes: Vec<String>,
-    /// Whether the name says all: under the same name, the same requests for the same context at any time.
+    /// Whether the name says all: under the same name, the same requests for the same context at
+    /// any time.
     name_says_all: bool,
 }
 
@@ -161,7 +165,8 @@ impl WorkloadSpec {
 }
 
 impl WorkloadSpec {
-    /// A recorded trace, played `laps` times in the measured part (`None`: for ever); ageing plays it as long as it takes.
+    /// A recorded trace, played `laps` times in the measured part (`None`: for ever); ageing plays
+    /// it as long as it takes.
     #[must_use]
     pub fn replay(trace: Arc<Trace>, map: Map, laps: Option<u64>) -> Self {
         let name = trace.name().rsplit('/').next().unwrap_or_default().to_owned();
@@ -196,8 +201,9 @@ pub enum OwnWrites {
 pub enum First {
     /// This share of the logical pages, in order.
     Fill(f64),
-    /// Every logical page, and some again, so that blocks live as after long uniform random writing ([`crate::aged`]): little has
-    /// to be overwritten then. The first window after that does not count.
+    /// Every logical page, and some again, so that blocks live as after long uniform random writing
+    /// ([`crate::aged`]): little has to be overwritten then. The first window after that does not
+    /// count.
     Aged,
 }
 
@@ -212,7 +218,8 @@ pub struct SteadyOptions {
     pub window: f64,
     /// How many windows in a row must agree.
     pub agree: u32,
-    /// They agree if the largest and smallest of their write-amplifications differ by no more than this share.
+    /// They agree if the largest and smallest of their write-amplifications differ by no more than
+    /// this share.
     pub tolerance: f64,
     /// Windows after which it stops anyway, and says so.
     pub max_windows: u32,
@@ -251,8 +258,8 @@ impl Default for PreconditionMode {
 /// How requests arrive in timed mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum HostMode {
-    /// At the time each request carries, multiplied by `time_scale`. No more than `outstanding` are in the device; the
-    /// others wait in the host, and their latency counts from their arrival.
+    /// At the time each request carries, multiplied by `time_scale`. No more than `outstanding` are
+    /// in the device; the others wait in the host, and their latency counts from their arrival.
     Open {
         /// 1 replays as recorded, 0.5 twice as fast.
         time_scale: f64,
@@ -295,7 +302,8 @@ pub struct QueueOptions {
     pub read_priority: bool,
     /// How many reads may overtake the same waiting operation before it gets its turn.
     pub max_overtakes: u32,
-    /// If given, such reads also suspend a running program or erase, which costs it this many nanoseconds each time.
+    /// If given, such reads also suspend a running program or erase, which costs it this many
+    /// nanoseconds each time.
     pub suspend_ns: Option<u64>,
     /// Nanoseconds that the controller adds to every request, however many it works on.
     pub controller_ns: u64,
@@ -335,8 +343,8 @@ pub struct RunSpec {
     pub config: Config,
     /// The requests.
     pub workload: WorkloadSpec,
-    /// Stop once so many pages have been written in the measured part, or 64 times as many read and trimmed; 0 means
-    /// when the source ends, which synthetic ones never do.
+    /// Stop once so many pages have been written in the measured part, or 64 times as many read and
+    /// trimmed; 0 means when the source ends, which synthetic ones never do.
     pub writes: u64,
     /// Stop also after so many requests; 0 means no such limit.
     pub requests: u64,
@@ -348,12 +356,13 @@ pub struct RunSpec {
     pub seed: u64,
     /// Read back and check every page at the end (every read in between is always checked).
     pub verify: bool,
-    /// Host pages written in an interval of the timeline; 0 for about 128 intervals. Intervals double when there would
-    /// be more than 256.
+    /// Host pages written in an interval of the timeline; 0 for about 128 intervals. Intervals
+    /// double when there would be more than 256.
     pub interval_writes: u64,
-    /// Cut power after the measured part, mount from flash alone, and report what that took. An FTL that keeps
-    /// completed writes only after a flush is flushed first; one that needs a battery has one. Refused if the FTL cannot be mounted.
-    /// For workloads without trims: power loss may undo those, and the final check would say so.
+    /// Cut power after the measured part, mount from flash alone, and report what that took. An FTL
+    /// that keeps completed writes only after a flush is flushed first; one that needs a battery
+    /// has one. Refused if the FTL cannot be mounted. For workloads without trims: power loss may
+    /// undo those, and the final check would say so.
     pub power_cut: bool,
 }
 
@@ -379,8 +388,8 @@ impl RunSpec {
         }
     }
 
-    /// All settings as text. Runs with the same text come to the same result in the same program, the computer's part apart.
-    /// `None` if text does not say all, as with a recorded trace.
+    /// All settings as text. Runs with the same text come to the same result in the same program,
+    /// the computer's part apart. `None` if text does not say all, as with a recorded trace.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         self.workload.name_says_all.then(|| format!("{self:?}"))

@@ -1,5 +1,5 @@
-//! Hosts in virtual time: they send requests to the FTL at the right moment and let the [`Machine`] say
-//! when each is done.
+//! Hosts in virtual time: they send requests to the FTL at the right moment and let the [`Machine`]
+//! say when each is done.
 
 use crate::device::Device;
 use crate::error::SimError;
@@ -185,8 +185,8 @@ impl<N: Device> Player<'_, '_, N> {
         }
     }
 
-    /// Executes a request now and puts its flash operations into the machine. `false` if it needed none
-    /// and has ended.
+    /// Executes a request now and puts its flash operations into the machine. `false` if it needed
+    /// none and has ended.
     fn dispatch(&mut self, request: &Request, arrived_ns: u64) -> Result<bool, SimError> {
         self.first_ns.get_or_insert(arrived_ns);
         self.rested = false;
@@ -278,7 +278,8 @@ impl<N: Device> Player<'_, '_, N> {
         }
     }
 
-    /// Starts a unit of background work if the device has nothing to do and is to use such time; whether it did.
+    /// Starts a unit of background work if the device has nothing to do and is to use such time;
+    /// whether it did.
     fn collect_if_idle(&mut self) -> Result<bool, SimError> {
         if !self.collects_idle || self.rested || self.background || self.in_device > 0 {
             return Ok(false);

@@ -30,8 +30,8 @@ const MOST: usize = 2 * WANTED as usize;
 const FIRST_INTERVAL: u64 = 512;
 
 impl Timeline {
-    /// Begins at `counts`. `total` is how many writes there will be, 0 if not known; `interval` how many make an
-    /// interval, 0 to choose.
+    /// Begins at `counts`. `total` is how many writes there will be, 0 if not known; `interval` how
+    /// many make an interval, 0 to choose.
     #[must_use]
     pub fn new(total: u64, interval: u64, counts: Counts) -> Self {
         let every = match (interval, total) {

@@ -1,7 +1,7 @@
 //! Requests a second of the generators, in batches of 1024.
 //!
-//! Run by the test suite (`cargo test --benches`), each measures once; the hash printed for each tells whether a
-//! change of code changed the requests.
+//! Run by the test suite (`cargo test --benches`), each measures once; the hash printed for each
+//! tells whether a change of code changed the requests.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use openftl_workload::{Request, Source, Spec};

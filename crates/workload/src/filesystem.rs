@@ -1,17 +1,19 @@
 //! Where a file system puts files and what it writes beside them, modelled on ext3.
 //!
-//! Layout, in blocks: superblock; group descriptors; then groups of as many blocks as the bits of a block, each
-//! beginning with its block bitmap, inode bitmap and inode table. The journal and the directory take the first blocks
-//! that are free after that; the rest is for data. A last group without room for its own tables is left out.
+//! Layout, in blocks: superblock; group descriptors; then groups of as many blocks as the bits of a
+//! block, each beginning with its block bitmap, inode bitmap and inode table. The journal and the
+//! directory take the first blocks that are free after that; the rest is for data. A last group
+//! without room for its own tables is left out.
 //!
-//! - Allocation is first-fit by block: the lowest free one, but a file that grows takes the block after its last if
-//!   that is free. Inodes likewise. Freed blocks can be taken at once.
-//! - A file's map is in its inode; indirect blocks are not modelled. All files are in one directory, with an entry of
-//!   fixed place for each inode.
-//! - What a change of a file dirties is its inode, the bitmaps and group descriptors concerned, and the block of its
-//!   directory entry. Dirty blocks gather in memory. A commit writes each of them once to the journal, between a
-//!   descriptor and a commit block, and every [`CHECKPOINT_COMMITS`] commits, or when the journal is full, those
-//!   committed since are written in place (ext3 commits every 5 s, and the kernel writes back what is 30 s old).
+//! - Allocation is first-fit by block: the lowest free one, but a file that grows takes the block
+//!   after its last if that is free. Inodes likewise. Freed blocks can be taken at once.
+//! - A file's map is in its inode; indirect blocks are not modelled. All files are in one
+//!   directory, with an entry of fixed place for each inode.
+//! - What a change of a file dirties is its inode, the bitmaps and group descriptors concerned, and
+//!   the block of its directory entry. Dirty blocks gather in memory. A commit writes each of them
+//!   once to the journal, between a descriptor and a commit block, and every [`CHECKPOINT_COMMITS`]
+//!   commits, or when the journal is full, those committed since are written in place (ext3 commits
+//!   every 5 s, and the kernel writes back what is 30 s old).
 //! - Metadata is never read: it stays in memory after it was made. Data is not cached at all.
 
 use crate::request::Op;
@@ -257,7 +259,8 @@ impl FileSystem {
         Some(file)
     }
 
-    /// Writes so many bytes after the end of a file. False, and nothing is done, if blocks do not suffice.
+    /// Writes so many bytes after the end of a file. False, and nothing is done, if blocks do not
+    /// suffice.
     pub(crate) fn append(&mut self, file: &mut File, bytes: u64, out: &mut Vec<Piece>) -> bool {
         let more = self.blocks_of(file.bytes + bytes) - self.blocks_of(file.bytes);
         let fits = more <= self.space.free;

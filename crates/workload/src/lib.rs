@@ -1,9 +1,10 @@
 //! What is asked of a device: synthetic workloads, replayed traces, and profiles fitted to traces.
 //!
-//! Everything ends in one trait, [`Source`], which fills batches of [`Request`]s. A [`Spec`] such as
-//! `zipf:theta=0.99,reads=30` names a synthetic workload; [`trace::open`] reads a recorded one and
-//! [`trace::Replay`] plays it back on a device of another size. [`workloads`] and [`formats`] are the two tables
-//! from which help texts, documentation and tests are made.
+//! Everything ends in one trait, [`Source`], which fills batches of [`Request`]s. A [`Spec`] such
+//! as `zipf:theta=0.99,reads=30` names a synthetic workload; [`trace::open`] reads a recorded one
+//! and
+//! [`trace::Replay`] plays it back on a device of another size. [`workloads`] and [`formats`] are
+//! the two tables from which help texts, documentation and tests are made.
 //!
 //! ```
 //! use openftl_workload::{Op, Request, Spec};
@@ -16,8 +17,8 @@
 //! # Ok::<(), openftl_workload::WorkloadError>(())
 //! ```
 //!
-//! Reading order: `request`, `stream` (how a synthetic request is drawn), `synthetic/` (where it goes), `filesystem` (what a
-//! file system makes of it), `trace/`.
+//! Reading order: `request`, `stream` (how a synthetic request is drawn), `synthetic/` (where it
+//! goes), `filesystem` (what a file system makes of it), `trace/`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

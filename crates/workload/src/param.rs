@@ -1,5 +1,5 @@
-//! Options as data: what an option is called, what it takes, what it means. Parsing, help and descriptions derive
-//! from these rows.
+//! Options as data: what an option is called, what it takes, what it means. Parsing, help and
+//! descriptions derive from these rows.
 
 use crate::units::{format_bytes, parse_bytes};
 use std::fmt;

@@ -1,10 +1,12 @@
-//! A seeded bijection of `0..n`, so that hot ranks lie scattered over the space instead of side by side.
+//! A seeded bijection of `0..n`, so that hot ranks lie scattered over the space instead of side by
+//! side.
 
 use crate::pick::Rng;
 
-/// Rounds of multiply and xor-shift on the next power of two, walked until the value falls back below `n` (cycle
-/// walking: under two steps on average, because the power is below `2n`). Every round is invertible, hence the
-/// whole is a permutation; nothing is stored, so a space of 2^40 pages costs as little as one of 8.
+/// Rounds of multiply and xor-shift on the next power of two, walked until the value falls back
+/// below `n` (cycle walking: under two steps on average, because the power is below `2n`). Every
+/// round is invertible, hence the whole is a permutation; nothing is stored, so a space of 2^40
+/// pages costs as little as one of 8.
 #[derive(Clone, Debug)]
 pub struct Permutation {
     n: u64,

@@ -1,14 +1,17 @@
-//! Drawing: the generator, uniform and weighted choices. No division and no floating point where requests are drawn.
+//! Drawing: the generator, uniform and weighted choices. No division and no floating point where
+//! requests are drawn.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng as _, SeedableRng as _};
 
-/// The one random generator of this crate: PCG-64 MCG, fixed so that a seed gives the same workload for ever.
+/// The one random generator of this crate: PCG-64 MCG, fixed so that a seed gives the same workload
+/// for ever.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng(Pcg64Mcg);
 
 impl Rng {
-    /// Streams keep the parts of a workload independent: changing `reads=` does not move the addresses drawn.
+    /// Streams keep the parts of a workload independent: changing `reads=` does not move the
+    /// addresses drawn.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         Rng(Pcg64Mcg::seed_from_u64(seed ^ stream.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
     }

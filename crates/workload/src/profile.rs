@@ -1,18 +1,20 @@
-//! A trace reduced to the numbers that shape a device's life, small enough to publish, and able to run for ever.
+//! A trace reduced to the numbers that shape a device's life, small enough to publish, and able to
+//! run for ever.
 //!
-//! A profile says how many requests write, how large they are, how often one continues the last of its kind, where
-//! the others start (popularity) and how they arrive. [`crate::trace::fit`] makes one from a trace; the workload
-//! `profile:NAME` or `profile:FILE.toml` runs one. What it does not keep: daily rhythm,
-//! any order between requests beyond sequential runs, and which hot pages are neighbours. Hot slots are scattered, so a
-//! request of many pages that starts in one warms its cold neighbours: where such requests rule, the generator's pages are
-//! less skewed than the trace's, though its starts are not. Starts are drawn with replacement: a
-//! trace that writes nearly every page once comes back with some pages written twice and some never.
+//! A profile says how many requests write, how large they are, how often one continues the last of
+//! its kind, where the others start (popularity) and how they arrive. [`crate::trace::fit`] makes
+//! one from a trace; the workload `profile:NAME` or `profile:FILE.toml` runs one. What it does not
+//! keep: daily rhythm, any order between requests beyond sequential runs, and which hot pages are
+//! neighbours. Hot slots are scattered, so a request of many pages that starts in one warms its
+//! cold neighbours: where such requests rule, the generator's pages are less skewed than the
+//! trace's, though its starts are not. Starts are drawn with replacement: a trace that writes
+//! nearly every page once comes back with some pages written twice and some never.
 
 use crate::error::{WorkloadError, nearest};
 use serde::{Deserialize, Serialize};
 
-/// Granularity of popularity, in bytes: starts of requests are counted and drawn in slots of this size, or of the
-/// profile's alignment if that is larger.
+/// Granularity of popularity, in bytes: starts of requests are counted and drawn in slots of this
+/// size, or of the profile's alignment if that is larger.
 pub(crate) const POPULARITY_PAGE_BYTES: u64 = 4096;
 
 /// A workload in numbers; TOML on disk.
@@ -31,8 +33,9 @@ pub struct Profile {
     /// Share of requests that trim, percent; the rest of the requests read.
     #[serde(default)]
     pub trim_percent: f64,
-    /// Distinct bytes touched by the trace, in whole 4-KiB pages; 0 if the source does not say. A generator uses the
-    /// whole logical space (or `footprint=` of it) whatever this is; size the device to it for the trace's density.
+    /// Distinct bytes touched by the trace, in whole 4-KiB pages; 0 if the source does not say. A
+    /// generator uses the whole logical space (or `footprint=` of it) whatever this is; size the
+    /// device to it for the trace's density.
     #[serde(default)]
     pub footprint_bytes: u64,
     /// Power of two that divides the starts of requests which continue no run, bytes.
@@ -51,8 +54,8 @@ pub struct Profile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Side {
-    /// Share of requests that start where the last of this kind ended, percent. Runs are geometric: their mean length
-    /// is 100 / (100 - this) requests.
+    /// Share of requests that start where the last of this kind ended, percent. Runs are geometric:
+    /// their mean length is 100 / (100 - this) requests.
     #[serde(default)]
     pub sequential_percent: f64,
     /// Sizes.
@@ -80,8 +83,8 @@ pub enum Popularity {
         /// Its exponent, above 0, up to 5.
         theta: f64,
     },
-    /// The `space[i]` percent of the footprint that are hottest get `share[i]` percent of the starts; uniform between
-    /// two points.
+    /// The `space[i]` percent of the footprint that are hottest get `share[i]` percent of the
+    /// starts; uniform between two points.
     Curve {
         /// Percent of the footprint, rising.
         space: Vec<f64>,

@@ -34,7 +34,8 @@ impl Op {
 /// One request of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Request {
-    /// Arrival in nanoseconds since the start of the workload; 0 where the workload has no arrival times.
+    /// Arrival in nanoseconds since the start of the workload; 0 where the workload has no arrival
+    /// times.
     pub at_ns: u64,
     /// What is asked.
     pub op: Op,
@@ -46,17 +47,17 @@ pub struct Request {
 
 /// A stream of requests.
 ///
-/// A source is deterministic: the same construction and seed give the same requests whatever the batch sizes.
-/// Every request lies inside the logical space the source was built for.
+/// A source is deterministic: the same construction and seed give the same requests whatever the
+/// batch sizes. Every request lies inside the logical space the source was built for.
 pub trait Source: Send {
     /// Writes up to `out.len()` requests into the front of `out` and returns how many.
     ///
-    /// Fewer than `out.len()` does not mean the end; 0 for a non-empty `out` does, and is then returned for ever.
-    /// Arrival times never decrease.
+    /// Fewer than `out.len()` does not mean the end; 0 for a non-empty `out` does, and is then
+    /// returned for ever. Arrival times never decrease.
     ///
     /// # Errors
-    /// Sources which read while they run name file and line; those of this crate validate when they are built and
-    /// do not fail here.
+    /// Sources which read while they run name file and line; those of this crate validate when they
+    /// are built and do not fail here.
     fn fill(&mut self, out: &mut [Request]) -> Result<usize, WorkloadError>;
 
     /// True if `at_ns` is meaningful, so that an open-loop host can be run.

@@ -13,8 +13,9 @@ const LOGICAL_BYTES_MAX: u64 = 1 << 62;
 
 /// A parsed, checked workload, such as `zipf:theta=0.99,reads=30,size=4KiB,trims=1`.
 ///
-/// `Display` prints the canonical form: options in the order of the tables, those at their default left out. It
-/// parses back to an equal spec. [`Source::describe`] of what is built spells the defaults out.
+/// `Display` prints the canonical form: options in the order of the tables, those at their default
+/// left out. It parses back to an equal spec. [`Source::describe`] of what is built spells the
+/// defaults out.
 #[derive(Clone)]
 pub struct Spec {
     entry: &'static WorkloadEntry,
@@ -28,10 +29,12 @@ impl Spec {
         self.entry
     }
 
-    /// Builds the generator for a logical space of `logical_bytes` on a device with pages of `page_bytes`.
+    /// Builds the generator for a logical space of `logical_bytes` on a device with pages of
+    /// `page_bytes`.
     ///
     /// # Errors
-    /// If the requests do not fit the space, if options contradict each other, or if a profile cannot be read.
+    /// If the requests do not fit the space, if options contradict each other, or if a profile
+    /// cannot be read.
     pub fn build(&self, logical_bytes: u64, page_bytes: u32, seed: u64) -> Result<Box<dyn Source>, WorkloadError> {
         if page_bytes == 0 {
             return Err(self.unfit("a page of the device has 0 bytes"));
@@ -47,7 +50,8 @@ impl Spec {
         self.text(|_, _| true)
     }
 
-    /// Whether its text says all: no file has a part in the requests, as it has in those of a profile that was not published.
+    /// Whether its text says all: no file has a part in the requests, as it has in those of a
+    /// profile that was not published.
     pub fn says_all(&self) -> bool {
         self.name("name").is_none_or(|name| published().iter().any(|(known, _)| *known == name))
     }
@@ -65,7 +69,8 @@ impl Spec {
         WorkloadError::BadValue { option: option.to_owned(), value, why: why.into() }
     }
 
-    /// The value of `option`, default included; `None` if the option is off or not taken by this workload.
+    /// The value of `option`, default included; `None` if the option is off or not taken by this
+    /// workload.
     pub(crate) fn value(&self, option: &str) -> Option<&Value> {
         let place = parameters(self.entry).position(|p| p.name == option)?;
         self.values[place].as_ref()

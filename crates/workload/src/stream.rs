@@ -3,12 +3,12 @@
 //! 1. If a flush is due (`flush=N` writes since the last), it is the request.
 //! 2. The kind is drawn from `reads` and `trims`; the rest are writes.
 //! 3. The size is drawn from `size`.
-//! 4. The workload's [`Picker`] names a slot; slots are `align` bytes apart and fill the footprint. A request that
-//!    would leave the footprint is moved back to end at its last slot.
+//! 4. The workload's [`Picker`] names a slot; slots are `align` bytes apart and fill the footprint.
+//!    A request that would leave the footprint is moved back to end at its last slot.
 //! 5. With `rate`, the arrival is an exponential gap after the last one (a Poisson process).
 //!
-//! The loop is generic over the picker, so a batch costs one virtual call. When only the slot is random, which is
-//! the common case, a loop without the other draws runs.
+//! The loop is generic over the picker, so a batch costs one virtual call. When only the slot is
+//! random, which is the common case, a loop without the other draws runs.
 
 use crate::error::WorkloadError;
 use crate::param::Kind::{Bytes, Count, Number, Percent, Share, Sizes};
@@ -61,7 +61,8 @@ pub(crate) const COMMON: &[Parameter] = &[
 
 /// Where requests go: the part that differs from workload to workload.
 pub(crate) trait Picker: Send {
-    /// A slot below the number the picker was built for; `span` is how many slots the request covers.
+    /// A slot below the number the picker was built for; `span` is how many slots the request
+    /// covers.
     fn pick(&mut self, rng: &mut Rng, span: u64) -> u64;
 
     /// A write has been drawn.
@@ -165,7 +166,8 @@ impl Shape {
 pub(crate) struct Stream<P> {
     picker: P,
     shape: Shape,
-    /// Addresses and all other draws come from two generators, so that an option does not move the addresses.
+    /// Addresses and all other draws come from two generators, so that an option does not move the
+    /// addresses.
     places: Rng,
     kinds: Rng,
     now_ns: f64,
@@ -190,7 +192,8 @@ impl<P: Picker + 'static> Stream<P> {
     }
 
     fn fill_writes(&mut self, out: &mut [Request], bytes: u64) {
-        // Locals, because the generator's state must stay in registers for the target of a few nanoseconds.
+        // Locals, because the generator's state must stay in registers for the target of a few
+        // nanoseconds.
         let (align, mut rng) = (self.shape.align, self.places.clone());
         let span = bytes.div_ceil(align);
         for request in out {

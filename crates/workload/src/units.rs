@@ -1,7 +1,7 @@
 //! Sizes with units, read and written.
 
-/// Reads `4096`, `4KiB`, `64k`, `1.5M`, `10KB`, `2GiB`. Like fio and qemu, `k`/`M`/`G` and `KB`/`MB`/`GB` are powers of
-/// 1024 here: a device has no decimal pages.
+/// Reads `4096`, `4KiB`, `64k`, `1.5M`, `10KB`, `2GiB`. Like fio and qemu, `k`/`M`/`G` and
+/// `KB`/`MB`/`GB` are powers of 1024 here: a device has no decimal pages.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());

@@ -53,8 +53,8 @@ pub fn crates(tree: &Tree) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Inside `ftl`, a module uses itself and what lies below it; a part may also name what stands at the top of another
-/// part (its trait), for it may be generic over it, but nothing inside.
+/// Inside `ftl`, a module uses itself and what lies below it; a part may also name what stands at
+/// the top of another part (its trait), for it may be generic over it, but nothing inside.
 pub fn inside_ftl(tree: &Tree) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for (path, facts) in &tree.rust {

@@ -1,4 +1,5 @@
-//! Files and functions stay short enough to read in one sitting.
+//! Files and functions stay short enough to read in one sitting, and lines of comments to read at
+//! one glance.
 
 use crate::tree::{Finding, Tree};
 use anyhow::Result;
@@ -7,6 +8,8 @@ use anyhow::Result;
 const FILE_LINES_END: usize = 600;
 /// A function has fewer lines than this, from `fn` to its closing brace.
 const FUNCTION_LINES_END: usize = 70;
+/// A line of a comment ends at this column. A line of code ends where rustfmt ends it.
+const COMMENT_COLUMNS: usize = 100;
 /// Endings of the files that count as code.
 const CODE: [&str; 5] = [".rs", ".py", ".sh", ".c", ".h"];
 
@@ -22,6 +25,17 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
             let message =
                 format!("{lines} lines; a file has fewer than {FILE_LINES_END}: split it by what it is about");
             findings.push(Finding::new(path, 1, message));
+        }
+    }
+    for (path, text) in tree.files.iter().filter(|(path, _)| path.ends_with(".rs")) {
+        for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| text.trim_start().starts_with("//")) {
+            let columns = text.chars().count();
+            let table = text.trim_start_matches(['/', '!', ' ']).starts_with('|');
+            if columns > COMMENT_COLUMNS && !table && text.split_whitespace().count() > 2 {
+                let message =
+                    format!("{columns} columns; a comment ends at column {COMMENT_COLUMNS}: go on in the next line");
+                findings.push(Finding::new(path, line, message));
+            }
         }
     }
     for (path, facts) in &tree.rust {
@@ -58,6 +72,15 @@ mod tests {
         assert_eq!(found(file_of(FILE_LINES_END)), 1);
         assert_eq!(found(function_of(FUNCTION_LINES_END - 1)), 0);
         assert_eq!(found(function_of(FUNCTION_LINES_END)), 1);
+    }
+
+    #[test]
+    fn a_comment_ends_at_its_column_and_a_word_alone_may_be_longer() {
+        let found = |text: &str| check(&Tree::sample(&[("a.rs", text)])).unwrap().len();
+        let comment = |columns: usize| format!("    // a {}\n", "b".repeat(columns - 9));
+        assert_eq!(found(&comment(COMMENT_COLUMNS)), 0);
+        assert_eq!(found(&comment(COMMENT_COLUMNS + 1)), 1);
+        assert_eq!(found(&format!("// {}\n", "b".repeat(COMMENT_COLUMNS))), 0);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! What can be asked of `openftl`: the definition from which help, completions and man pages are made.
+//! What can be asked of `openftl`: the definition from which help, completions and man pages are
+//! made.
 
 mod papers;
 
@@ -11,10 +12,12 @@ use std::path::PathBuf;
 
 /// Compare flash translation layers on a workload or on your own trace.
 ///
-/// `openftl compare` alone runs page mapping, DFTL and GeckoFTL on a small simulated device and shows what each costs.
+/// `openftl compare` alone runs page mapping, DFTL and GeckoFTL on a small simulated device and
+/// shows what each costs.
 ///
-/// Exit codes: 0 done; 1 failed (a file cannot be read, a trace is malformed, a run found wrong data); 2 the command
-/// line cannot be followed (unknown names, values out of range, options that contradict each other).
+/// Exit codes: 0 done; 1 failed (a file cannot be read, a trace is malformed, a run found wrong
+/// data); 2 the command line cannot be followed (unknown names, values out of range, options that
+/// contradict each other).
 #[derive(Parser)]
 #[command(name = "openftl", version, arg_required_else_help = true, max_term_width = 100)]
 pub struct Cli {
@@ -67,7 +70,8 @@ pub struct CompareArgs {
     /// A recorded trace, plain or gz, zst, xz, bz2; its format is found by its contents
     #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
-    /// A synthetic workload, as in `zipf:theta=0.99,reads=30` (openftl list workloads) [default: uniform]
+    /// A synthetic workload, as in `zipf:theta=0.99,reads=30` (openftl list workloads)
+    /// [default: uniform]
     #[arg(long, short, value_name = "SPEC", conflicts_with = "trace")]
     pub workload: Option<String>,
     /// FTLs, separated by commas (openftl list ftls)
@@ -76,21 +80,24 @@ pub struct CompareArgs {
     /// Device profile, or a TOML file of one (openftl list devices)
     #[arg(long, short, value_name = "PROFILE|FILE.toml", default_value = "demo")]
     pub device: String,
-    /// Raw capacity: scales the number of blocks, keeps all else [default: the profile's; for a trace, what it touches]
+    /// Raw capacity: scales the number of blocks, keeps all else
+    /// [default: the profile's; for a trace, what it touches]
     #[arg(long, short, value_name = "SIZE")]
     pub capacity: Option<Size>,
     /// Share of the raw capacity that the host sees [default: the profile's]
     #[arg(long, value_name = "RATIO")]
     pub logical_ratio: Option<f64>,
-    /// RAM for cached mapping entries of 8 bytes, for FTLs that have such a cache [default: 1 entry per 716 pages]
+    /// RAM for cached mapping entries of 8 bytes, for FTLs that have such a cache
+    /// [default: 1 entry per 716 pages]
     #[arg(long, value_name = "SIZE")]
     pub cache: Option<Size>,
-    /// Cached mapping entries in a segmented LRU order, so many percent of them protected, as in DFTL's own paper [default: LRU; 80 if no
-    /// number is given]
+    /// Cached mapping entries in a segmented LRU order, so many percent of them protected, as in
+    /// DFTL's own paper [default: LRU; 80 if no number is given]
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "80",
         value_parser = clap::value_parser!(u32).range(1..=100))]
     pub segmented_lru: Option<u32>,
-    /// End after so many pages written, as in 500k or 2M [default: twice the visible pages; for a trace, its end]
+    /// End after so many pages written, as in 500k or 2M
+    /// [default: twice the visible pages; for a trace, its end]
     #[arg(long, value_name = "N")]
     pub writes: Option<Count>,
     /// State of the device before anything is measured
@@ -99,13 +106,16 @@ pub struct CompareArgs {
     /// Victim policy: which block is collected next (openftl list victims) [default: greedy]
     #[arg(long, value_name = "NAME")]
     pub victim: Option<String>,
-    /// Placement policy: which stream a page is written to (openftl list placements) [default: split]
+    /// Placement policy: which stream a page is written to (openftl list placements)
+    /// [default: split]
     #[arg(long, value_name = "NAME")]
     pub placement: Option<String>,
-    /// Where the maps of an FTL with log blocks are: nonvolatile costs nothing, as in the papers' simulators [default: flash]
+    /// Where the maps of an FTL with log blocks are: nonvolatile costs nothing, as in the papers'
+    /// simulators [default: flash]
     #[arg(long, value_enum)]
     pub maps: Option<MapsArg>,
-    /// Groups of N neighbouring logical blocks with at most K extra blocks each [default: each FTL's own]
+    /// Groups of N neighbouring logical blocks with at most K extra blocks each
+    /// [default: each FTL's own]
     #[arg(long, value_name = "N:K")]
     pub groups: Option<Groups>,
     /// Level wear: data at rest moves when its block was erased N times less than the average
@@ -116,13 +126,16 @@ pub struct CompareArgs {
     /// Spare areas read to find such blocks for every page programmed [default: 1]
     #[arg(long, value_name = "N", requires = "level_wear", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub wear_scans: Option<u32>,
-    /// Page-validity store: how dead pages are known (openftl list stores) [default: each FTL's own]
+    /// Page-validity store: how dead pages are known (openftl list stores)
+    /// [default: each FTL's own]
     #[arg(long, value_name = "NAME")]
     pub validity: Option<String>,
-    /// Blocks that each stream fills at once, on different dies [default: 1; all dies with --timing queued]
+    /// Blocks that each stream fills at once, on different dies
+    /// [default: 1; all dies with --timing queued]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub lanes: Option<u32>,
-    /// How many reads take as long as one program, for the column that counts reads [default: the device's times]
+    /// How many reads take as long as one program, for the column that counts reads
+    /// [default: the device's times]
     #[arg(long, value_name = "RATIO")]
     pub delta: Option<f64>,
     /// Seed of all randomness: the same command with the same seed gives the same result
@@ -158,7 +171,8 @@ pub struct TimeArgs {
     /// Count operations only, or model queues, dies and channels in virtual time
     #[arg(long, value_enum, default_value_t)]
     pub timing: Timing,
-    /// Requests in the device at once: each of N clients sends its next when its last is done [default: 32]
+    /// Requests in the device at once: each of N clients sends its next when its last is done
+    /// [default: 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub queue_depth: Option<u32>,
     /// Requests arrive at the workload's own times, whether or not the device keeps up
@@ -167,7 +181,8 @@ pub struct TimeArgs {
     /// Multiplies arrival times of an open loop: 0.5 plays twice as fast [default: 1]
     #[arg(long, value_name = "FACTOR")]
     pub time_scale: Option<f64>,
-    /// Collect garbage when a write needs space, or also whenever the device is idle [default: foreground]
+    /// Collect garbage when a write needs space, or also whenever the device is idle
+    /// [default: foreground]
     #[arg(long, value_enum)]
     pub gc: Option<Gc>,
 }
@@ -200,18 +215,20 @@ pub struct GeckoArgs {
 #[derive(Args)]
 #[command(next_help_heading = "Janus-FTL")]
 pub struct JanusArgs {
-    /// Which logical block leaves the page-mapped area: the one written least recently, or by what gathering it costs
+    /// Which logical block leaves the page-mapped area: the one written least recently, or by what
+    /// gathering it costs
     /// [default: recency]
     #[arg(long = "janus-defuse", value_enum)]
     pub defuse: Option<Defuse>,
-    /// Logical blocks, from the one written least recently on, of which the cheapest to gather is taken [default: 16]
+    /// Logical blocks, from the one written least recently on, of which the cheapest to gather is
+    /// taken [default: 16]
     #[arg(long = "janus-window", value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     pub window: Option<u32>,
     /// Learn how full collected blocks are, instead of the paper's equation 5 for every workload
     #[arg(long = "janus-learn")]
     pub learn: bool,
-    /// Map by block for good all but PERCENT of the logical blocks: a smaller page map [default: a page map of all, as in
-    /// the paper; 25 if PERCENT is left out]
+    /// Map by block for good all but PERCENT of the logical blocks: a smaller page map [default: a
+    /// page map of all, as in the paper; 25 if PERCENT is left out]
     #[arg(long = "janus-block-map", value_name = "PERCENT", num_args = 0..=1, require_equals = true,
           default_missing_value = "25", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub block_map: Option<u32>,
@@ -223,7 +240,8 @@ pub enum Defuse {
     /// The one written least recently
     #[default]
     Recency,
-    /// Of some written least recently the one cheapest to gather, by its pages and how empty the blocks are that they are in
+    /// Of some written least recently the one cheapest to gather, by its pages and how empty the
+    /// blocks are that they are in
     Validity,
 }
 
@@ -240,7 +258,8 @@ pub struct ReadArgs {
     /// Unit of times in the five-column form: ns, us, ms or s [default: guessed, and said]
     #[arg(long, value_name = "UNIT")]
     pub time_unit: Option<String>,
-    /// Unit of addresses in the five-column form: bytes, sectors or pages [default: guessed, and said]
+    /// Unit of addresses in the five-column form: bytes, sectors or pages
+    /// [default: guessed, and said]
     #[arg(long, value_name = "UNIT")]
     pub lba_unit: Option<String>,
     /// Unit of sizes in the five-column form: bytes, sectors or pages [default: guessed, and said]
@@ -264,7 +283,8 @@ pub struct ReadArgs {
 #[derive(Args)]
 #[command(next_help_heading = "Playing a trace")]
 pub struct ReplayArgs {
-    /// How often it is played in the measured part [default: once; with --writes, until they are done]
+    /// How often it is played in the measured part
+    /// [default: once; with --writes, until they are done]
     #[arg(long, value_name = "TIMES", requires = "trace", value_parser = clap::value_parser!(u64).range(1..))]
     pub repeat: Option<u64>,
     /// How its addresses become addresses of the device
@@ -322,8 +342,8 @@ pub enum Precondition {
     /// Filled, then overwritten until write-amplification is steady
     #[default]
     Steady,
-    /// As long uniform random writing leaves a device, written at once, then overwritten until write-amplification is steady:
-    /// for devices of terabytes
+    /// As long uniform random writing leaves a device, written at once, then overwritten until
+    /// write-amplification is steady: for devices of terabytes
     Aged,
 }
 
@@ -343,7 +363,8 @@ pub struct CrashArgs {
     /// FTLs, separated by commas, or `all` (openftl list ftls)
     #[arg(long, short, value_name = "NAMES", value_delimiter = ',', default_value = "all")]
     pub ftl: Vec<String>,
-    /// Cut at the operations 1, 2, 4, 8, …; at every sixteenth; at every one; or at one in eight by chance
+    /// Cut at the operations 1, 2, 4, 8, …; at every sixteenth; at every one; or at one in eight by
+    /// chance
     #[arg(long, value_parser = PossibleValuesParser::new(crash::Mode::ALL.map(crash::Mode::name)),
           default_value = crash::Mode::Exhaustive.name())]
     pub mode: String,
@@ -380,7 +401,8 @@ pub struct CrashArgs {
     #[arg(long, value_name = "ID",
           conflicts_with_all = ["ftl", "mode", "cuts", "depth", "faults", "shape", "steps", "no_battery", "seed", "jobs", "sample"])]
     pub replay: Option<String>,
-    /// Explore each fault alone, then all at once, and write what each cost each FTL as a table to this Markdown file
+    /// Explore each fault alone, then all at once, and write what each cost each FTL as a table to
+    /// this Markdown file
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub promises: Option<PathBuf>,
     /// Tell what a replay does: each request, cut and mount, and how it came out

@@ -40,7 +40,8 @@ pub struct ReproduceArgs {
     /// Do every run anew, also those that earlier calls kept
     #[arg(long)]
     pub fresh: bool,
-    /// Do and keep only the runs of these lines or bars, and make no figure: several calls share the work of one
+    /// Do and keep only the runs of these lines or bars, and make no figure: several calls share
+    /// the work of one
     #[arg(long, value_name = "SERIES", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Seed of all randomness

@@ -32,7 +32,8 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The table as lines. If they would pass [`WIDTH`], a last column of words is wrapped, and columns of numbers move together.
+    /// The table as lines. If they would pass [`WIDTH`], a last column of words is wrapped, and
+    /// columns of numbers move together.
     pub fn render(&self) -> String {
         let columns = self.header.len();
         let mut widths: Vec<usize> = self.header.iter().map(|(name, _)| name.chars().count()).collect();

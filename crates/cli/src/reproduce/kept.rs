@@ -1,7 +1,9 @@
-//! Finished runs in a folder, so that what was interrupted goes on and figures share what they have in common.
+//! Finished runs in a folder, so that what was interrupted goes on and figures share what they have
+//! in common.
 //!
-//! A file holds the result of one run, all its settings as text, and the program that did it: a program built anew takes
-//! nothing that another did. Its name is only an index. A file that is not whole, or of something else, is as good as none.
+//! A file holds the result of one run, all its settings as text, and the program that did it: a
+//! program built anew takes nothing that another did. Its name is only an index. A file that is not
+//! whole, or of something else, is as good as none.
 
 use crate::output;
 use anyhow::{Context, Result};
@@ -36,10 +38,12 @@ struct File {
 }
 
 impl Folder {
-    /// The folder `runs` in this one, made if it is not there. `fresh` takes nothing from earlier calls.
+    /// The folder `runs` in this one, made if it is not there. `fresh` takes nothing from earlier
+    /// calls.
     ///
     /// # Errors
-    /// If it cannot be written to, or if this program cannot be read, whose bytes tell it from others.
+    /// If it cannot be written to, or if this program cannot be read, whose bytes tell it from
+    /// others.
     pub fn open(out: &Path, fresh: bool) -> Result<Self> {
         let path = out.join("runs");
         fs::create_dir_all(&path).with_context(|| format!("cannot make the folder {}", path.display()))?;
@@ -78,7 +82,8 @@ impl Folder {
         let path = self.file(settings);
         let text = self.text(settings, result).with_context(|| format!("{} cannot be JSON", path.display()))?;
         if self.result(settings, &text).as_ref() != Some(result) {
-            // JSON has no form for a number that is infinite or none: such a result is not kept rather than kept as another.
+            // JSON has no form for a number that is infinite or none: such a result is not kept
+            // rather than kept as another.
             return Ok(());
         }
         let begun = path.with_extension(format!("{}.tmp", process::id()));

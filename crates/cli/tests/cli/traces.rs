@@ -1,4 +1,5 @@
-//! Real traces, where they are present: `OPENFTL_TRACES` names their folder, or they lie beside the clone.
+//! Real traces, where they are present: `OPENFTL_TRACES` names their folder, or they lie beside the
+//! clone.
 
 use super::common::{json_of, openftl};
 use std::path::{Path, PathBuf};

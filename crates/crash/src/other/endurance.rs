@@ -1,7 +1,8 @@
-//! One device that loses power again and again, in writing, in saving and in mounting, and never grows less able.
+//! One device that loses power again and again, in writing, in saving and in mounting, and never
+//! grows less able.
 //!
-//! What is done changes from round to round. After some mounts every page is read; after others few are, so that what is in doubt
-//! stays so over several cuts.
+//! What is done changes from round to round. After some mounts every page is read; after others few
+//! are, so that what is in doubt stays so over several cuts.
 
 use super::worn::{apply, read_all};
 use crate::bench::Bench;
@@ -16,7 +17,8 @@ use crate::{Device, Shared};
 use ftl::{Flash, Ftl, FtlError};
 use nand::{Cut, CutOutcome, Lpn, NandError, Stamp};
 
-/// Mounts that may be cut short in a row: each opens a block or two, so that many show whether they are given back.
+/// Mounts that may be cut short in a row: each opens a block or two, so that many show whether they
+/// are given back.
 const INTERRUPTED_MOUNTS: u32 = 40;
 
 /// Operations within which power is cut; the larger ones only if reads are among them.

@@ -1,8 +1,10 @@
-//! Checkpoint pages with wrong bits that no ECC noticed: their spare areas are intact, their bytes are not.
+//! Checkpoint pages with wrong bits that no ECC noticed: their spare areas are intact, their bytes
+//! are not.
 //!
-//! The disk is as if the checkpoint were not there: every page reads as acknowledged, at once and after the next mount. That is
-//! promised of [`PageKind::Checkpoint`] alone, under every FTL that programs such pages: those with log blocks, and those of
-//! which a battery saves the state. Translation pages and pages of validity stores carry no check value.
+//! The disk is as if the checkpoint were not there: every page reads as acknowledged, at once and
+//! after the next mount. That is promised of [`PageKind::Checkpoint`] alone, under every FTL that
+//! programs such pages: those with log blocks, and those of which a battery saves the state.
+//! Translation pages and pages of validity stores carry no check value.
 
 use super::images::copy_block_changed;
 use super::worn::{accepts_writes, apply, mount, read_all};
@@ -17,7 +19,8 @@ use nand::{Faulty, Nand, PageKind, Ppn, SimNand, Snapshot};
 /// Workloads after which an FTL that has not made a checkpoint makes none.
 const ROUNDS: u32 = 64;
 
-/// Bytes of a page among which one wrong bit in four lies: counts and addresses that decide how the rest is read.
+/// Bytes of a page among which one wrong bit in four lies: counts and addresses that decide how the
+/// rest is read.
 const HEAD: u32 = 48;
 
 pub(super) fn run(bench: &Bench<'_>, n: u32, record: &mut Record) -> Result<(), String> {

@@ -1,4 +1,5 @@
-//! Devices that hold what this FTL did not leave there. A mount answers with an error or with a consistent disk.
+//! Devices that hold what this FTL did not leave there. A mount answers with an error or with a
+//! consistent disk.
 
 use super::worn::{accepts_writes, read_all, work};
 use crate::Device;
@@ -68,8 +69,8 @@ pub(super) fn run(bench: &Bench<'_>, n: u32, record: &mut Record) -> Result<(), 
     judge(bench, config, Line::new(device, ftl, Model::new(bench.durable(), config.logical_pages)))
 }
 
-/// A disk was made of it: it can be read, takes writes, is consistent then, and is found again. Not before it was written
-/// anew: until then the map may name pages that faded since the mount.
+/// A disk was made of it: it can be read, takes writes, is consistent then, and is found again. Not
+/// before it was written anew: until then the map may name pages that faded since the mount.
 fn judge(bench: &Bench<'_>, config: Config, mut line: Line) -> Result<(), String> {
     for lpn in (0..config.logical_pages).map(Lpn) {
         // Whatever is there, or an error.
@@ -77,7 +78,8 @@ fn judge(bench: &Bench<'_>, config: Config, mut line: Line) -> Result<(), String
     }
     let info = &bench.entry.info;
     if info.honours(Setting::CacheEntries) || !info.outlives_worn_pages || bench.config.validity.is_some() {
-        // Its mount does not read enough to see that an image contradicts itself: not to fall over is all it promises.
+        // Its mount does not read enough to see that an image contradicts itself: not to fall over
+        // is all it promises.
         for lpn in (0..config.logical_pages).map(Lpn) {
             let _ = line.ftl.write(lpn, &Stamp { lpn, version: 1 });
         }
@@ -146,7 +148,8 @@ fn fill(bench: &Bench<'_>, content: Content, rng: &mut Rng) -> Result<Faulty<Sim
     Ok(out)
 }
 
-/// What another FTL leaves on such a device after the same workload; `None` if it makes no disk of it.
+/// What another FTL leaves on such a device after the same workload; `None` if it makes no disk of
+/// it.
 fn foreign(bench: &Bench<'_>, other: &Entry<Device>) -> Result<Option<Faulty<SimNand>>, String> {
     let device = bench.case.shape().device(nand::FaultPlan::default()).map_err(|e| e.to_string())?;
     let Ok(mut ftl) = (other.format)(Flash::new(device.clone()), &bench.config) else { return Ok(None) };

@@ -82,7 +82,8 @@ pub(crate) fn pages(bench: &Bench<'_>) -> Result<Vec<u32>, String> {
     Ok((0..geometry.pages()).filter(|ppn| matches!(nand.read_spare(Ppn(*ppn)), Ok(Some(_)))).collect())
 }
 
-/// Harms a page, also in the eyes of the model; the logical page that suffers, if it is one only. `Err` if nothing is there.
+/// Harms a page, also in the eyes of the model; the logical page that suffers, if it is one only.
+/// `Err` if nothing is there.
 fn harm_page(bench: &Bench<'_>, line: &mut Line, worn: Worn) -> Result<Option<u32>, Nothing> {
     let Worn { ppn, harm, mounted, other } = worn;
     let mut device = line.device.get();
@@ -110,7 +111,8 @@ fn harm_page(bench: &Bench<'_>, line: &mut Line, worn: Worn) -> Result<Option<u3
         return Ok(Some(spare.tag));
     }
     if spare.kind == PageKind::Checkpoint {
-        // What a battery saved, or a checkpoint: without it the pages of host data say all that was written.
+        // What a battery saved, or a checkpoint: without it the pages of host data say all that was
+        // written.
         line.model.battery_died();
     }
     if bench.entry.info.outlives_worn_pages && other.is_none() {
@@ -142,7 +144,8 @@ fn harm(bench: &Bench<'_>, line: &mut Line, worn: Worn, record: &mut Record) -> 
 /// The page to be harmed holds nothing.
 struct Nothing;
 
-/// Every page but that of the harmed one reads right, and that one as an error or right, also after its block was collected.
+/// Every page but that of the harmed one reads right, and that one as an error or right, also after
+/// its block was collected.
 pub(super) fn powered(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Result<(), String> {
     let mut line = work(bench)?;
     record.fault = "worn page, power on";
@@ -153,8 +156,8 @@ pub(super) fn powered(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Res
     outcome
 }
 
-/// The same after a mount. Of a page that cannot be read at all nobody knows then whose it was: it may also read as an
-/// older version of itself.
+/// The same after a mount. Of a page that cannot be read at all nobody knows then whose it was: it
+/// may also read as an older version of itself.
 pub(super) fn mounted(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Result<(), String> {
     let mut line = work(bench)?;
     bench.save(&mut *line.ftl)?;
@@ -193,7 +196,8 @@ pub(super) fn mount(bench: &Bench<'_>, flash: nand::Faulty<nand::SimNand>, line:
     }
 }
 
-/// Writes all pages but one until every block was collected: nothing of that one may come to light as another's.
+/// Writes all pages but one until every block was collected: nothing of that one may come to light
+/// as another's.
 fn write_others(line: &mut Line, except: Option<u32>) -> Result<(), String> {
     let Some(except) = except else { return Ok(()) };
     let pages = line.model.logical_pages();

@@ -1,9 +1,10 @@
-//! Every FTL does on every shape of device what it did: each flash operation, what it writes and each answer, over cuts
-//! and all other faults.
+//! Every FTL does on every shape of device what it did: each flash operation, what it writes and
+//! each answer, over cuts and all other faults.
 //!
-//! The table beside the regressions holds one number for each pair. A number says nothing about right or wrong: it shows
-//! that a change meant to alter nothing altered nothing. A change meant to alter something writes the table anew with
-//! `OPENFTL_RENEW=1`; the lines that differ belong to what a reviewer reads.
+//! The table beside the regressions holds one number for each pair. A number says nothing about
+//! right or wrong: it shows that a change meant to alter nothing altered nothing. A change meant to
+//! alter something writes the table anew with `OPENFTL_RENEW=1`; the lines that differ belong to
+//! what a reviewer reads.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,15 +1,20 @@
-//! A disk that can only be read: what a mount makes of a device of which too many blocks have gone bad to write to it.
+//! A disk that can only be read: what a mount makes of a device of which too many blocks have gone
+//! bad to write to it.
 //!
-//! 1. Every spare area is read, whatever the FTL reads when it mounts, because what a battery, a checkpoint or a page-validity
-//!    store would say may never have been written for want of a block.
-//! 2. Of a logical page the newest copy counts. If each translation page speaks for every page of host data programmed before it,
-//!    a copy older than that counts only if an entry leads to it, so that trims stay done.
-//! 3. Under block mapping with log blocks the block that a merge or a collector was filling counts for nothing, as at every mount.
+//! 1. Every spare area is read, whatever the FTL reads when it mounts, because what a battery, a
+//!    checkpoint or a page-validity store would say may never have been written for want of a
+//!    block.
+//! 2. Of a logical page the newest copy counts. If each translation page speaks for every page of
+//!    host data programmed before it, a copy older than that counts only if an entry leads to it,
+//!    so that trims stay done.
+//! 3. Under block mapping with log blocks the block that a merge or a collector was filling counts
+//!    for nothing, as at every mount.
 //! 4. A page counts if it can be read now. One whose program was cut short can read well at one
 //!    mount and not at the next. Nothing can be programmed to settle that. So a write or a flush
 //!    that was never acknowledged may come and go, and a logical page that reads as its newer
 //!    version may become an error when it is read again. Every other page reads as before. Under
-//!    block mapping with log blocks pages in doubt are read often instead, and count if they can be.
+//!    block mapping with log blocks pages in doubt are read often instead, and count if they can
+//!    be.
 //! 5. Nothing is programmed, nothing erased. It can be done any number of times.
 //!
 //! Takes as long as a full scan, and four bytes of RAM for each logical page.
@@ -77,10 +82,11 @@ pub fn is_unreadable(error: &FtlError, page: Ppn) -> bool {
 
 /// Mounts without the pages that power loss left in doubt.
 ///
-/// Whether the page programmed last was complete when power went nobody can tell from one look at it. A mount copies it
-/// before it programs anything else. If that page cannot be read, whatever for, its program was cut short, and nobody was told
-/// of it. So the mount is done again as if that page had never been programmed. The next newest page is in doubt in its turn: an
-/// earlier mount that was cut short may have been copying it.
+/// Whether the page programmed last was complete when power went nobody can tell from one look at
+/// it. A mount copies it before it programs anything else. If that page cannot be read, whatever
+/// for, its program was cut short, and nobody was told of it. So the mount is done again as if that
+/// page had never been programmed. The next newest page is in doubt in its turn: an earlier mount
+/// that was cut short may have been copying it.
 ///
 /// `mount` is handed the pages excluded so far. Each round excludes one more, so it ends.
 ///
@@ -110,7 +116,8 @@ pub enum Evidence {
     Sequence,
     /// By sequence number, and by the trim map.
     TrimMap,
-    /// By sequence number, and by translation pages, each of which speaks for every page of host data programmed before it.
+    /// By sequence number, and by translation pages, each of which speaks for every page of host
+    /// data programmed before it.
     Entries,
     /// The same, of translation pages that say how much older their contents are.
     AgedEntries,
@@ -140,7 +147,8 @@ pub fn unless_short(outcome: Result<(), FtlError>) -> Result<(), FtlError> {
 /// The FTL that was mounted; if it lacks blocks to write, a disk that can be read.
 ///
 /// # Errors
-/// Why it could not be mounted; [`FtlError::Damaged`] if the device was formatted for something else.
+/// Why it could not be mounted; [`FtlError::Damaged`] if the device was formatted for something
+/// else.
 pub fn or_read_only<N: Nand + 'static, F: Ftl<N> + 'static>(
     outcome: Result<(F, MountReport), Unmounted<N>>,
     config: &Config,
@@ -241,8 +249,9 @@ fn settled<N: Nand>(flash: &mut Flash<N>, logical_pages: u32) -> Result<(Copies,
     }
 }
 
-/// The newest copies that a scan found, but where a translation page younger than a copy says otherwise. One that cannot be read
-/// says nothing; the version before it then speaks for fewer copies.
+/// The newest copies that a scan found, but where a translation page younger than a copy says
+/// otherwise. One that cannot be read says nothing; the version before it then speaks for fewer
+/// copies.
 fn with_translation_pages<N: Nand>(
     flash: &mut Flash<N>,
     mut scan: Scan,
@@ -359,8 +368,9 @@ impl<N: Nand> Ftl<N> for ReadOnlyFtl<N> {
         self.flash
     }
 
-    /// Every page that is mapped names its logical page, as far as it can be read. It may be erased:
-    /// a checkpoint names a trimmed page, and its block was being erased when power was cut.
+    /// Every page that is mapped names its logical page, as far as it can be read. It may be
+    /// erased: a checkpoint names a trimmed page, and its block was being erased when power was
+    /// cut.
     fn check(&mut self) -> Result<(), String> {
         for (lpn, ppn) in (0..).map(Lpn).zip(self.table.iter().copied()).filter(|(_, ppn)| is_page(*ppn)) {
             match self.flash.nand_mut().read_spare(ppn) {

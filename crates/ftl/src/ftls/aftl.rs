@@ -1,22 +1,29 @@
-//! A-FTL: two levels of mapping; block mapping with replacement blocks by default, page mapping for pages that are written often.
+//! A-FTL: two levels of mapping; block mapping with replacement blocks by default, page mapping for
+//! pages that are written often.
 //!
-//! 1. A page that is overwritten for the first time in a while goes to the replacement block of its logical block, a log block that belongs
-//!    to this one alone. If that is full, or of all replacement blocks the one written least recently when a block is needed, it
-//!    is merged with its data block.
-//! 2. A page that was overwritten before within the last one to two windows ([`Often`]; a window is half as many overwrites as log
-//!    blocks have pages) is written often. It goes to the page-mapped level: log blocks that all logical blocks share, at most three
-//!    in four of the log blocks.
-//! 3. If the page-mapped level has as many blocks as it may have, the one in which least lives is emptied: what lives there moves to the
-//!    block that is being filled. A block in which nothing lives is given up first.
-//! 4. If more than three in four of the pages of that level live, nothing moves. Instead the block that was filled longest ago is given
-//!    up, and the logical blocks of the pages that live there are merged: they are mapped by block again, until their pages are
-//!    written often again.
+//! 1. A page that is overwritten for the first time in a while goes to the replacement block of its
+//!    logical block, a log block that belongs to this one alone. If that is full, or of all
+//!    replacement blocks the one written least recently when a block is needed, it is merged with
+//!    its data block.
+//! 2. A page that was overwritten before within the last one to two windows ([`Often`]; a window is
+//!    half as many overwrites as log blocks have pages) is written often. It goes to the
+//!    page-mapped level: log blocks that all logical blocks share, at most three in four of the log
+//!    blocks.
+//! 3. If the page-mapped level has as many blocks as it may have, the one in which least lives is
+//!    emptied: what lives there moves to the block that is being filled. A block in which nothing
+//!    lives is given up first.
+//! 4. If more than three in four of the pages of that level live, nothing moves. Instead the block
+//!    that was filled longest ago is given up, and the logical blocks of the pages that live there
+//!    are merged: they are mapped by block again, until their pages are written often again.
 //!
-//! From the paper are the two levels and the switch between them while the disk is used. Ours are the rules: the windows, the shares of three in
-//! four, and that pages move within the page-mapped level. Here every page in a log block has an entry of the page map in RAM, twelve bytes a page, whatever its level.
+//! From the paper are the two levels and the switch between them while the disk is used. Ours are
+//! the rules: the windows, the shares of three in four, and that pages move within the page-mapped
+//! level. Here every page in a log block has an entry of the page map in RAM, twelve bytes a page,
+//! whatever its level.
 //!
-//! Pages written often may lie anywhere, which makes other FTLs with a log block for each logical block merge for every write of
-//! them. Writes that come back to no page in particular are merged as those do.
+//! Pages written often may lie anywhere, which makes other FTLs with a log block for each logical
+//! block merge for every write of them. Writes that come back to no page in particular are merged
+//! as those do.
 
 use super::{Durability, Entry, Info};
 use crate::config::Setting;
@@ -64,7 +71,8 @@ struct Aftl {
     paged: VecDeque<BlockId>,
 }
 
-/// What the page-mapped level may have of so many log blocks: none if there would not be one for each of both levels, and one to move to.
+/// What the page-mapped level may have of so many log blocks: none if there would not be one for
+/// each of both levels, and one to move to.
 const fn most_paged(logs: u32) -> u32 {
     match logs {
         0..=2 => 0,
@@ -192,7 +200,8 @@ impl Scheme for Aftl {
         }
     }
 
-    /// As a replacement block if it can be one, else as a block of the page-mapped level if that may have another.
+    /// As a replacement block if it can be one, else as a block of the page-mapped level if that
+    /// may have another.
     fn adopt(&mut self, blocks: &View, block: BlockId) -> bool {
         let owner = blocks.owner(block);
         let replaces = owner != SHARED && !self.replacement_of[owner as usize].is_some();

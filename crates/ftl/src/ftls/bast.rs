@@ -1,11 +1,14 @@
 //! BAST: every log block belongs to one data block (block-associative sector translation).
 //!
-//! 1. The first overwrite of a logical block gives it a log block; further ones are appended to that.
-//! 2. A log block that is full is merged with its data block: by a switch if it was written in sequence.
-//! 3. If every log block is taken, the one written least recently is merged: partially if what it holds is in sequence.
+//! 1. The first overwrite of a logical block gives it a log block; further ones are appended to
+//!    that.
+//! 2. A log block that is full is merged with its data block: by a switch if it was written in
+//!    sequence.
+//! 3. If every log block is taken, the one written least recently is merged: partially if what it
+//!    holds is in sequence.
 //!
-//! Sequential streams, as many as there are log blocks, cost an erase a block. Random writes over more
-//! logical blocks than there are log blocks make it thrash: a merge for every page or two.
+//! Sequential streams, as many as there are log blocks, cost an erase a block. Random writes over
+//! more logical blocks than there are log blocks make it thrash: a merge for every page or two.
 
 use super::{Durability, Entry, Info};
 use crate::config::Setting;

@@ -1,8 +1,8 @@
-//! Block mapping, one extreme of the spectrum: a page that cannot go to its place is written by writing its
-//! whole logical block again.
+//! Block mapping, one extreme of the spectrum: a page that cannot go to its place is written by
+//! writing its whole logical block again.
 //!
-//! Two blocks of RAM a logical block's entry, and a write-amplification of a block a page. Good for a disk
-//! that is written from end to end.
+//! Two blocks of RAM a logical block's entry, and a write-amplification of a block a page. Good for
+//! a disk that is written from end to end.
 
 use super::{Durability, Entry, Info};
 use crate::config::Setting;

@@ -1,29 +1,37 @@
-//! BS-FTL: a logical block that is written often has a log block of its own, the others of its set share one.
+//! BS-FTL: a logical block that is written often has a log block of its own, the others of its set
+//! share one.
 //!
-//! 1. A *block-set* is N neighbouring logical blocks. An overwrite is appended to its logical block's own log block, if that has one, else to
-//!    the one that its set shares.
-//! 2. A logical block gets its own when it is *hot*, or when its first page is overwritten: the rest may follow in sequence, and
-//!    a log block written in sequence becomes the data block by a switch.
-//! 3. A full log block of one logical block is merged with its data block; of a full shared one every logical block with a live page in it
-//!    is merged. If every log block is taken, the one written least recently is given up. If it belongs to one logical block and
-//!    few pages in it live, they move to the shared log block: each page of that costs a share of up to N merges, so they are worth
-//!    moving while (N + 1) times as many make less than a block.
+//! 1. A *block-set* is N neighbouring logical blocks. An overwrite is appended to its logical
+//!    block's own log block, if that has one, else to the one that its set shares.
+//! 2. A logical block gets its own when it is *hot*, or when its first page is overwritten: the
+//!    rest may follow in sequence, and a log block written in sequence becomes the data block by a
+//!    switch.
+//! 3. A full log block of one logical block is merged with its data block; of a full shared one
+//!    every logical block with a live page in it is merged. If every log block is taken, the one
+//!    written least recently is given up. If it belongs to one logical block and few pages in it
+//!    live, they move to the shared log block: each page of that costs a share of up to N merges,
+//!    so they are worth moving while (N + 1) times as many make less than a block.
 //!
-//! Who is hot is decided by every write. Since its set's shared log block was opened, a logical block that is hot
+//! Who is hot is decided by every write. Since its set's shared log block was opened, a logical
+//! block that is hot
 //! - wrote an eighth of that log block or more: fewer writes say little, and
-//! - wrote one of E overwrites of the whole device or more, where E log blocks are left by the sets to own: so hardly
-//!   more are hot at a time than can have a log block, and each fills its own while the others do.
+//! - wrote one of E overwrites of the whole device or more, where E log blocks are left by the sets
+//!   to own: so hardly more are hot at a time than can have a log block, and each fills its own
+//!   while the others do.
 //!
-//! It is cold again once its own log block is given up, because all others were written since; so it is after a mount.
+//! It is cold again once its own log block is given up, because all others were written since; so
+//! it is after a mount.
 //!
-//! N is the smallest for which shared log blocks are at most half of all, so over-provisioning decides it. Next to BAST this does not thrash
-//! if more logical blocks are written than there are log blocks. Next to FAST a logical block that is written often
-//! does not fill what others share, sequential streams do not spoil each other, and a reclamation merges at most N logical blocks; but
-//! evenly spread writes fill half of the log blocks only.
+//! N is the smallest for which shared log blocks are at most half of all, so over-provisioning
+//! decides it. Next to BAST this does not thrash if more logical blocks are written than there are
+//! log blocks. Next to FAST a logical block that is written often does not fill what others share,
+//! sequential streams do not spoil each other, and a reclamation merges at most N logical blocks;
+//! but evenly spread writes fill half of the log blocks only.
 //!
-//! What differs from the paper, of which its abstract and a sentence of Kwon et al. (EMSOFT 2010, section 2) are the sources
-//! here: it builds on NFTL, whose replacement blocks may keep pages at their offsets. Here log blocks are filled in the order of
-//! arrival, which every device allows. The rules for who is hot, what is given up and N are ours.
+//! What differs from the paper, of which its abstract and a sentence of Kwon et al. (EMSOFT 2010,
+//! section 2) are the sources here: it builds on NFTL, whose replacement blocks may keep pages at
+//! their offsets. Here log blocks are filled in the order of arrival, which every device allows.
+//! The rules for who is hot, what is given up and N are ours.
 
 use super::{Durability, Entry, Info};
 use crate::config::Setting;
@@ -68,7 +76,8 @@ struct BlockSets {
     recent: Lru,
     /// Whom the log block is for that is opened next.
     opening: u32,
-    /// What each logical block wrote to the shared log block of its set since that was opened; [`u16::MAX`] while it is hot.
+    /// What each logical block wrote to the shared log block of its set since that was opened;
+    /// [`u16::MAX`] while it is hot.
     written: Vec<u16>,
     /// Overwrites so far, and when the shared log block of each set was opened.
     now: u64,

@@ -1,9 +1,11 @@
-//! DFTL: the translation table in flash behind a cache, the validity bitmap in RAM, greedy collection of every block.
+//! DFTL: the translation table in flash behind a cache, the validity bitmap in RAM, greedy
+//! collection of every block.
 //!
 //! As published, a write that misses the cache reads its translation page. As in the comparison of
-//! GeckoFTL's paper (section 5.3), one eviction brings a whole translation page up to date, and a page
-//! that is moved gets a dirty entry. Needs a battery: what is dirty in the cache, the bitmap and the counts of live pages are
-//! saved before power is gone. Without one a mount finds the table as it was last synchronised: writes since are lost.
+//! GeckoFTL's paper (section 5.3), one eviction brings a whole translation page up to date, and a
+//! page that is moved gets a dirty entry. Needs a battery: what is dirty in the cache, the bitmap
+//! and the counts of live pages are saved before power is gone. Without one a mount finds the table
+//! as it was last synchronised: writes since are lost.
 
 use super::{Durability, Entry, Info};
 use crate::config::{Config, Setting};

@@ -1,15 +1,16 @@
 //! FAST: log blocks shared by all data blocks (fully associative sector translation).
 //!
-//! 1. A write to the first page of a logical block opens *the* sequential log block; the one before is merged
-//!    into its data block: by a switch if it is full, else partially.
-//! 2. A write to the logical block of the sequential log block is appended to it if it comes next; if not, that log block
-//!    is merged first.
+//! 1. A write to the first page of a logical block opens *the* sequential log block; the one before
+//!    is merged into its data block: by a switch if it is full, else partially.
+//! 2. A write to the logical block of the sequential log block is appended to it if it comes next;
+//!    if not, that log block is merged first.
 //! 3. Every other write is appended to the newest random log block.
-//! 4. If every log block is taken, the oldest random log block is reclaimed: each logical block with a live page in it
-//!    is merged in full, which also kills that logical block's pages in all other log blocks.
+//! 4. If every log block is taken, the oldest random log block is reclaimed: each logical block
+//!    with a live page in it is merged in full, which also kills that logical block's pages in all
+//!    other log blocks.
 //!
-//! Random writes fill log blocks to the last page before anything is merged, but then a reclamation can cost a full
-//! merge for every page of the block. A second sequential stream spoils the first.
+//! Random writes fill log blocks to the last page before anything is merged, but then a reclamation
+//! can cost a full merge for every page of the block. A second sequential stream spoils the first.
 
 use super::{Durability, Entry, Info};
 use crate::config::Setting;

@@ -1,9 +1,10 @@
-//! GeckoFTL: the translation table in flash behind a cache, page validity in flash by Logarithmic Gecko, and metadata that
-//! is never collected.
+//! GeckoFTL: the translation table in flash behind a cache, page validity in flash by Logarithmic
+//! Gecko, and metadata that is never collected.
 //!
-//! Superseded pages are found when their entry is synchronised (section 4.1), blocks of metadata are
-//! erased once no page in them lives, within a limit (section 4.2), and runtime checkpoints bound how
-//! far back an entry that is only in RAM can lie (section 4.3). After power loss every completed write and trim is there.
+//! Superseded pages are found when their entry is synchronised (section 4.1), blocks of metadata
+//! are erased once no page in them lives, within a limit (section 4.2), and runtime checkpoints
+//! bound how far back an entry that is only in RAM can lie (section 4.3). After power loss every
+//! completed write and trim is there.
 
 use super::{Durability, Entry, Info};
 use crate::config::Setting;

@@ -1,11 +1,14 @@
-//! IB-FTL: the mapping table as a B-tree over extents in flash with few dirty entries, page validity in a log in flash.
+//! IB-FTL: the mapping table as a B-tree over extents in flash with few dirty entries, page
+//! validity in a log in flash.
 //!
-//! As in the comparison of GeckoFTL's paper (section 5.3): the index is the tree of uFTL, the log is cleaned (Appendix E), and only
-//! the entries of the pages written last, a tenth of C of them, may be dirty. A trim changes its leaf at once. The
-//! cache of the index is adaptive, as in the original's title: inner nodes and leaves share it, whichever was used last.
+//! As in the comparison of GeckoFTL's paper (section 5.3): the index is the tree of uFTL, the log
+//! is cleaned (Appendix E), and only the entries of the pages written last, a tenth of C of them,
+//! may be dirty. A trim changes its leaf at once. The cache of the index is adaptive, as in the
+//! original's title: inner nodes and leaves share it, whichever was used last.
 //!
-//! Needs no battery: a mount reads the spare areas of the pages written last, reads every leaf for what lives, writes the log
-//! anew, and synchronises what was dirty. The paper's mount reads the log instead; what was in its buffer is then not known.
+//! Needs no battery: a mount reads the spare areas of the pages written last, reads every leaf for
+//! what lives, writes the log anew, and synchronises what was dirty. The paper's mount reads the
+//! log instead; what was in its buffer is then not known.
 
 use super::{Durability, Entry, Info};
 use crate::config::{Config, Setting};
@@ -32,12 +35,14 @@ const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, 
 /// Nodes that are held in RAM at least, the root among them: 128 KiB with pages of 4 KiB.
 const NODE_FRAMES: u32 = 32;
 
-/// Dirty entries that even a small cache may hold, up to half of it: were each page that a collector moves synchronised alone,
-/// collecting a nearly full disk could take more pages than it frees.
+/// Dirty entries that even a small cache may hold, up to half of it: were each page that a
+/// collector moves synchronised alone, collecting a nearly full disk could take more pages than it
+/// frees.
 const LEAST_RECENT: u32 = 8;
 
 fn tree(config: &Config) -> BtreeOptions {
-    // What was dirty has to fit the cache again after power loss, and the write that was cut short with it.
+    // What was dirty has to fit the cache again after power loss, and the write that was cut short
+    // with it.
     let cache_entries = config.cache_entries.max(4);
     let recent_updates = (cache_entries / 10).max(LEAST_RECENT.min(cache_entries / 2));
     BtreeOptions { cache_entries, node_frames: NODE_FRAMES, cache_leaves: true, battery: false, recent_updates }

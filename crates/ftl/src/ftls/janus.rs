@@ -1,8 +1,9 @@
 //! Janus-FTL, adaptive: the page-mapped area grows and shrinks with the workload.
 //!
-//! Ghost buffers estimate the hit rate of twenty sizes; after every N_D writes the size moves toward the
-//! minimum of the paper's equation 4. The page map has entries for every logical block, as the paper's, so its RAM is that of
-//! page mapping and a little; with `page_map_percent` it has fewer, and as `janus-fixed` it saves RAM.
+//! Ghost buffers estimate the hit rate of twenty sizes; after every N_D writes the size moves
+//! toward the minimum of the paper's equation 4. The page map has entries for every logical block,
+//! as the paper's, so its RAM is that of page mapping and a little; with `page_map_percent` it has
+//! fewer, and as `janus-fixed` it saves RAM.
 
 use super::{Durability, Entry, Info};
 use crate::config::Setting;

@@ -1,8 +1,8 @@
-//! Janus-FTL, fixed: the page-mapped area is kept at one utilisation, by default the 75% of Janus(Fix) in the paper's
-//! section 6.
+//! Janus-FTL, fixed: the page-mapped area is kept at one utilisation, by default the 75% of
+//! Janus(Fix) in the paper's section 6.
 //!
-//! Three fused logical blocks for every over-provisioned block; the rest is mapped by block and costs four bytes a
-//! logical block.
+//! Three fused logical blocks for every over-provisioned block; the rest is mapped by block and
+//! costs four bytes a logical block.
 
 use super::{Durability, Entry, Info};
 use crate::config::{Config, Setting};

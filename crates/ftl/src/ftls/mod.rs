@@ -28,18 +28,21 @@ use alloc::vec;
 use alloc::vec::Vec;
 use nand::{Capabilities, Nand, ProgramOrder};
 
-/// When a completed write survives power loss. A write that was under way when power was cut is there or not; a trim may
-/// be undone, so that the page reads as it did at some time before, as an error if that copy was being erased, or as never written.
+/// When a completed write survives power loss. A write that was under way when power was cut is
+/// there or not; a trim may be undone, so that the page reads as it did at some time before, as an
+/// error if that copy was being erased, or as never written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// From its completion on.
     OnCompletion,
     /// From the completion of the next [`Ftl::flush`] on.
     OnFlush,
-    /// From its completion on with a battery ([`crate::Config::battery`]) that lasts for [`Ftl::power_failing`], which the published
-    /// design assumes. Without one a cut can undo any write; the page then reads as it did at some time before, or as an error.
-    /// If there is one and it could not save, for want of a good block, everything is found by reading all of the device; a
-    /// write that was under way at an earlier cut may come to light then, unless the page was written since.
+    /// From its completion on with a battery ([`crate::Config::battery`]) that lasts for
+    /// [`Ftl::power_failing`], which the published design assumes. Without one a cut can undo any
+    /// write; the page then reads as it did at some time before, or as an error. If there is one
+    /// and it could not save, for want of a good block, everything is found by reading all of the
+    /// device; a write that was under way at an earlier cut may come to light then, unless the page
+    /// was written since.
     Battery,
     /// Never by itself: the published simulation assumes maps in non-volatile memory.
     NonVolatileMaps,
@@ -54,30 +57,35 @@ pub struct Info {
     pub summary: &'static str,
     /// Where it was published.
     pub source: &'static str,
-    /// The settings that concern it, beside those that follow from other fields; ask [`Info::honours`].
+    /// The settings that concern it, beside those that follow from other fields; ask
+    /// [`Info::honours`].
     pub settings: &'static [Setting],
-    /// Its page-validity store, by its name in [`crate::validity::table`], unless [`Config::validity`] names another; `None` if
-    /// it is not mapped by page and has none, so that naming one is an error.
+    /// Its page-validity store, by its name in [`crate::validity::table`], unless
+    /// [`Config::validity`] names another; `None` if it is not mapped by page and has none, so that
+    /// naming one is an error.
     pub validity: Option<&'static str>,
     /// When a completed write survives power loss.
     pub durable: Durability,
-    /// The order in which it programs the pages of a block. It refuses a device that does not allow it.
+    /// The order in which it programs the pages of a block. It refuses a device that does not allow
+    /// it.
     pub program_order: ProgramOrder,
-    /// Whether any one page that wears out, so that it can no longer be read, costs at most its own contents, also across a
-    /// mount, and whether a mount sees that an image contradicts itself: it has to read all of the device for that. If not,
-    /// operations or the mount can fail with an error that names a page; no read returns data of another page.
+    /// Whether any one page that wears out, so that it can no longer be read, costs at most its own
+    /// contents, also across a mount, and whether a mount sees that an image contradicts itself: it
+    /// has to read all of the device for that. If not, operations or the mount can fail with an
+    /// error that names a page; no read returns data of another page.
     pub outlives_worn_pages: bool,
 }
 
 impl Info {
-    /// Whether a setting makes any difference to it over its own page-validity store. One that does not is ignored, or refused
-    /// when a disk is made.
+    /// Whether a setting makes any difference to it over its own page-validity store. One that does
+    /// not is ignored, or refused when a disk is made.
     #[must_use]
     pub fn honours(&self, setting: Setting) -> bool {
         self.honours_over(setting, None)
     }
 
-    /// As [`Info::honours`], over the page-validity store of this name, if one is named and it has one.
+    /// As [`Info::honours`], over the page-validity store of this name, if one is named and it has
+    /// one.
     #[must_use]
     pub fn honours_over(&self, setting: Setting, store: Option<&str>) -> bool {
         let of_store = |own| validity::find(store.unwrap_or(own)).is_some_and(|row| row.settings.contains(&setting));
@@ -136,8 +144,8 @@ pub struct Entry<N: Nand> {
     pub info: Info,
     /// Erases the device as far as needed and makes an empty disk of it.
     pub format: Format<N>,
-    /// Rebuilds the disk from flash alone, whatever power loss left there; never formats. `None` for an FTL whose paper
-    /// assumes that its maps survive: it can be simulated but not served.
+    /// Rebuilds the disk from flash alone, whatever power loss left there; never formats. `None`
+    /// for an FTL whose paper assumes that its maps survive: it can be simulated but not served.
     pub mount: Option<Mount<N>>,
 }
 

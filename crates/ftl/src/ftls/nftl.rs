@@ -1,23 +1,27 @@
 //! NFTL: a chain of replacement blocks for each logical block, every page at its own offset.
 //!
-//! 1. A page goes to its offset in the first block of its logical block's chain, the data block in front, where that offset is still
-//!    erased. If there is none, the chain gets another block.
-//! 2. If no block is free for that, the longest chain is folded, of several the one written least recently: what lives in it is
-//!    gathered in its last block if every page that lives elsewhere finds its offset erased there, else in a free block. All other
-//!    blocks of the chain are freed, so a long chain costs one fold and gives many blocks.
+//! 1. A page goes to its offset in the first block of its logical block's chain, the data block in
+//!    front, where that offset is still erased. If there is none, the chain gets another block.
+//! 2. If no block is free for that, the longest chain is folded, of several the one written least
+//!    recently: what lives in it is gathered in its last block if every page that lives elsewhere
+//!    finds its offset erased there, else in a free block. All other blocks of the chain are freed,
+//!    so a long chain costs one fold and gives many blocks.
 //!
-//! Offsets are programmed in the order in which the host writes them, so the device has to allow any order within a
-//! block. The gain is that a chain needs no map of pages: a page is found by a walk along it.
+//! Offsets are programmed in the order in which the host writes them, so the device has to allow
+//! any order within a block. The gain is that a chain needs no map of pages: a page is found by a
+//! walk along it.
 //!
 //! What differs from the driver in Linux (`nftlcore.c`), whose algorithm this is:
-//! - Here a map in RAM says where each page in a replacement block is, twelve bytes a page of replacement block, and a read is one
-//!   read. The driver reads a spare area for every block of the chain that it passes.
-//! - The driver writes the next block of a chain to spare areas. Here spare areas say which page of the host is where, so the
-//!   chain follows, and nothing is programmed twice.
+//! - Here a map in RAM says where each page in a replacement block is, twelve bytes a page of
+//!   replacement block, and a read is one read. The driver reads a spare area for every block of
+//!   the chain that it passes.
+//! - The driver writes the next block of a chain to spare areas. Here spare areas say which page of
+//!   the host is where, so the chain follows, and nothing is programmed twice.
 //! - Of chains of equal length the driver folds the first that it finds.
 //!
-//! A fold erases one block less than a full merge, and none of a logical block that is written in turn, in any direction, is copied. But a
-//! page that is written again and again takes a block for every write.
+//! A fold erases one block less than a full merge, and none of a logical block that is written in
+//! turn, in any direction, is copied. But a page that is written again and again takes a block for
+//! every write.
 
 use super::{Durability, Entry, Info};
 use crate::config::Setting;
@@ -60,7 +64,8 @@ impl Nftl {
         Self { chains: Groups::new(&size.geometry, size.logical_blocks, 1, Owed::Nothing) }
     }
 
-    /// The first replacement block that takes a page. If the last does not, none does but after a failed program.
+    /// The first replacement block that takes a page. If the last does not, none does but after a
+    /// failed program.
     fn place(&self, blocks: &View, Target { lbn, offset }: Target) -> Option<BlockId> {
         self.chains.newest(lbn).filter(|&last| blocks.takes(last, offset))?;
         self.chains.blocks(lbn).find(|&block| blocks.takes(block, offset))

@@ -1,7 +1,9 @@
-//! Page mapping, the simplest that can be: the whole table and the validity bitmap in RAM, greedy collection.
+//! Page mapping, the simplest that can be: the whole table and the validity bitmap in RAM, greedy
+//! collection.
 //!
-//! The yardstick in write-amplification and the worst in RAM. After power loss every spare area is read: every completed
-//! write is there, and every trim that was flushed: the trim map says so, a bit a logical page.
+//! The yardstick in write-amplification and the worst in RAM. After power loss every spare area is
+//! read: every completed write is there, and every trim that was flushed: the trim map says so, a
+//! bit a logical page.
 
 use super::{Durability, Entry, Info};
 use crate::config::Setting;

@@ -1,17 +1,19 @@
 //! Reconfigurable FTL: groups of N neighbouring logical blocks share at most K log blocks.
 //!
-//! 1. A page that was overwritten goes to the newest log block of its group, whichever of the group's logical blocks it belongs to. A
-//!    group opens another when that is full, until it has K.
-//! 2. A group with K full log blocks gives up one of them; if no other log block can be had, the group written least
-//!    recently does. It is one in which nothing lives, else the group's oldest.
-//! 3. A log block in which one logical block's pages stand at their offsets is merged by a switch or partially. Any other is
-//!    reclaimed: every logical block with a live page in it is merged in full, which kills its pages in the group's other
-//!    log blocks too.
+//! 1. A page that was overwritten goes to the newest log block of its group, whichever of the
+//!    group's logical blocks it belongs to. A group opens another when that is full, until it has
+//!    K.
+//! 2. A group with K full log blocks gives up one of them; if no other log block can be had, the
+//!    group written least recently does. It is one in which nothing lives, else the group's oldest.
+//! 3. A log block in which one logical block's pages stand at their offsets is merged by a switch
+//!    or partially. Any other is reclaimed: every logical block with a live page in it is merged in
+//!    full, which kills its pages in the group's other log blocks too.
 //!
-//! N and K span what lies between BAST (N = K = 1) and the shared log blocks of FAST (one group of all). The paper fits
-//! them to the workload; so can [`Config::groups`], and [`DEFAULT`] is ours. A reclamation merges at most N logical
-//! blocks, so it is bounded, which FAST's is not. Small writes all over the device make it thrash as BAST does once fewer log blocks are
-//! left than groups are written.
+//! N and K span what lies between BAST (N = K = 1) and the shared log blocks of FAST (one group of
+//! all). The paper fits them to the workload; so can [`Config::groups`], and [`DEFAULT`] is ours. A
+//! reclamation merges at most N logical blocks, so it is bounded, which FAST's is not. Small writes
+//! all over the device make it thrash as BAST does once fewer log blocks are left than groups are
+//! written.
 
 use super::{Durability, Entry, Info};
 use crate::config::{Config, GroupOptions, Setting};
@@ -88,7 +90,8 @@ impl Scheme for Reconfigurable {
         if self.groups.excess(group) >= self.most {
             self.free_one(blocks, group)
         } else if blocks.may_open_log() {
-            // Aligned as long as this logical block's pages alone are written to it, from the first one on.
+            // Aligned as long as this logical block's pages alone are written to it, from the first
+            // one on.
             Step::Open(target.lbn)
         } else {
             self.shrink(blocks)

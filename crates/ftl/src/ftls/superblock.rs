@@ -1,22 +1,28 @@
-//! Superblock FTL: N neighbouring logical blocks share their data blocks and at most K more, mapped by page within.
+//! Superblock FTL: N neighbouring logical blocks share their data blocks and at most K more, mapped
+//! by page within.
 //!
-//! 1. A page may lie anywhere in the blocks of its superblock. The host's pages and those that outlived a collection go to different
-//!    blocks while there are enough, so that hot and cold pages part.
-//! 2. A superblock with K extra blocks, or with any if no other block is free, collects among its own blocks, the emptiest first. One
-//!    that has none gets one from the superblock written least recently.
+//! 1. A page may lie anywhere in the blocks of its superblock. The host's pages and those that
+//!    outlived a collection go to different blocks while there are enough, so that hot and cold
+//!    pages part.
+//! 2. A superblock with K extra blocks, or with any if no other block is free, collects among its
+//!    own blocks, the emptiest first. One that has none gets one from the superblock written least
+//!    recently.
 //!
 //! Here [`Config::groups`] sets N and K, and [`DEFAULT`] is ours. What differs from the paper:
-//! - It keeps the map in spare areas, in three levels, and reads it from there. Here the map is in RAM, as large as that of page
-//!   mapping, and what a mount finds in spare areas or in checkpoints makes it anew.
-//! - Which superblock gives up a block, and that the host may fill up a block of collected pages, was measured: always taking from
-//!   the superblock written least recently, and never mixing, programs 28.6 pages a write where this programs 5.4 (uniform
-//!   writes, a tenth over-provisioned, 256 MiB).
-//! - It tells data blocks from update blocks, and a full merge may sort what it copies. Here all blocks of a superblock are alike, and
-//!   what is collected keeps its order.
+//! - It keeps the map in spare areas, in three levels, and reads it from there. Here the map is in
+//!   RAM, as large as that of page mapping, and what a mount finds in spare areas or in checkpoints
+//!   makes it anew.
+//! - Which superblock gives up a block, and that the host may fill up a block of collected pages,
+//!   was measured: always taking from the superblock written least recently, and never mixing,
+//!   programs 28.6 pages a write where this programs 5.4 (uniform writes, a tenth over-provisioned,
+//!   256 MiB).
+//! - It tells data blocks from update blocks, and a full merge may sort what it copies. Here all
+//!   blocks of a superblock are alike, and what is collected keeps its order.
 //!
-//! Next to log blocks it spares merges: only what lives in the emptiest block is copied. Next to page mapping it cannot give one
-//! superblock the room that another does not use but by collecting that one to the last page: it thrashes if there are fewer
-//! extra blocks than superblocks that are written.
+//! Next to log blocks it spares merges: only what lives in the emptiest block is copied. Next to
+//! page mapping it cannot give one superblock the room that another does not use but by collecting
+//! that one to the last page: it thrashes if there are fewer extra blocks than superblocks that are
+//! written.
 
 use super::{Durability, Entry, Info};
 use crate::config::{GroupOptions, Setting};

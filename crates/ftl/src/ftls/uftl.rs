@@ -1,8 +1,10 @@
-//! uFTL: the mapping table as a B-tree over extents in flash, the validity bitmap in flash, greedy collection of every block.
+//! uFTL: the mapping table as a B-tree over extents in flash, the validity bitmap in flash, greedy
+//! collection of every block.
 //!
-//! As in the comparison of GeckoFTL's paper (section 5.3), every page that dies costs a read and a program of
-//! the bitmap. Needs a battery: dirty entries, inner nodes of the tree in RAM, the bitmap's directory and the counts of live
-//! pages are saved before power is gone. Without one a mount finds the table as its leaves have it: writes since are lost.
+//! As in the comparison of GeckoFTL's paper (section 5.3), every page that dies costs a read and a
+//! program of the bitmap. Needs a battery: dirty entries, inner nodes of the tree in RAM, the
+//! bitmap's directory and the counts of live pages are saved before power is gone. Without one a
+//! mount finds the table as its leaves have it: writes since are lost.
 
 use super::{Durability, Entry, Info};
 use crate::config::{Config, Setting};

@@ -1,23 +1,30 @@
-//! vFTL: FAST's log blocks, reclaimed by whichever is cheaper in the long run of merging and collecting within the log.
+//! vFTL: FAST's log blocks, reclaimed by whichever is cheaper in the long run of merging and
+//! collecting within the log.
 //!
-//! 1. There is a sequential log block as in FAST, and every other overwrite is appended to the newest random log block.
+//! 1. There is a sequential log block as in FAST, and every other overwrite is appended to the
+//!    newest random log block.
 //! 2. Before the last log block is opened there is a choice:
-//!    - *Collect*: the live pages of the emptiest random log block move to the last one, which the host fills up.
-//!    - *Merge*: the last one is filled by the host alone. Then every logical block with a live page in the oldest random
-//!      log block is merged, as in FAST.
+//!    - *Collect*: the live pages of the emptiest random log block move to the last one, which the
+//!      host fills up.
+//!    - *Merge*: the last one is filled by the host alone. Then every logical block with a live
+//!      page in the oldest random log block is merged, as in FAST.
 //!
-//! With N_P pages in a block, a share v of them alive in the emptiest log block, C_CP and C_E the times of a copy and an erase:
-//! - Merging costs C_M, the sum of (live pages · C_CP + C_E) over the logical blocks that are merged, and evicts x pages from the
-//!   log, those in other log blocks too: C_M / x for each.
-//! - Collecting costs g = (v N_P C_CP + C_E) / ((1 - v) N_P) for each page that it gains. The log's utilisation u is
-//!   (v - 1) / ln v by equation 5. Pages that are evicted lower it: an eviction is worth u dg/du, of which
-//!   2 v / (1 - v)² · (C_CP + C_E / N_P) is four fifths or more from v = 0.3 on.
+//! With N_P pages in a block, a share v of them alive in the emptiest log block, C_CP and C_E the
+//! times of a copy and an erase:
+//! - Merging costs C_M, the sum of (live pages · C_CP + C_E) over the logical blocks that are
+//!   merged, and evicts x pages from the log, those in other log blocks too: C_M / x for each.
+//! - Collecting costs g = (v N_P C_CP + C_E) / ((1 - v) N_P) for each page that it gains. The log's
+//!   utilisation u is (v - 1) / ln v by equation 5. Pages that are evicted lower it: an eviction is
+//!   worth u dg/du, of which 2 v / (1 - v)² · (C_CP + C_E / N_P) is four fifths or more from v =
+//!   0.3 on.
 //! - As long as an evicted page costs more than that, the log is collected; else it is merged.
 //!
-//! Where the two are equal the sum of both costs is least, if the share of writes that hit the log grows with u in proportion. That is
-//! the question with which section 3.1 ends. To take what frees a page for less at once, g or (C_M + C_E) / N_P, never looks
-//! ahead: the log fills up with pages that nobody writes any more before a merge is ever cheaper, and it programs up to 2.7 times as
-//! many pages as FAST (200 logical blocks, 80 log blocks of 32 pages, nine of ten writes to an eighth of the pages).
+//! Where the two are equal the sum of both costs is least, if the share of writes that hit the log
+//! grows with u in proportion. That is the question with which section 3.1 ends. To take what frees
+//! a page for less at once, g or (C_M + C_E) / N_P, never looks ahead: the log fills up with pages
+//! that nobody writes any more before a merge is ever cheaper, and it programs up to 2.7 times as
+//! many pages as FAST (200 logical blocks, 80 log blocks of 32 pages, nine of ten writes to an
+//! eighth of the pages).
 //!
 //! What differs from the paper: it has no formula, and names no victim for either way.
 

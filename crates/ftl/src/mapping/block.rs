@@ -1,8 +1,9 @@
-//! Block mapping: one entry a logical block, and one bit a logical page that says whether its newest copy is there.
+//! Block mapping: one entry a logical block, and one bit a logical page that says whether its
+//! newest copy is there.
 //!
 //! 1. A logical page at home is in its data block, at the offset that it has in its logical block.
-//! 2. A logical page that is not at home is in a log block, or nowhere: the bits tell the two from a page
-//!    that was overwritten without a look at its spare area.
+//! 2. A logical page that is not at home is in a log block, or nowhere: the bits tell the two from
+//!    a page that was overwritten without a look at its spare area.
 //! 3. A second bit marks pages whose only copy was lost. Most devices never set one.
 
 use super::bits::Bits;
@@ -20,7 +21,8 @@ pub struct BlockTable {
 }
 
 impl BlockTable {
-    /// The table of a device on which nothing was written, for so many logical blocks of so many pages.
+    /// The table of a device on which nothing was written, for so many logical blocks of so many
+    /// pages.
     #[must_use]
     pub fn new(logical_blocks: u32, pages_per_block: u32) -> Self {
         let pages = logical_blocks * pages_per_block;

@@ -1,8 +1,9 @@
-//! The page map of logical blocks that are mapped by page while the rest is mapped by block (Janus-FTL, section 3.2).
+//! The page map of logical blocks that are mapped by page while the rest is mapped by block
+//! (Janus-FTL, section 3.2).
 //!
-//! A logical block that is fused takes a group of one entry a page from a pool; a block that is defused gives
-//! it back. The pool, not the device, decides the RAM: mapped by block, a logical block costs four bytes
-//! here.
+//! A logical block that is fused takes a group of one entry a page from a pool; a block that is
+//! defused gives it back. The pool, not the device, decides the RAM: mapped by block, a logical
+//! block costs four bytes here.
 
 use super::bits::Bits;
 use super::is_page;

@@ -1,9 +1,9 @@
 //! The page map of log blocks: where the newest copy of a logical page is, if it is in a log block.
 //!
-//! 1. Every log block has a slot of one entry a page. An entry names the logical page whose newest copy the
-//!    page holds; a slot is therefore also the way back from a page to its logical page.
-//! 2. Live entries hang in chains by a hash of the logical page, at least as many chains as entries: a look
-//!    costs one or two probes whatever the number of log blocks.
+//! 1. Every log block has a slot of one entry a page. An entry names the logical page whose newest
+//!    copy the page holds; a slot is therefore also the way back from a page to its logical page.
+//! 2. Live entries hang in chains by a hash of the logical page, at least as many chains as
+//!    entries: a look costs one or two probes whatever the number of log blocks.
 //!
 //! Twelve bytes a page of log block, nothing for the rest of the device.
 
@@ -62,7 +62,8 @@ impl LogPages {
 
     #[inline]
     fn head(&self, lpn: Lpn) -> usize {
-        // Knuth's multiplicative hash: neighbours, which are written together, fall into different chains.
+        // Knuth's multiplicative hash: neighbours, which are written together, fall into different
+        // chains.
         (lpn.0.wrapping_mul(0x9E37_79B1) >> self.shift) as usize
     }
 
@@ -110,7 +111,8 @@ impl LogPages {
         None
     }
 
-    /// A logical page that was in no log block was written to page `offset` of the log block with this slot.
+    /// A logical page that was in no log block was written to page `offset` of the log block with
+    /// this slot.
     #[inline]
     pub fn insert(&mut self, slot: u32, offset: u32, lpn: Lpn) {
         debug_assert!(offset < self.geometry.pages_per_block() && self.blocks[slot as usize].is_some());

@@ -32,8 +32,9 @@ pub const fn is_page(ppn: Ppn) -> bool {
 
 /// A mapping table. It reports pages of host data that die to the context.
 pub trait Mapping: Send {
-    /// Whether superseded pages may be unknown to the validity store, so that a collector has to read
-    /// the spare area of every page that the store believes to live and ask [`Mapping::superseded`].
+    /// Whether superseded pages may be unknown to the validity store, so that a collector has to
+    /// read the spare area of every page that the store believes to live and ask
+    /// [`Mapping::superseded`].
     const LAZY: bool;
 
     /// Where a logical page is: a page, [`Ppn::NONE`] if it was never written, or [`LOST`].
@@ -110,7 +111,8 @@ pub trait Mapping: Send {
         0
     }
 
-    /// The block with the live page `from` is being collected: the page is at `to` now, or [`LOST`].
+    /// The block with the live page `from` is being collected: the page is at `to` now, or
+    /// [`LOST`].
     ///
     /// # Errors
     /// As [`Mapping::record`].
@@ -122,12 +124,13 @@ pub trait Mapping: Send {
         to: Ppn,
     ) -> Result<(), FtlError>;
 
-    /// Whether a page in a block being collected, which the validity store believes to live, is known here to be
-    /// superseded. The page goes with its block: the mapping must not report it dead afterwards.
+    /// Whether a page in a block being collected, which the validity store believes to live, is
+    /// known here to be superseded. The page goes with its block: the mapping must not report it
+    /// dead afterwards.
     fn superseded(&mut self, lpn: Lpn, ppn: Ppn) -> bool;
 
-    /// Whether a page that the table wrote, with this spare area, is part of it now. `true` in doubt:
-    /// [`Mapping::move_page`] then finds out.
+    /// Whether a page that the table wrote, with this spare area, is part of it now. `true` in
+    /// doubt: [`Mapping::move_page`] then finds out.
     fn owns(&self, ppn: Ppn, spare: &Spare) -> bool;
 
     /// A page of its own that the table leads to, among those that are `wanted`. Reads around the
@@ -140,8 +143,8 @@ pub trait Mapping: Send {
         Ok(None)
     }
 
-    /// Moves a page of the table that it owns out of a block that is being collected; the old copy dies. Does nothing
-    /// for a page that turns out to be superseded.
+    /// Moves a page of the table that it owns out of a block that is being collected; the old copy
+    /// dies. Does nothing for a page that turns out to be superseded.
     ///
     /// # Errors
     /// As [`Mapping::record`].
@@ -152,7 +155,8 @@ pub trait Mapping: Send {
         purpose: Purpose,
     ) -> Result<(), FtlError>;
 
-    /// Whether [`Mapping::maintain`] has to be called before anything else, because an operation was cut short.
+    /// Whether [`Mapping::maintain`] has to be called before anything else, because an operation
+    /// was cut short.
     fn urgent(&self) -> bool {
         false
     }
@@ -166,8 +170,9 @@ pub trait Mapping: Send {
     /// As [`Mapping::record`].
     fn maintain<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError>;
 
-    /// A block of host data is about to be erased, and the page programmed last is one of host data. If that is the only page
-    /// which says where its logical page is, and recovery has to tell whether it is the last, programs a page of the table.
+    /// A block of host data is about to be erased, and the page programmed last is one of host
+    /// data. If that is the only page which says where its logical page is, and recovery has to
+    /// tell whether it is the last, programs a page of the table.
     ///
     /// # Errors
     /// As [`Mapping::record`].
@@ -187,7 +192,8 @@ pub trait Mapping: Send {
         Ok(())
     }
 
-    /// Finds superseded pages that the validity store does not know of yet; `false` if there is none.
+    /// Finds superseded pages that the validity store does not know of yet; `false` if there is
+    /// none.
     ///
     /// # Errors
     /// As [`Mapping::record`].
@@ -199,8 +205,8 @@ pub trait Mapping: Send {
     /// The most pages it holds live on flash.
     fn footprint_pages(&self) -> u32;
 
-    /// The most pages that it reports dead between two chances to collect garbage, also while a block is collected, beside
-    /// two for each page that [`Mapping::forget`] is told of.
+    /// The most pages that it reports dead between two chances to collect garbage, also while a
+    /// block is collected, beside two for each page that [`Mapping::forget`] is told of.
     fn reports(&self) -> u32;
 
     /// The most bytes that [`Mapping::save`] puts; 0 if the table needs no battery.
@@ -213,9 +219,9 @@ pub trait Mapping: Send {
         0
     }
 
-    /// Power is failing, and a page was programmed that nothing leads to, perhaps not to its end: one of the table with this
-    /// tag, or one of host data with this logical page. Programs what outranks it, so that no mount ever takes it for the
-    /// present one.
+    /// Power is failing, and a page was programmed that nothing leads to, perhaps not to its end:
+    /// one of the table with this tag, or one of host data with this logical page. Programs what
+    /// outranks it, so that no mount ever takes it for the present one.
     ///
     /// # Errors
     /// As [`Mapping::record`].
@@ -229,7 +235,8 @@ pub trait Mapping: Send {
         Ok(())
     }
 
-    /// Puts what is only in RAM, while a battery lasts; perhaps after an operation that failed half-way.
+    /// Puts what is only in RAM, while a battery lasts; perhaps after an operation that failed
+    /// half-way.
     ///
     /// # Errors
     /// Those of the sink.
@@ -238,9 +245,9 @@ pub trait Mapping: Send {
         Ok(())
     }
 
-    /// Brings near what a write of this page will need, and says where the page is if that costs nothing. It costs nothing
-    /// while [`Mapping::record`] or [`Mapping::moved`] of this page was the last thing to be done, even if it failed after
-    /// the entry was changed.
+    /// Brings near what a write of this page will need, and says where the page is if that costs
+    /// nothing. It costs nothing while [`Mapping::record`] or [`Mapping::moved`] of this page was
+    /// the last thing to be done, even if it failed after the entry was changed.
     fn hint(&self, lpn: Lpn) -> Ppn;
 
     /// The whole table, read around the accounting. For checks.
@@ -249,8 +256,9 @@ pub trait Mapping: Send {
     /// Those of the device.
     fn dump<N: Nand>(&self, nand: &mut N) -> Result<Vec<Ppn>, FtlError>;
 
-    /// Whether a page that held a logical page before will be reported dead when its entry is synchronised. Reads around the
-    /// accounting: for checks, and for pages whose spare area cannot be read.
+    /// Whether a page that held a logical page before will be reported dead when its entry is
+    /// synchronised. Reads around the accounting: for checks, and for pages whose spare area cannot
+    /// be read.
     ///
     /// # Errors
     /// Those of the device.

@@ -1,7 +1,8 @@
 //! The whole table in RAM: four bytes a logical page. Flash is told of trims only
 //! ([`super::trims`]).
 //!
-//! What every other table is measured against (PPM in GeckoFTL's terms): 1.4 GiB at 2 TiB and R = 0.7.
+//! What every other table is measured against (PPM in GeckoFTL's terms): 1.4 GiB at 2 TiB and R =
+//! 0.7.
 
 use super::trims::{TrimMap, mark};
 use super::{LOST, Mapping, ROOM, is_page};

@@ -40,7 +40,8 @@ pub fn mark(seq: u64, in_use_seq: Option<u64>, tells_losses: bool) -> u32 {
     MARK + age.min(FAR.into()) as u32 + if tells_losses { LOSSES } else { 0 }
 }
 
-/// Whether a logical page of the part of a page of the map is lost if it has neither a copy nor a bit.
+/// Whether a logical page of the part of a page of the map is lost if it has neither a copy nor a
+/// bit.
 #[must_use]
 pub const fn tells_losses(spare: &Spare) -> bool {
     spare.aux.wrapping_sub(MARK) & LOSSES != 0

@@ -1,12 +1,14 @@
 //! Dynamic data clustering: each write by the host makes a page hotter, each move colder.
 //!
 //! 1. Every logical page has a region. A page begins in the coldest.
-//! 2. The host writes a page again: the page goes up a region. A collector moves it: it goes down one.
+//! 2. The host writes a page again: the page goes up a region. A collector moves it: it goes down
+//!    one.
 //! 3. Pages of a region share blocks, so that a block holds what dies at about the same time.
 //!
-//! The original moves a page only if it was young when it was overwritten, or old when it was moved; later
-//! comparisons (`SepBIT`, FAST 2022; `MiDAS`, FAST 2024) leave that out, and so does this.
-//! Regions are in RAM only: after a mount every page begins anew, which costs write amplification and nothing else.
+//! The original moves a page only if it was young when it was overwritten, or old when it was
+//! moved; later comparisons (`SepBIT`, FAST 2022; `MiDAS`, FAST 2024) leave that out, and so does
+//! this. Regions are in RAM only: after a mount every page begins anew, which costs write
+//! amplification and nothing else.
 
 use super::{Cause, Entry, PageWrite, Placement, Stream};
 use alloc::boxed::Box;

@@ -1,7 +1,8 @@
 //! Placement: which write stream a page of host data goes to.
 //!
-//! Pages of one stream share blocks. A policy sees each write of a page, by the host or by the FTL itself, and answers with
-//! the stream; the space manager hands out the page. Levelling of wear decides first (`placing.rs`).
+//! Pages of one stream share blocks. A policy sees each write of a page, by the host or by the FTL
+//! itself, and answers with the stream; the space manager hands out the page. Levelling of wear
+//! decides first (`placing.rs`).
 
 mod dac;
 mod placing;
@@ -40,8 +41,8 @@ pub struct PageWrite {
     pub lpn: Lpn,
     /// Why it is programmed.
     pub cause: Cause,
-    /// Programs of the device since the copy that is moved was programmed. `None` if the host writes: what RAM
-    /// knows of the copy before does not say when that was.
+    /// Programs of the device since the copy that is moved was programmed. `None` if the host
+    /// writes: what RAM knows of the copy before does not say when that was.
     pub age: Option<u64>,
     /// The block of the copy that is moved; `None` if the host writes.
     pub from: Option<BlockId>,

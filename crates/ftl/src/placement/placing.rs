@@ -37,7 +37,8 @@ impl Placing {
         self.wear.as_mut()
     }
 
-    /// Where a page goes: data at rest to worn blocks, if wear is levelled; else where the policy says.
+    /// Where a page goes: data at rest to worn blocks, if wear is levelled; else where the policy
+    /// says.
     #[inline]
     pub(crate) fn place(&mut self, write: &PageWrite) -> Stream {
         debug_assert!((write.cause == Cause::Host) == write.age.is_none(), "{write:?}");

@@ -1,14 +1,17 @@
-//! `SepBIT`: pages are parted by when they are expected to die, which is inferred from how long their versions lived.
+//! `SepBIT`: pages are parted by when they are expected to die, which is inferred from how long
+//! their versions lived.
 //!
-//! Time is the number of pages that the host has written. L is how long blocks of the first stream lived, from their
-//! first page until they were collected, on average over the last 16 of them.
-//! 1. A page of the host whose version before lived less than L is expected to die soon: stream 0. Any other: 1.
+//! Time is the number of pages that the host has written. L is how long blocks of the first stream
+//! lived, from their first page until they were collected, on average over the last 16 of them.
+//! 1. A page of the host whose version before lived less than L is expected to die soon: stream 0.
+//!    Any other: 1.
 //! 2. What a collector moves out of a block of stream 0: stream 2.
-//! 3. What it moves out of another, by the time since the host wrote it: stream 3 below 4 L, 4 below 16 L, else 5.
+//! 3. What it moves out of another, by the time since the host wrote it: stream 3 below 4 L, 4
+//!    below 16 L, else 5.
 //!
-//! The original keeps the time of a page's last write on disk, and of recent writes in a queue. Here a
-//! table in RAM holds it, four bytes a logical page. The table is not saved: after a mount every page counts as
-//! never written, which costs write amplification and nothing else.
+//! The original keeps the time of a page's last write on disk, and of recent writes in a queue.
+//! Here a table in RAM holds it, four bytes a logical page. The table is not saved: after a mount
+//! every page counts as never written, which costs write amplification and nothing else.
 
 use super::{Cause, Entry, PageWrite, Placement, Stream};
 use alloc::boxed::Box;
@@ -52,7 +55,8 @@ struct SepBit {
     begun: Vec<u32>,
     /// L.
     lifespan: u32,
-    /// Blocks of the first stream collected since L was computed, and the sum of how long they lived.
+    /// Blocks of the first stream collected since L was computed, and the sum of how long they
+    /// lived.
     ended: (u32, u64),
 }
 

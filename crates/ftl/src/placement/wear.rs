@@ -1,17 +1,21 @@
-//! Wear-levelling with forty bytes of state, whatever the size of the device (GeckoFTL, Appendix D).
+//! Wear-levelling with forty bytes of state, whatever the size of the device (GeckoFTL, Appendix
+//! D).
 //!
-//! 1. For every page programmed, the spare area of one block is read: how often the block was erased, and when. A scan
-//!    of all blocks gives the average of both; then the next scan begins.
-//! 2. Static: a block erased [`WearOptions::spread`] times less than the average, and not erased for longer than blocks are on
-//!    average, holds data that rests on an unworn block. It is emptied into a worn block, if one is free, and takes part again.
-//! 3. Dynamic: data that a collector moves goes to worn blocks if it was left alone for longer than such
-//!    data is on average; everything else goes to the least worn block that is free.
+//! 1. For every page programmed, the spare area of one block is read: how often the block was
+//!    erased, and when. A scan of all blocks gives the average of both; then the next scan begins.
+//! 2. Static: a block erased [`WearOptions::spread`] times less than the average, and not erased
+//!    for longer than blocks are on average, holds data that rests on an unworn block. It is
+//!    emptied into a worn block, if one is free, and takes part again.
+//! 3. Dynamic: data that a collector moves goes to worn blocks if it was left alone for longer than
+//!    such data is on average; everything else goes to the least worn block that is free.
 //!
-//! The paper judges pages by a timestamp of their last update. Here the sequence number says when a page
-//! was programmed last, by an update or a move: a lower bound of the same, which costs no room in the spare area.
+//! The paper judges pages by a timestamp of their last update. Here the sequence number says when a
+//! page was programmed last, by an update or a move: a lower bound of the same, which costs no room
+//! in the spare area.
 //!
-//! Erase counts are in spare areas, so power loss costs only the averages (they come back within a scan) and the
-//! counts of the few blocks that are erased but hold nothing yet: those count as worn as the average.
+//! Erase counts are in spare areas, so power loss costs only the averages (they come back within a
+//! scan) and the counts of the few blocks that are erased but hold nothing yet: those count as worn
+//! as the average.
 
 use crate::config::WearOptions;
 use nand::BlockId;
@@ -77,8 +81,8 @@ impl Wear {
         erase_count.saturating_add(self.options.spread) <= self.mean_erases && age > self.mean_age
     }
 
-    /// Whether a block erased so often is a place for data at rest. Without one, moving such data would only have to be
-    /// done again.
+    /// Whether a block erased so often is a place for data at rest. Without one, moving such data
+    /// would only have to be done again.
     #[must_use]
     pub const fn is_worn(&self, erase_count: u32) -> bool {
         erase_count >= self.mean_erases

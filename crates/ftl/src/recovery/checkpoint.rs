@@ -1,15 +1,16 @@
 //! Reading a checkpoint of the log-block engine, and rolling forward from it.
 //!
-//! 1. The first spare area of every block says whether the block belongs to a checkpoint. Of those that are whole the youngest
-//!    counts. Whole is one of which every page can be read, with the right check value ([`Crc`]), and that contradicts neither
-//!    itself nor the device.
-//! 2. Of every block in which a page lived, one such page is looked at. If it is what the checkpoint says, the block was not
-//!    erased since; only pages behind those then programmed are read. Every other block is read like in a full scan.
+//! 1. The first spare area of every block says whether the block belongs to a checkpoint. Of those
+//!    that are whole the youngest counts. Whole is one of which every page can be read, with the
+//!    right check value ([`Crc`]), and that contradicts neither itself nor the device.
+//! 2. Of every block in which a page lived, one such page is looked at. If it is what the
+//!    checkpoint says, the block was not erased since; only pages behind those then programmed are
+//!    read. Every other block is read like in a full scan.
 //!
-//! What a checkpoint says is a copy older than any that is read. If the block of a page that was trimmed since was being erased when
-//! power was cut, the page can be unreadable. The checkpoint may be younger than the cut: a mount
-//! found the page, and nothing told that its block was half erased. So a named page that says no
-//! more what it holds is an error, and never unwritten.
+//! What a checkpoint says is a copy older than any that is read. If the block of a page that was
+//! trimmed since was being erased when power was cut, the page can be unreadable. The checkpoint
+//! may be younger than the cut: a mount found the page, and nothing told that its block was half
+//! erased. So a named page that says no more what it holds is an error, and never unwritten.
 
 use super::copies::Copies;
 use crate::contract::FtlError;
@@ -25,7 +26,8 @@ pub const MAGIC: u32 = 0x3243_464F;
 /// Words of the header.
 pub const HEADER_WORDS: u32 = 9;
 
-/// Words of a checkpoint with so many log blocks and fused logical blocks, its check value excepted.
+/// Words of a checkpoint with so many log blocks and fused logical blocks, its check value
+/// excepted.
 #[must_use]
 pub fn words(geometry: &Geometry, logical_blocks: u32, page_mapped: u64) -> u64 {
     let [blocks, pages] = [geometry.blocks(), geometry.pages_per_block()].map(u64::from);
@@ -306,7 +308,8 @@ impl Checkpoint {
         Some(Self { header, blocks, older: Vec::new(), sealed: false, next, places: places.list })
     }
 
-    /// The copies of every logical page, and how many blocks changed since the checkpoint; `None` if the device contradicts it.
+    /// The copies of every logical page, and how many blocks changed since the checkpoint; `None`
+    /// if the device contradicts it.
     ///
     /// # Errors
     /// As [`Copies::scan`].

@@ -1,14 +1,16 @@
-//! The copies of every logical page that are on flash, and what each block holds, for FTLs with log blocks.
+//! The copies of every logical page on flash, and what each block holds, for log-block FTLs.
 //!
 //! 1. Of a logical page the copy with the largest sequence number counts; those before it are known
-//!    too (`copies/older.rs`), because the block that a merge or a collector was filling when power was cut
-//!    is taken back ([`Copies::take_back`]).
-//! 2. A page whose program was cut short has the largest sequence number of its block for ever, because no block is
-//!    continued after a mount. So that page is read whole in every block, at every mount, and does not count if it cannot
-//!    be. If it is younger than every copy of its logical page that counts, it may read well at a later mount: the
-//!    caller has to see to it that it never counts then ([`Copies::revenants`]).
-//! 3. A block that is taken back is erased at the next mount. If that is cut short, it may read as erased
-//!    then and as written after another erase of it that is cut short. So every page of such a block is read whole.
+//!    too (`copies/older.rs`), because the block that a merge or a collector was filling when power
+//!    was cut is taken back ([`Copies::take_back`]).
+//! 2. A page whose program was cut short has the largest sequence number of its block for ever,
+//!    because no block is continued after a mount. So that page is read whole in every block, at
+//!    every mount, and does not count if it cannot be. If it is younger than every copy of its
+//!    logical page that counts, it may read well at a later mount: the caller has to see to it that
+//!    it never counts then ([`Copies::revenants`]).
+//! 3. A block that is taken back is erased at the next mount. If that is cut short, it may read as
+//!    erased then and as written after another erase of it that is cut short. So every page of such
+//!    a block is read whole.
 //! 4. A mount leaves out one sequence number, and two more for every page that cannot be read. A
 //!    program that failed leaves out one. So a page with the next number tells that a page was
 //!    complete.
@@ -17,10 +19,10 @@
 //!    too, and copies of it: while a mount is not over, nothing is written but copies. All others
 //!    are worn. So is one if another page carries the next number, read or not, unless it was part
 //!    of a merge that never ended. They count, so that reading them is an error.
-//! 6. A page of which not even the spare area can be read may be torn, and read well at a later mount. Its block is emptied.
+//! 6. A page of which not even the spare area can be read may be torn, and read well at a later
+//!    mount. Its block is emptied.
 //!
-//! Of trims only checkpoints know ([`super::checkpoint`]). What was trimmed after the checkpoint
-//! may come back.
+//! Only checkpoints know of trims ([`super::checkpoint`]). Later trims may be undone.
 
 mod named;
 mod older;
@@ -77,7 +79,7 @@ pub struct FoundBlock {
     pub first_seq: u64,
     /// Erases of the device when the block was erased, if a page of it says so.
     erased_at: Option<u32>,
-    /// Every page of it was written by a merge or a collector, none of them as the last one of its source.
+    /// A merge or a collector wrote every page of it, none as the last one of its source.
     unfinished: bool,
     /// A page that says otherwise, unless what it is a copy of is still there.
     end: Option<(Ppn, Spare)>,
@@ -98,14 +100,13 @@ const EMPTY: FoundBlock = FoundBlock {
     newest: None,
 };
 
-/// Whether only merges and collectors wrote these pages of a block, none of them as the last that lived in its source.
+/// Whether only merges and collectors wrote these pages, none as the last page of its source.
 fn is_unfinished(pages: &[(Ppn, Spare)]) -> bool {
     let mut host = pages.iter().filter(|(_, spare)| spare.kind == PageKind::User).peekable();
     host.peek().is_some() && host.all(|(_, spare)| !is_end(spare))
 }
 
-/// Whether a page of host data says of its block that what wrote to it ended, or was no merge or
-/// collector.
+/// Whether a page of host data says that its writer ended, or was no merge or collector.
 fn is_end(spare: &Spare) -> bool {
     let mark = Mark::decode(spare.aux);
     let moved = match mark.writer {
@@ -152,15 +153,15 @@ pub struct Copies {
     blocks: Vec<FoundBlock>,
     erases: (u64, u32),
     burned_seq: u64,
-    /// What a checkpoint names for each logical page, and the sequence number from which on it knows nothing: of older pages only
-    /// those count that it names.
+    /// What a checkpoint names for each logical page, and the sequence number from which on it
+    /// knows nothing: of older pages only those count that it names.
     named: (Vec<Ppn>, u64),
-    /// The sequence number after those of the checkpoint's pages, and whether another page carries
-    /// it.
+    /// The sequence number after the checkpoint's pages, and whether another page carries it.
     after_checkpoint: (u64, bool),
     /// Pages that do not count whatever they read as.
     excluded: Vec<Ppn>,
-    /// Pages of host data whose spare area can be read and that do not count, because they cannot be read or are excluded.
+    /// Pages of host data whose spare area can be read and that do not count, because they cannot
+    /// be read or are excluded.
     torn: Vec<(Ppn, Spare)>,
     /// Blocks with a page of which not even the spare area can be read.
     mute: Vec<BlockId>,
@@ -203,8 +204,8 @@ impl Copies {
     /// Reads every spare area of the device.
     ///
     /// # Errors
-    /// [`FtlError::Damaged`] if a page of host data lies outside the logical device: the image was made with another size.
-    /// Those of the device, except unreadable pages, which are counted.
+    /// [`FtlError::Damaged`] if a page of host data lies outside the logical device: the image was
+    /// made with another size. Those of the device, except unreadable pages, which are counted.
     pub fn scan<N: Nand>(flash: &mut Flash<N>, logical_pages: u32, excluded: &[Ppn]) -> Result<Self, FtlError> {
         let mut copies = Self::new(*flash.nand().geometry(), logical_pages, excluded);
         let mut buffer = Vec::with_capacity(copies.geometry.pages_per_block() as usize);
@@ -220,8 +221,8 @@ impl Copies {
     /// Reads every spare area of a block from page `first` on.
     ///
     /// # Errors
-    /// [`FtlError::Damaged`] if a page of host data lies outside the logical device: the image was made with another size.
-    /// Those of the device, except unreadable pages, which are counted.
+    /// [`FtlError::Damaged`] if a page of host data lies outside the logical device: the image was
+    /// made with another size. Those of the device, except unreadable pages, which are counted.
     pub(super) fn read_from<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -248,7 +249,8 @@ impl Copies {
             }
             found.used = true;
         }
-        // Also of pages that are not believed. One that nobody wrote hardly tells of a wear that can be.
+        // Also of pages that are not believed. One that nobody wrote hardly tells of a wear that
+        // can be.
         let stamps = pages.iter().filter(|(_, spare)| plausible::is_wear(spare, self.erased_at));
         found.erased_at = stamps.map(|(_, spare)| Some(spare.erased_at)).fold(found.erased_at, Option::max);
         self.believe(flash, pages)?;
@@ -362,7 +364,7 @@ impl Copies {
             && self.pages.get(spare.tag as usize).is_some_and(|copies| copies[0].seq < spare.seq)
     }
 
-    /// Blocks with a torn page that would count if it could be read at a later mount, some perhaps twice.
+    /// Blocks with a torn page that would count if a later mount could read it, some twice.
     pub fn revenants(&self) -> impl Iterator<Item = BlockId> + '_ {
         let torn = self.torn.iter().filter(|page| self.is_young(page)).map(|(ppn, _)| self.geometry.block_of(*ppn));
         debug_assert!(self.torn.iter().all(|(_, spare)| spare.seq < self.next_seq()));
@@ -370,8 +372,8 @@ impl Copies {
     }
 
     /// Pages that may not count however well they read, the newest first: the one programmed last,
-    /// the one that the host wrote last, a copy of it although it is gone, and every copy of what is
-    /// still there: a mount that was cut short may have come after it.
+    /// the one that the host wrote last, a copy of it although it is gone, and every copy of what
+    /// is still there: a mount that was cut short may have come after it.
     ///
     /// # Errors
     /// Those of the device, except unreadable pages.
@@ -452,15 +454,15 @@ impl Copies {
         Ok(())
     }
 
-    /// Begins with a checkpoint that names these pages and was made at `seq`; its own pages come before `end`.
+    /// Begins with a checkpoint that names these pages and was made at `seq`; its own pages come
+    /// before `end`.
     pub(super) fn begin_after(&mut self, named: Vec<Ppn>, seq: u64, end: u64, erases: u32) {
         debug_assert!(seq <= end && self.blocks.iter().all(|found| !found.used), "pages were read before");
         (self.named, self.burned_seq, self.erased_at) = ((named, seq), end, erases);
         self.after_checkpoint = (end, false);
     }
 
-    /// Whether the checkpoint was complete once, as another page was programmed after it before
-    /// power went.
+    /// Whether the checkpoint was complete once: another page was programmed after it.
     #[must_use]
     pub const fn was_checkpoint_complete(&self) -> bool {
         self.after_checkpoint.1
@@ -474,7 +476,7 @@ impl Copies {
         self.blocks[block.index()] = FoundBlock { used: true, kept: true, erase_count, first_seq: spare.seq, ..EMPTY };
     }
 
-    /// Whether no page is a copy of two logical pages. One can be if a checkpoint says what the device does not.
+    /// Whether no page is a copy of two logical pages, as a checkpoint that lies can make one.
     pub(super) fn is_consistent(&self) -> bool {
         let mut seen = Bits::new(self.geometry.pages());
         self.pages.iter().flatten().filter(|copy| copy.ppn.is_some()).all(|copy| {
@@ -504,14 +506,15 @@ impl Copies {
         }
     }
 
-    /// Takes back the block to which a merge or a collector was moving pages when power was cut, if one was: answers it, and
-    /// everything in it counts no more. It has to be erased before anything else is programmed.
+    /// Takes back the block to which a merge or a collector was moving pages when power was cut, if
+    /// one was: answers it, and everything in it counts no more. It has to be erased before
+    /// anything else is programmed.
     ///
-    /// That is the block with the page programmed last, if only they wrote to it, none of its pages was the last that lived
-    /// in its source, and every page is still where it was. A page that a merge got from the host was never acknowledged. If a page
-    /// is found nowhere else, its source was erased and the page that said so is worn: the block
-    /// counts. So it is if the merge got a page from the host and none is found that was to be
-    /// copied behind it.
+    /// That is the block with the page programmed last, if only they wrote to it, none of its pages
+    /// was the last that lived in its source, and every page is still where it was. A page that a
+    /// merge got from the host was never acknowledged. If a page is found nowhere else, its source
+    /// was erased and the page that said so is worn: the block counts. So it is if the merge got a
+    /// page from the host and none is found that was to be copied behind it.
     ///
     /// # Errors
     /// Those of the device, except unreadable pages.

@@ -1,20 +1,24 @@
 //! Whether a page of which nothing can be read was the last that was programmed.
 //!
-//! A cut tears one page at most, and that one was programmed last: whatever else is on flash was there before. Of a page that
-//! cannot be read nobody knows the sequence number, but that of every page programmed later would be larger. So it was the last
+//! A cut tears one page at most, and that one was programmed last: whatever else is on flash was
+//! there before. Of a page that cannot be read nobody knows the sequence number, but that of every
+//! page programmed later would be larger. So it was the last
 //! 1. if it comes behind a readable page of its block, with sequence number a;
-//! 2. if every sequence number larger than a, up to the largest found, is that of a page which can be read: there is none left
-//!    for it but a larger one;
+//! 2. if every sequence number larger than a, up to the largest found, is that of a page which can
+//!    be read: there is none left for it but a larger one;
 //! 3. if no page programmed later can have become unreadable too, which the caller has to see to.
 //!
-//! A page that was programmed later and erased since leaves a younger page of its kind, or of its logical page, behind.
+//! A page that was programmed later and erased since leaves a younger page of its kind, or of its
+//! logical page, behind.
 
 use nand::Ppn;
 
-/// Sequence numbers that may lie between that of the page before and the largest. Streams take turns, so there are few.
+/// Sequence numbers that may lie between that of the page before and the largest. Streams take
+/// turns, so there are few.
 const WINDOW: usize = 4096;
 
-/// The page that may have been the last, and what is known of the pages programmed after the one before it in its block.
+/// The page that may have been the last, and what is known of the pages programmed after the one
+/// before it in its block.
 #[derive(Debug)]
 pub(super) struct Last {
     page: Ppn,
@@ -28,7 +32,8 @@ impl Last {
         Self { page: Ppn::NONE, after: 0, found: [0; WINDOW / 64] }
     }
 
-    /// A page that cannot be read comes last in its block, behind one with this sequence number. The youngest such page is kept.
+    /// A page that cannot be read comes last in its block, behind one with this sequence number.
+    /// The youngest such page is kept.
     pub(super) fn propose(&mut self, page: Ppn, after: u64) {
         if after > self.after {
             *self = Self { page, after, ..Self::none() };
@@ -42,7 +47,8 @@ impl Last {
         }
     }
 
-    /// Whether a page was programmed after every page found, the youngest of which has this sequence number.
+    /// Whether a page was programmed after every page found, the youngest of which has this
+    /// sequence number.
     pub(super) fn is(&self, page: Ppn, youngest: u64) -> bool {
         let between = youngest.saturating_sub(self.after);
         debug_assert!(!self.page.is_some() || youngest >= self.after, "a younger page was proposed than was found");

@@ -1,8 +1,9 @@
 //! Which leaves of a mapping tree in flash count, found from their spare areas alone.
 //!
-//! A spare area says from which logical page to which a leaf reaches, and when it was programmed. The youngest leaf has all of
-//! its range, every older one what is left of its own: a leaf that was split may be there beside one half of it. Leaves split and
-//! never merge, so that what is left of a leaf is in one piece, unless a younger one can no longer be read.
+//! A spare area says from which logical page to which a leaf reaches, and when it was programmed.
+//! The youngest leaf has all of its range, every older one what is left of its own: a leaf that was
+//! split may be there beside one half of it. Leaves split and never merge, so that what is left of
+//! a leaf is in one piece, unless a younger one can no longer be read.
 
 use super::survey::FoundPage;
 use crate::contract::FtlError;
@@ -35,7 +36,8 @@ impl Claims {
     }
 }
 
-/// The parts of leaves that count, in order and without gaps over all logical pages. `versions` are pages of the tree.
+/// The parts of leaves that count, in order and without gaps over all logical pages. `versions` are
+/// pages of the tree.
 ///
 /// # Errors
 /// [`FtlError::Damaged`] if a leaf lies outside the disk.

@@ -1,8 +1,9 @@
-//! What the spare area of a page says beyond its logical page, under block mapping with log blocks: who wrote it, and of which
-//! write it is a copy. It takes the field `aux`.
+//! What the spare area of a page says beyond its logical page, under block mapping with log blocks:
+//! who wrote it, and of which write it is a copy. It takes the field `aux`.
 //!
-//! Two copies of a logical page with the same root hold the same contents. So a merge or a collection that power loss cut short
-//! can be taken back, however often the attempt is cut short itself.
+//! Two copies of a logical page with the same root hold the same contents. So a merge or a
+//! collection that power loss cut short can be taken back, however often the attempt is cut short
+//! itself.
 
 use nand::Spare;
 
@@ -25,7 +26,8 @@ pub enum Writer {
 pub struct Mark {
     /// Who programmed the page.
     pub writer: Writer,
-    /// Nothing is left to be copied by the merge that copied the page, or lives in the block from which a collector copied it.
+    /// Nothing is left to be copied by the merge that copied the page, or lives in the block from
+    /// which a collector copied it.
     pub last: bool,
     /// The low bits of the sequence number that the page had when the host wrote it.
     pub root: u32,
@@ -42,8 +44,8 @@ pub const fn root_of_write(seq: u64) -> u32 {
     seq as u32 & ROOT_MASK
 }
 
-/// The sequence number that a page had when the host wrote it, from its root and the sequence number of a copy of it, which is
-/// larger by less than 2^29.
+/// The sequence number that a page had when the host wrote it, from its root and the sequence
+/// number of a copy of it, which is larger by less than 2^29.
 #[must_use]
 pub const fn written_at(root: u32, seq: u64) -> u64 {
     debug_assert!(root <= ROOT_MASK);

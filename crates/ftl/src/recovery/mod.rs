@@ -13,7 +13,8 @@ pub mod survey;
 use crate::contract::FtlError;
 use nand::{Ppn, Spare};
 
-/// Refuses a sequence number beyond what a device can wear out with: it would leave the next ones no room.
+/// Refuses a sequence number beyond what a device can wear out with: it would leave the next ones
+/// no room.
 pub(crate) const fn check_seq(ppn: Ppn, seq: u64) -> Result<(), FtlError> {
     if seq < Spare::SEQ_END / 2 {
         return Ok(());

@@ -3,12 +3,15 @@
 //! 1. A spare area fits by itself if its sequence number and its tag are in range.
 //! 2. All pages of a block carry the same erase count and erase stamp, and all or none hold host
 //!    data. What most of those that fit by themselves carry is right.
-//! 3. If no value is carried by more pages than any other, the pages whose data can be read are right.
-//! 4. A page that does not fit and whose data cannot be read is torn, and nothing that its spare area says counts.
+//! 3. If no value is carried by more pages than any other, the pages whose data can be read are
+//!    right.
+//! 4. A page that does not fit and whose data cannot be read is torn, and nothing that its spare
+//!    area says counts.
 //! 5. One that does not fit and whose data can be read is of another image: an error.
 //!
-//! Costs no read of a block whose pages all fit. A page that is alone in its block has nothing to fit to. So the sequence
-//! number of a page whose data cannot be read counts only if it is near those that can be read ([`burned`]).
+//! Costs no read of a block whose pages all fit. A page that is alone in its block has nothing to
+//! fit to. So the sequence number of a page whose data cannot be read counts only if it is near
+//! those that can be read ([`burned`]).
 
 use super::survey::FoundPage;
 use crate::contract::FtlError;
@@ -33,10 +36,12 @@ const COMMON: Misfit = Misfit {
 const SEQ: Misfit =
     Misfit { structure: "spare area", reason: "its sequence number is beyond what a device can wear out with" };
 
-/// Numbers that programs which were cut short or failed may have burned, one after another, since the newest page that can be read.
+/// Numbers that programs which were cut short or failed may have burned, one after another, since
+/// the newest page that can be read.
 pub(super) const NEAR: u64 = 1 << 20;
 
-/// The larger of the sequence number of the newest page that can be read, and of those of pages that cannot be which are near it.
+/// The larger of the sequence number of the newest page that can be read, and of those of pages
+/// that cannot be which are near it.
 #[must_use]
 pub fn burned(newest: u64, torn: impl IntoIterator<Item = u64>) -> u64 {
     torn.into_iter().filter(|seq| *seq < newest.saturating_add(NEAR)).fold(newest, u64::max)
@@ -74,8 +79,9 @@ fn common_of_most(pages: &[FoundPage], counts: &[bool]) -> Option<Common> {
     found.next().is_none().then_some(wear)
 }
 
-/// Keeps of the pages found in one block those whose spare area is believed; the others are `dropped`. `known` is what pages of the
-/// block carry, if that was found out before. `misfit` says what is wrong with a spare area by itself, beside its sequence number.
+/// Keeps of the pages found in one block those whose spare area is believed; the others are
+/// `dropped`. `known` is what pages of the block carry, if that was found out before. `misfit` says
+/// what is wrong with a spare area by itself, beside its sequence number.
 ///
 /// # Errors
 /// [`FtlError::Damaged`] about a page that does not fit and can be read; those of the device.
@@ -130,7 +136,8 @@ mod tests {
 
     const DISK: u32 = 100;
 
-    /// A flash with these spare areas in block 0, those marked false beside data that cannot be read.
+    /// A flash with these spare areas in block 0, those marked false beside data that cannot be
+    /// read.
     fn block(spares: &[(Spare, bool)]) -> (Flash<Faulty<SimNand>>, Vec<FoundPage>) {
         let geometry = Geometry::new(Dimensions {
             channels: 1,

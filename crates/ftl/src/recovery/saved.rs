@@ -1,12 +1,14 @@
-//! State saved to flash while a battery lasts, as a run of checkpoint pages, and found again by a mount.
+//! State saved to flash while a battery lasts, as a run of checkpoint pages, and found again by a
+//! mount.
 //!
-//! 1. Page i of n carries the tag i and the auxiliary field n, with [`UNSETTLED`] if a page comes before the run whose
-//!    program was cut short; its first eight bytes are a sequence
+//! 1. Page i of n carries the tag i and the auxiliary field n, with [`UNSETTLED`] if a page comes
+//!    before the run whose program was cut short; its first eight bytes are a sequence
 //!    number at which the save had begun, so that pages of two runs are never mixed. The rest is
 //!    one stream of bytes. The last four bytes of page n - 1 are the check value of everything
 //!    before them ([`Crc`]).
-//! 2. The run counts if its last page is the youngest page of the device: whatever is programmed after it makes it stale.
-//!    So a mount that loads it programs nothing, and can be cut short any number of times.
+//! 2. The run counts if its last page is the youngest page of the device: whatever is programmed
+//!    after it makes it stale. So a mount that loads it programs nothing, and can be cut short any
+//!    number of times.
 //! 3. A run with a wrong check value is as good as none.
 
 use super::survey::{FoundPage, Survey};

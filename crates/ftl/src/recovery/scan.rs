@@ -1,4 +1,5 @@
-//! The full scan: every spare area of the device is read, and the newest copy of each logical page counts.
+//! The full scan: every spare area of the device is read, and the newest copy of each logical page
+//! counts.
 //!
 //! 1. Every page's spare area is read. Those that do not fit are left out ([`plausible`]).
 //! 2. A page whose program was cut short is the last of its block, because no block is continued
@@ -383,7 +384,8 @@ impl Scan {
         plausible::burned(self.newest_seq, self.torn_seqs.iter().copied()) + 2
     }
 
-    /// What a block holds; `None` if every page of it reads as erased, [`PageKind::User`] if none can be read.
+    /// What a block holds; `None` if every page of it reads as erased, [`PageKind::User`] if none
+    /// can be read.
     #[must_use]
     pub fn kind(&self, block: BlockId) -> Option<PageKind> {
         self.kinds[block.index()]

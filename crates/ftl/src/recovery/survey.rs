@@ -1,13 +1,16 @@
-//! Looking over a device after power loss without reading all of it (GeckoFTL, Appendix C, steps 1, 2 and 6).
+//! Looking over a device after power loss without reading all of it (GeckoFTL, Appendix C, steps 1,
+//! 2 and 6).
 //!
-//! The paper reads one spare area a block. Two are read here, the first and the last page's: the last says how young the
-//! youngest page of a block is, which the first does not if a stream fills its blocks slowly, and whether
-//! the block was being filled when power went. A block whose first page reads as erased is looked at where lanes begin
-//! their first block, and read whole if anything is there.
+//! The paper reads one spare area a block. Two are read here, the first and the last page's: the
+//! last says how young the youngest page of a block is, which the first does not if a stream fills
+//! its blocks slowly, and whether the block was being filled when power went. A block whose first
+//! page reads as erased is looked at where lanes begin their first block, and read whole if
+//! anything is there.
 //!
-//! Of a block that is read whole, the last page that reads as programmed is read with its data: a program that was cut
-//! short can leave a good spare area beside data that cannot be read. What the pages of a block carry
-//! is remembered: a page that could be read the first time may be missing when the block is read again.
+//! Of a block that is read whole, the last page that reads as programmed is read with its data: a
+//! program that was cut short can leave a good spare area beside data that cannot be read. What the
+//! pages of a block carry is remembered: a page that could be read the first time may be missing
+//! when the block is read again.
 
 mod missing;
 
@@ -92,7 +95,8 @@ pub struct Survey {
     /// Those of them with such a page that a cut cannot have torn.
     pitted: Vec<BlockId>,
     last: Last,
-    /// Sequence number of the youngest translation page that can be read, of those in blocks read whole.
+    /// Sequence number of the youngest translation page that can be read, of those in blocks read
+    /// whole.
     newest_translation: u64,
     /// Pages that could not be read.
     pub unreadable: u64,
@@ -101,12 +105,13 @@ pub struct Survey {
 impl Survey {
     /// Reads two spare areas of every block, and more of blocks that were being filled.
     ///
-    /// `lanes` is how many blocks a stream fills at once, which says where their first blocks begin. `excluded` are pages that
-    /// count as torn, however well they read. `root_of` says for [`Survey::in_use_seq`] what a page contributes.
+    /// `lanes` is how many blocks a stream fills at once, which says where their first blocks
+    /// begin. `excluded` are pages that count as torn, however well they read. `root_of` says for
+    /// [`Survey::in_use_seq`] what a page contributes.
     ///
     /// # Errors
-    /// Those of the device, except unreadable pages, which are counted. [`FtlError::Damaged`] for a page that can be read and
-    /// does not belong where it is.
+    /// Those of the device, except unreadable pages, which are counted. [`FtlError::Damaged`] for a
+    /// page that can be read and does not belong where it is.
     pub fn run<N: Nand>(
         flash: &mut Flash<N>,
         lanes: u32,
@@ -144,7 +149,8 @@ impl Survey {
             }
         }
         survey.find_newest(flash, &mut pages)?;
-        // Now that the wear of the others is known, a page alone in its block can be compared with it.
+        // Now that the wear of the others is known, a page alone in its block can be compared with
+        // it.
         for (ppn, spare) in survey.alone.clone() {
             let block = geometry.block_of(ppn);
             if survey.fits_alone(&geometry, &spare) && survey.alone.iter().any(|page| page.0 == ppn) {
@@ -239,7 +245,8 @@ impl Survey {
         }))
     }
 
-    /// Sees to it that the page programmed last is known: it can be the last page of a block that was not read whole.
+    /// Sees to it that the page programmed last is known: it can be the last page of a block that
+    /// was not read whole.
     fn find_newest<N: Nand>(&mut self, flash: &mut Flash<N>, pages: &mut Vec<FoundPage>) -> Result<(), FtlError> {
         loop {
             let newest = self.newest.map_or(0, |(_, spare)| spare.seq);
@@ -280,15 +287,17 @@ impl Survey {
         self.excluded.contains(&ppn)
     }
 
-    /// Adds every page of a block that counts, in the order of the block; answers one more than the offset of the last page
-    /// that is not erased.
+    /// Adds every page of a block that counts, in the order of the block; answers one more than the
+    /// offset of the last page that is not erased.
     ///
-    /// A spare area that does not fit most others of its block belongs to a torn page, and is ignored. So is the only one of its
-    /// block if its data cannot be read: nothing says that somebody wrote it.
+    /// A spare area that does not fit most others of its block belongs to a torn page, and is
+    /// ignored. So is the only one of its block if its data cannot be read: nothing says that
+    /// somebody wrote it.
     ///
     /// # Errors
-    /// Those of the device, except unreadable pages, which are counted and left out. [`NandError::Uncorrectable`] if the page
-    /// programmed last could be read before. [`FtlError::Damaged`] for a page that can be read and does not fit its block.
+    /// Those of the device, except unreadable pages, which are counted and left out.
+    /// [`NandError::Uncorrectable`] if the page programmed last could be read before.
+    /// [`FtlError::Damaged`] for a page that can be read and does not fit its block.
     pub fn read_block<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -353,8 +362,9 @@ impl Survey {
         Ok(end)
     }
 
-    /// Moves the pages of a block that were excluded to the torn ones, and the last of the others if its data cannot be read.
-    /// Of a page alone in its block that cannot be read only its wear says whether somebody wrote its spare area.
+    /// Moves the pages of a block that were excluded to the torn ones, and the last of the others
+    /// if its data cannot be read. Of a page alone in its block that cannot be read only its wear
+    /// says whether somebody wrote its spare area.
     fn set_torn_apart<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,
@@ -403,7 +413,8 @@ impl Survey {
             && spare.erase_count <= spare.erased_at
     }
 
-    /// Pages alone in their blocks whose data cannot be read: nothing says whether somebody wrote their spare areas.
+    /// Pages alone in their blocks whose data cannot be read: nothing says whether somebody wrote
+    /// their spare areas.
     #[must_use]
     pub fn alone(&self) -> &[FoundPage] {
         &self.alone
@@ -415,8 +426,8 @@ impl Survey {
         &self.spoiled
     }
 
-    /// Whether a page that cannot be read was programmed last, as far as the blocks read whole can say: what a cut tore. Nothing on
-    /// flash can name it or depend on it then.
+    /// Whether a page that cannot be read was programmed last, as far as the blocks read whole can
+    /// say: what a cut tore. Nothing on flash can name it or depend on it then.
     #[must_use]
     pub fn is_last(&self, ppn: Ppn) -> bool {
         self.broken.is_empty() && self.illegible.is_empty() && self.last.is(ppn, self.burned_seq)
@@ -441,14 +452,18 @@ impl Survey {
         Ok(pages)
     }
 
-    /// The pages of host data in blocks that hold those of the `count` updates made last, those of a logical page side by side and the
-    /// youngest of them first; and the sequence number, `bound` at least, from which on none of those is missing.
+    /// The pages of host data in blocks that hold those of the `count` updates made last, those of
+    /// a logical page side by side and the youngest of them first; and the sequence number, `bound`
+    /// at least, from which on none of those is missing.
     ///
-    /// An update is a page that was programmed and acknowledged. These are pages too, and no updates:
-    /// 1. One page was programmed when power went, or its entry pushed another out of the ring of updates and that one was not yet
-    ///    synchronised: the ring and this one are `count` + 1.
-    /// 2. A program that failed or was cut short ends its block. Only if it is the block's last page is the block filled to the end.
-    /// 3. A mount that was cut short copied pages into blocks that it opened. It says so in their first pages.
+    /// An update is a page that was programmed and acknowledged. These are pages too, and no
+    /// updates:
+    /// 1. One page was programmed when power went, or its entry pushed another out of the ring of
+    ///    updates and that one was not yet synchronised: the ring and this one are `count` + 1.
+    /// 2. A program that failed or was cut short ends its block. Only if it is the block's last
+    ///    page is the block filled to the end.
+    /// 3. A mount that was cut short copied pages into blocks that it opened. It says so in their
+    ///    first pages.
     ///
     /// So every other block that was filled to the end holds at least as many updates as it has
     /// pages, less one. Blocks that were not filled are looked into anyway.
@@ -477,8 +492,8 @@ impl Survey {
     /// Of pages from blocks that were read whole, and of [`Survey::torn`] ones, those that were the
     /// last before power went once, as far as anybody can tell: the last of their blocks, and
     /// nothing younger that can be read carries one of the next two sequence numbers. A mount that
-    /// could not read such a page may have programmed others since, and been cut short itself. A copy
-    /// of the page is not younger.
+    /// could not read such a page may have programmed others since, and been cut short itself. A
+    /// copy of the page is not younger.
     #[must_use]
     pub fn stranded(&self, geometry: &Geometry, pages: &[FoundPage]) -> Vec<FoundPage> {
         let mut written: Vec<(u64, u64)> = pages.iter().map(|(_, spare)| (spare.seq, written_seq(spare))).collect();
@@ -528,14 +543,16 @@ impl Survey {
         self.newest
     }
 
-    /// Pages whose spare area reads well and whose data does not, in blocks that were read whole: torn or worn.
+    /// Pages whose spare area reads well and whose data does not, in blocks that were read whole:
+    /// torn or worn.
     #[must_use]
     pub fn torn(&self) -> &[FoundPage] {
         &self.torn
     }
 
-    /// The largest root of a page whose spare area was read: the sequence number of the page that was programmed last while the
-    /// disk was in use, if only in part. Every page older than that was complete.
+    /// The largest root of a page whose spare area was read: the sequence number of the page that
+    /// was programmed last while the disk was in use, if only in part. Every page older than that
+    /// was complete.
     #[must_use]
     pub const fn in_use_seq(&self) -> u64 {
         self.in_use_seq
@@ -549,7 +566,8 @@ impl Survey {
 
     /// A sequence number larger than any that a page of the device may carry.
     ///
-    /// A page that cannot be read may carry one that is larger than any found: a mount that was cut short took the next but one.
+    /// A page that cannot be read may carry one that is larger than any found: a mount that was cut
+    /// short took the next but one.
     #[must_use]
     pub fn next_seq(&self) -> u64 {
         plausible::burned(self.burned_seq, self.alone.iter().map(|(_, spare)| spare.seq)) + 2 + 2 * self.unreadable

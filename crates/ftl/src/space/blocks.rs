@@ -2,11 +2,13 @@
 //!
 //! 1. A block is virgin, free (erased), active (being filled), closed (full, a candidate for
 //!    collection), collecting, or bad.
-//! 2. Each write stream fills one block a lane; lanes take turns, and a lane prefers blocks of its own die. The first
-//!    block of each lane begins at another offset, or all lanes would need a fresh block at the same time for ever, and one
-//!    write would wait for as many collections as there are lanes.
-//! 3. Closed blocks of host data stand with the victim policy. Closed blocks of metadata stand there
-//!    too, or, when metadata is not to be collected (GeckoFTL, section 4.2), apart until no page in them lives.
+//! 2. Each write stream fills one block a lane; lanes take turns, and a lane prefers blocks of its
+//!    own die. The first block of each lane begins at another offset, or all lanes would need a
+//!    fresh block at the same time for ever, and one write would wait for as many collections as
+//!    there are lanes.
+//! 3. Closed blocks of host data stand with the victim policy. Closed blocks of metadata stand
+//!    there too, or, when metadata is not to be collected (GeckoFTL, section 4.2), apart until no
+//!    page in them lives.
 //! 4. The count of live pages of every block (BVC) is kept here, in two bytes a block.
 
 use super::candidates::Candidates;
@@ -49,7 +51,7 @@ struct Block {
 struct FreeBlock {
     block: BlockId,
     erase_count: u32,
-    /// It reads as erased, but nobody saw it being erased: a program or an erase of it may have been cut short.
+    /// It reads as erased, but a program or an erase of it may have been cut short.
     untrusted: bool,
 }
 
@@ -111,7 +113,7 @@ pub struct SpaceOptions {
     pub victim: &'static victim::Entry,
     /// Hold metadata blocks back from the victim policy until no page in them lives.
     pub metadata_apart: bool,
-    /// Give the last stream of host data the most worn of the free blocks, and every other the least worn.
+    /// Give the last stream of host data the most worn free block, every other the least worn.
     pub level_wear: bool,
 }
 
@@ -190,8 +192,9 @@ impl Space {
         }
     }
 
-    /// Takes over what a mount found. Blocks with pages count as full, because the next page of one may be torn; empty
-    /// ones are erased before they are used, and are taken to be as worn as the others on average.
+    /// Takes over what a mount found. Blocks with pages count as full, because the next page of one
+    /// may be torn; empty ones are erased before they are used, and are taken to be as worn as the
+    /// others on average.
     pub fn restore(&mut self, erases: u32, mean_erases: u32, found: impl Fn(BlockId) -> Found) {
         self.erases = erases;
         debug_assert!(self.free.is_empty() && self.metadata_blocks == 0, "this space is in use");
@@ -216,13 +219,13 @@ impl Space {
         }
     }
 
-    /// Reserves memory for as many erased blocks as may ever wait, so that nothing is allocated later.
+    /// Reserves memory for all erased blocks that may ever wait: nothing is allocated later.
     pub fn reserve_free(&mut self, blocks: usize) {
         self.free.reserve_exact(blocks);
         self.free_limit = blocks;
     }
 
-    /// Whether so many more erased blocks may wait: what would only gain them for later has to be put off if not.
+    /// Whether so many more erased blocks may wait; if not, gaining them has to be put off.
     #[inline]
     pub fn may_free(&self, blocks: usize) -> bool {
         self.free.len() + blocks <= self.free_limit
@@ -287,7 +290,7 @@ impl Space {
         self.blocks[block.index()].kind
     }
 
-    /// Whether a page of a kind may be in the block of this page: saved state shares blocks with a validity store.
+    /// Whether the block of this page may hold a kind: saved state shares blocks with a store.
     pub(super) fn may_hold(&self, ppn: Ppn, kind: PageKind) -> bool {
         let of_block = self.kind(self.geometry.block_of(ppn));
         of_block == kind || (of_block, kind) == (PageKind::Validity, PageKind::Checkpoint)
@@ -347,8 +350,9 @@ impl Space {
         Some(slot)
     }
 
-    /// A page that was handed out was not programmed, and is handed out again: a mount takes a block whose first page reads as erased for
-    /// an empty one. The last page of a block is left out.
+    /// A page that was handed out was not programmed, and is handed out again: a mount takes a
+    /// block whose first page reads as erased for an empty one. The last page of a block is left
+    /// out.
     #[cold]
     pub fn give_back(&mut self, ppn: Ppn) {
         let (block, offset) = (self.geometry.block_of(ppn), self.geometry.offset_of(ppn));
@@ -411,7 +415,7 @@ impl Space {
         self.free.remove(at)
     }
 
-    /// The place of the block to take: the one that waits longest, or, to level wear, the most or the least worn.
+    /// The place of the block to take: the one that waits longest or, to level wear, by wear.
     fn choose_free(&self, fits: impl Fn(&FreeBlock) -> bool, worn: bool) -> Option<usize> {
         let mut candidates = self.free.iter().enumerate().filter(|(_, block)| fits(block));
         let chosen = match (self.level_wear, worn) {
@@ -463,7 +467,7 @@ impl Space {
         }
     }
 
-    /// The last page of a block was handed out, so the block counts as closed, and has now been programmed.
+    /// The last page of a block, which counts as closed since it was handed out, is programmed.
     #[inline(never)]
     fn recount(&mut self, block: BlockId) {
         let Block { valid, kind, .. } = self.blocks[block.index()];

@@ -19,10 +19,11 @@ pub struct Core<N> {
     pub seq: u64,
     /// Blocks that hold translation pages which recovery may still have to read.
     pub pins: Pins,
-    /// The page programmed last is one of host data, as far as is known since the disk was formatted or mounted.
+    /// The page programmed last is one of host data, as far as is known since the disk was
+    /// formatted or mounted.
     pub host_last: bool,
-    /// The page whose program was cut short, if that was the last thing to happen, with what its spare area was to say. It
-    /// may hold something, and nothing in RAM knows of it.
+    /// The page whose program was cut short, if that was the last thing to happen, with what its
+    /// spare area was to say. It may hold something, and nothing in RAM knows of it.
     pub interrupted: Option<Origin>,
     /// The program under way, or one that came to nothing and was the last: what it left may read
     /// well, and nothing in RAM knows of it.
@@ -36,10 +37,11 @@ pub struct Core<N> {
     /// is programmed until then says so, and by how much it is younger than that page, or than the
     /// page of which it is a copy.
     pub settling: Option<u64>,
-    /// Blocks that were erased only when they were opened, of which the validity store has to be told, with the sequence
-    /// number that the next program was to carry then.
+    /// Blocks that were erased only when they were opened, of which the validity store has to be
+    /// told, with the sequence number that the next program was to carry then.
     pub newly_erased: Vec<(BlockId, u64)>,
-    /// Pages of host data whose program failed, of which the validity store has to be told: they may read well.
+    /// Pages of host data whose program failed, of which the validity store has to be told: they
+    /// may read well.
     pub spoilt: Vec<Ppn>,
     /// Good blocks that a disk of this size needs.
     needed: u32,
@@ -47,13 +49,16 @@ pub struct Core<N> {
     starved: bool,
 }
 
-/// Blocks that may be opened between two reports to the validity store without growing the list of them.
+/// Blocks that may be opened between two reports to the validity store without growing the list of
+/// them.
 const NEWLY_ERASED: usize = 64;
 
-/// Programs that may fail between two reports to the validity store without growing the list of them.
+/// Programs that may fail between two reports to the validity store without growing the list of
+/// them.
 const SPOILT: usize = 8;
 
-/// Blocks that must not be erased until the validity store has made its reports durable (GeckoFTL, C.2.2).
+/// Blocks that must not be erased until the validity store has made its reports durable (GeckoFTL,
+/// C.2.2).
 #[derive(Debug, Default)]
 pub struct Pins {
     blocks: Vec<BlockId>,
@@ -177,7 +182,8 @@ impl<N: Nand> Core<N> {
         self.unfinished = Some(Unfinished { first: self.seq, kind, tag });
     }
 
-    /// Erases the block of a page that is its first, if nobody saw the block being erased; `false` if the block is unusable.
+    /// Erases the block of a page that is its first, if nobody saw the block being erased; `false`
+    /// if the block is unusable.
     #[cold]
     fn erase_first(&mut self, slot: Slot) -> Result<bool, FtlError> {
         let block = self.space.geometry().block_of(slot.ppn);
@@ -203,17 +209,19 @@ impl<N: Nand> Core<N> {
                 Ok(false)
             }
             Err(error) => {
-                // Its first page was handed out, and a mount takes a block whose first page reads as erased for an empty one.
+                // Its first page was handed out, and a mount takes a block whose first page reads
+                // as erased for an empty one.
                 self.space.stop_filling(block);
                 Err(error.into())
             }
         }
     }
 
-    /// Tells the validity store of blocks that were erased when they were opened, before a page in them can die, and of pages whose
-    /// program failed.
+    /// Tells the validity store of blocks that were erased when they were opened, before a page in
+    /// them can die, and of pages whose program failed.
     ///
-    /// A report can flush the store, which opens blocks; the one reported counts as told only when the store took it.
+    /// A report can flush the store, which opens blocks; the one reported counts as told only when
+    /// the store took it.
     ///
     /// # Errors
     /// Those of the device, if the validity store wrote; the report is made again then.
@@ -255,7 +263,8 @@ impl<N: Nand> Core<N> {
         }
     }
 
-    /// Books the outcome of a program: `Some(page)` if it worked, `None` if another page has to be tried.
+    /// Books the outcome of a program: `Some(page)` if it worked, `None` if another page has to be
+    /// tried.
     #[inline]
     fn settle(&mut self, slot: Slot, spare: &Spare, outcome: Result<(), NandError>) -> Result<Option<Ppn>, FtlError> {
         debug_assert!(spare.seq + 1 == self.seq, "a program since this one began");
@@ -286,8 +295,9 @@ impl<N: Nand> Core<N> {
         }
     }
 
-    /// Writes a page of host data to the next page of a stream. If a program fails, the page that is programmed instead says how
-    /// much younger it is than the first: that one never counted, and is in doubt as long as this one is.
+    /// Writes a page of host data to the next page of a stream. If a program fails, the page that
+    /// is programmed instead says how much younger it is than the first: that one never counted,
+    /// and is in doubt as long as this one is.
     ///
     /// # Errors
     /// Those of the device, except failed programs: another block is tried.
@@ -306,7 +316,8 @@ impl<N: Nand> Core<N> {
         }
     }
 
-    /// Moves a page of host data to the next page of a stream. The old copy's count of live pages is left to the caller.
+    /// Moves a page of host data to the next page of a stream. The old copy's count of live pages
+    /// is left to the caller.
     ///
     /// # Errors
     /// [`NandError::Uncorrectable`] about `origin` if it cannot be read; else as [`Core::program`].
@@ -327,7 +338,8 @@ impl<N: Nand> Core<N> {
         }
     }
 
-    /// Moves a page of metadata to the next page of its kind. Otherwise as [`Core::move_host_page`].
+    /// Moves a page of metadata to the next page of its kind. Otherwise as
+    /// [`Core::move_host_page`].
     ///
     /// # Errors
     /// As [`Core::move_host_page`].
@@ -335,7 +347,8 @@ impl<N: Nand> Core<N> {
         self.move_metadata_page_as(purpose, origin, |_| origin.spare.aux)
     }
 
-    /// As [`Core::move_metadata_page`], with an auxiliary field that depends on the new sequence number.
+    /// As [`Core::move_metadata_page`], with an auxiliary field that depends on the new sequence
+    /// number.
     ///
     /// # Errors
     /// As [`Core::move_host_page`].
@@ -445,7 +458,8 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
     /// A page of host data died.
     ///
     /// # Errors
-    /// Those of the device, if the validity store is in flash. After a power loss the battery's save reports the page again.
+    /// Those of the device, if the validity store is in flash. After a power loss the battery's
+    /// save reports the page again.
     #[inline]
     pub fn page_died(&mut self, ppn: Ppn) -> Result<(), FtlError> {
         self.core.space.page_died(ppn);
@@ -456,8 +470,8 @@ impl<N: Nand, V: Validity> Context<'_, N, V> {
         reported
     }
 
-    /// What had to be done before an entry can lead to a page of host data failed: the page is dead. Else a collector would take
-    /// it for the present copy.
+    /// What had to be done before an entry can lead to a page of host data failed: the page is
+    /// dead. Else a collector would take it for the present copy.
     ///
     /// # Errors
     /// This error, or those of the device if the validity store wrote.

@@ -2,8 +2,9 @@
 
 /// The check value of some bytes; `start` tells structures and their format versions apart.
 ///
-/// The bytes are taken as 64-bit words, the last one filled up with zeros. Beginning with `start` plus the number of bytes,
-/// each word w makes h = (h xor w) × 0x9E3779B97F4A7C15 modulo 2^64, then h = h xor (h >> 32). The low 32 bits are kept.
+/// The bytes are taken as 64-bit words, the last one filled up with zeros. Beginning with `start`
+/// plus the number of bytes, each word w makes h = (h xor w) × 0x9E3779B97F4A7C15 modulo 2^64, then
+/// h = h xor (h >> 32). The low 32 bits are kept.
 pub(in crate::validity) fn check_value(start: u64, bytes: &[u8]) -> u32 {
     let mut hash = start.wrapping_add(bytes.len() as u64);
     let mut mix = |word: u64| {

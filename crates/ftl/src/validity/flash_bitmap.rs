@@ -1,20 +1,24 @@
 //! Page validity bitmap in flash: one bit a page of the device, nothing buffered.
 //!
-//! The store of µ-FTL (Lee et al., EMSOFT 2008) and the baseline that Logarithmic Gecko is measured against (GeckoFTL,
-//! sections 2 and 5.1, Table 1). Not for write-heavy work: every dead page costs a page program.
+//! The store of µ-FTL (Lee et al., EMSOFT 2008) and the baseline that Logarithmic Gecko is measured
+//! against (GeckoFTL, sections 2 and 5.1, Table 1). Not for write-heavy work: every dead page costs
+//! a page program.
 //!
-//! 1. The bits lie flat over physical page numbers, page_bytes·8 of them on a page of the bitmap; set means dead. A
-//!    directory in RAM says where each of those pages is; one that was never written holds no set bit.
+//! 1. The bits lie flat over physical page numbers, page_bytes·8 of them on a page of the bitmap;
+//!    set means dead. A directory in RAM says where each of those pages is; one that was never
+//!    written holds no set bit.
 //! 2. A report reads the page with its bit and programs it anew elsewhere: one read, one program.
 //! 3. A query reads the page or pages with the block's bits: one, unless the block straddles two.
-//! 4. An erase clears the block's bits at once, by another read and program (one each a collection, so a hundredth of
-//!    what the reports cost). If no bit was set nothing is programmed.
+//! 4. An erase clears the block's bits at once, by another read and program (one each a collection,
+//!    so a hundredth of what the reports cost). If no bit was set nothing is programmed.
 //!
-//! An operation that fails half-way leaves the page being changed in RAM; it is programmed before another is read, or by a flush.
+//! An operation that fails half-way leaves the page being changed in RAM; it is programmed before
+//! another is read, or by a flush.
 //!
-//! Power loss: a page of the bitmap counts from its program on; before it the old one does. Nothing is only in
-//! RAM but the directory, which the spare areas (tag: index of the page) give back. What can be missing afterwards is the
-//! report under way, and an erase that was done and not reported: then bits stand for pages that are erased.
+//! Power loss: a page of the bitmap counts from its program on; before it the old one does. Nothing
+//! is only in RAM but the directory, which the spare areas (tag: index of the page) give back. What
+//! can be missing afterwards is the report under way, and an erase that was done and not reported:
+//! then bits stand for pages that are erased.
 
 use super::{Entry, MetaStore, PageSet, Site, Store, Validity};
 use crate::contract::{FtlError, RamItem, RamReport};
@@ -38,8 +42,8 @@ pub struct FlashBitmap {
 }
 
 impl FlashBitmap {
-    /// The bitmap of a device on which no page is dead. `reports` is the most pages that die between two chances to
-    /// collect garbage.
+    /// The bitmap of a device on which no page is dead. `reports` is the most pages that die
+    /// between two chances to collect garbage.
     #[must_use]
     pub fn new(blocks: u32, pages_per_block: u32, page_bytes: u32, reports: u32) -> Self {
         let bits = blocks as usize * pages_per_block as usize;
@@ -53,11 +57,13 @@ impl FlashBitmap {
         }
     }
 
-    /// The bitmap that is on flash. `found` are the pages of kind [`PageKind::Validity`] that can be read, in any order, dead
-    /// ones included; of each page of the bitmap the one programmed last counts.
+    /// The bitmap that is on flash. `found` are the pages of kind [`PageKind::Validity`] that can
+    /// be read, in any order, dead ones included; of each page of the bitmap the one programmed
+    /// last counts.
     ///
-    /// Blocks that hold no page, or whose erase may not have been reported, can have bits that mean nothing any more: the
-    /// caller says [`Validity::erased`] of each before a page of it is programmed. It costs a read if no bit was set.
+    /// Blocks that hold no page, or whose erase may not have been reported, can have bits that mean
+    /// nothing any more: the caller says [`Validity::erased`] of each before a page of it is
+    /// programmed. It costs a read if no bit was set.
     ///
     /// # Errors
     /// [`FtlError::Damaged`] if a page lies outside the bitmap of this device.
@@ -116,7 +122,8 @@ impl FlashBitmap {
         Ok(())
     }
 
-    /// The pages of the bitmap that hold bits of a block, with the bits and the offset of the first of them in the block.
+    /// The pages of the bitmap that hold bits of a block, with the bits and the offset of the first
+    /// of them in the block.
     fn pieces(&self, block: BlockId) -> impl Iterator<Item = (usize, Range<usize>, u32)> + use<> {
         let (page_bits, first) = (self.page_bits(), block.index() * self.pages_per_block);
         let end = first + self.pages_per_block;
@@ -221,7 +228,8 @@ impl Validity for FlashBitmap {
         self.directory[spare.tag as usize] = to;
     }
 
-    /// A page of the bitmap that was being programmed when power was cut may be complete and is not part of it.
+    /// A page of the bitmap that was being programmed when power was cut may be complete and is not
+    /// part of it.
     fn saved_bytes(&self) -> u64 {
         4 * self.directory.len() as u64
     }
@@ -239,7 +247,8 @@ impl Validity for FlashBitmap {
         })
     }
 
-    /// Every report is durable when it returns; this is for what it was filled with, and for a report that failed half-way.
+    /// Every report is durable when it returns; this is for what it was filled with, and for a
+    /// report that failed half-way.
     fn flush<S: MetaStore>(&mut self, store: &mut S) -> Result<(), FtlError> {
         self.unsaved.map_or(Ok(()), |index| self.put_back(store, index))
     }

@@ -1,7 +1,8 @@
 //! Page-validity stores: which pages of a block are dead.
 //!
-//! A store is told of every page that dies and every block that is erased, and asked, before a block
-//! is collected, which of its pages are dead. Stores can be exchanged under any page-mapped FTL: the table has them by name.
+//! A store is told of every page that dies and every block that is erased, and asked, before a
+//! block is collected, which of its pages are dead. Stores can be exchanged under any page-mapped
+//! FTL: the table has them by name.
 
 mod check;
 pub mod flash_bitmap;
@@ -16,7 +17,8 @@ use crate::saved::{Sink, Source};
 use alloc::vec::Vec;
 use nand::{BlockId, Ppn, Spare};
 
-/// What a flash-resident structure needs of the engine: pages of its own kind, written out of place.
+/// What a flash-resident structure needs of the engine: pages of its own kind, written out of
+/// place.
 pub trait MetaStore {
     /// Bytes in a page.
     fn page_bytes(&self) -> usize;
@@ -27,8 +29,8 @@ pub trait MetaStore {
     /// Pages in a block.
     fn pages_per_block(&self) -> u32;
 
-    /// Programs `data` to a fresh page whose spare area carries `tag` and `aux`. Never collects garbage: the engine keeps
-    /// as many blocks free as the store's `reserve_pages` asked for.
+    /// Programs `data` to a fresh page whose spare area carries `tag` and `aux`. Never collects
+    /// garbage: the engine keeps as many blocks free as the store's `reserve_pages` asked for.
     ///
     /// # Errors
     /// Those of the device; the page is then not written and nothing else has changed.
@@ -46,8 +48,9 @@ pub trait MetaStore {
     /// The sequence number that the next programmed page will carry.
     fn next_seq(&self) -> u64;
 
-    /// The largest sequence number up to which the store was told of every erase; [`MetaStore::next_seq`] unless a block was
-    /// opened, and erased for that, and the report is still to come. A flush must not claim to know more.
+    /// The largest sequence number up to which the store was told of every erase;
+    /// [`MetaStore::next_seq`] unless a block was opened, and erased for that, and the report is
+    /// still to come. A flush must not claim to know more.
     fn reported_seq(&self) -> u64 {
         self.next_seq()
     }
@@ -109,14 +112,16 @@ impl PageSet {
 
 /// A page-validity store.
 ///
-/// Pages of the store itself are reported to [`MetaStore::discard`], never to [`Validity::invalidate`].
+/// Pages of the store itself are reported to [`MetaStore::discard`], never to
+/// [`Validity::invalidate`].
 pub trait Validity: Send {
-    /// Whether pages of metadata that die are reported to [`Validity::invalidate`] too. If not, only their owner knows
-    /// whether they live.
+    /// Whether pages of metadata that die are reported to [`Validity::invalidate`] too. If not,
+    /// only their owner knows whether they live.
     const TRACKS_METADATA: bool;
 
-    /// Whether reports wait in RAM, so that after power loss they have to be found again by comparing
-    /// translation pages with their predecessors (GeckoFTL, C.2.2), which must stay readable until then.
+    /// Whether reports wait in RAM, so that after power loss they have to be found again by
+    /// comparing translation pages with their predecessors (GeckoFTL, C.2.2), which must stay
+    /// readable until then.
     const BUFFERED: bool;
 
     /// Says that a page is dead. It is told once for each time the page was programmed.
@@ -125,8 +130,9 @@ pub trait Validity: Send {
     /// Those of the device, if the store wrote.
     fn invalidate<S: MetaStore>(&mut self, store: &mut S, ppn: Ppn) -> Result<(), FtlError>;
 
-    /// Says that a block was erased: everything said about its pages before is void. When that happened the next program
-    /// was to carry the sequence number `seq`; it may have been programmed since, but no page of it has died.
+    /// Says that a block was erased: everything said about its pages before is void. When that
+    /// happened the next program was to carry the sequence number `seq`; it may have been
+    /// programmed since, but no page of it has died.
     ///
     /// # Errors
     /// Those of the device, if the store wrote.
@@ -150,7 +156,8 @@ pub trait Validity: Send {
     /// Those of the device.
     fn flush<S: MetaStore>(&mut self, store: &mut S) -> Result<(), FtlError>;
 
-    /// How many pages can be reported dead before a report makes everything durable that was reported before it.
+    /// How many pages can be reported dead before a report makes everything durable that was
+    /// reported before it.
     fn room(&self) -> u32 {
         u32::MAX
     }
@@ -235,8 +242,9 @@ pub trait Store: Validity + Sized + 'static {
     /// [`FtlError::Unsupported`] if it does not fit the device.
     fn make(site: &Site) -> Result<Self, FtlError>;
 
-    /// Takes over which pages of a block are dead, of which it was told nothing since the block was erased: for a mount
-    /// that has found out by itself. Durable after [`Validity::flush`] at the latest.
+    /// Takes over which pages of a block are dead, of which it was told nothing since the block was
+    /// erased: for a mount that has found out by itself. Durable after [`Validity::flush`] at the
+    /// latest.
     ///
     /// # Errors
     /// Those of the device.
@@ -249,7 +257,8 @@ pub trait Store: Validity + Sized + 'static {
     }
 }
 
-/// What is to be done with a store whose type only its name tells: code for each is compiled, and none is slower for it.
+/// What is to be done with a store whose type only its name tells: code for each is compiled, and
+/// none is slower for it.
 pub trait Receiver {
     /// What comes of it.
     type Output;

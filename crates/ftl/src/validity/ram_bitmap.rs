@@ -1,11 +1,13 @@
 //! Page validity bitmap in RAM (PVB): one bit a page of the device.
 //!
 //! The store of page-map FTLs, DFTL and LazyFTL, and the yardstick of GeckoFTL (section 2): every
-//! report and query is free of flash operations, at K·B/8 bytes of RAM. It is lost with power; those
-//! who use it rebuild it. Not for devices whose bitmap outgrows the controller: 64 MiB at 2 TiB.
+//! report and query is free of flash operations, at K·B/8 bytes of RAM. It is lost with power;
+//! those who use it rebuild it. Not for devices whose bitmap outgrows the controller: 64 MiB at 2
+//! TiB.
 //!
-//! The bits are one flat array over physical page numbers, so that a report is a shift, a mask and an
-//! OR, whatever the number of pages in a block; only queries and erases meet blocks that are not whole words.
+//! The bits are one flat array over physical page numbers, so that a report is a shift, a mask and
+//! an OR, whatever the number of pages in a block; only queries and erases meet blocks that are not
+//! whole words.
 
 use super::{Entry, MetaStore, PageSet, Site, Store, Validity};
 use crate::contract::{FtlError, RamItem, RamReport};
@@ -38,7 +40,8 @@ impl RamBitmap {
         self.words[ppn.index() / WORD_BITS] >> (ppn.index() % WORD_BITS) & 1 != 0
     }
 
-    /// Says that a page is dead; [`Validity::invalidate`] without a store. Twice only if the image that was mounted contradicts itself.
+    /// Says that a page is dead; [`Validity::invalidate`] without a store. Twice only if the image
+    /// that was mounted contradicts itself.
     #[inline]
     pub fn mark(&mut self, ppn: Ppn) {
         self.words[ppn.index() / WORD_BITS] |= 1 << (ppn.index() % WORD_BITS);

@@ -1,8 +1,9 @@
 //! Cost-benefit: the block with the largest age × (1 - u) / 2u.
 //!
-//! Age is the number of blocks closed since this one last changed (closed, or lost a page), so no clock is needed.
-//! Within one count of live pages the block unchanged longest scores best, and the lists are kept in that order: a pick
-//! compares one block a list, O(pages per block), whatever the size of the device.
+//! Age is the number of blocks closed since this one last changed (closed, or lost a page), so no
+//! clock is needed. Within one count of live pages the block unchanged longest scores best, and the
+//! lists are kept in that order: a pick compares one block a list, O(pages per block), whatever the
+//! size of the device.
 
 use super::lists::Lists;
 use super::{Choice, Entry, Links, Victim};

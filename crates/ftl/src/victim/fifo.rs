@@ -1,7 +1,8 @@
 //! First in, first out: the block that was filled first, whatever lives in it.
 //!
-//! The policy that the analytic models assume (u_d = (u - 1) / ln u) and that wears all blocks evenly; never the
-//! cheapest. A block in which every page still lives goes to the end of the queue instead: collecting it gains nothing.
+//! The policy that the analytic models assume (u_d = (u - 1) / ln u) and that wears all blocks
+//! evenly; never the cheapest. A block in which every page still lives goes to the end of the queue
+//! instead: collecting it gains nothing.
 
 use super::lists::Lists;
 use super::{Choice, Entry, Links, Victim};

@@ -1,10 +1,13 @@
-//! Greedy: the block with the fewest live pages; among equals the one that came to that count first.
+//! Greedy: the block with the fewest live pages; among equals the one that came to that count
+//! first.
 //!
 //! 1. Blocks stand in one list for each count of live pages.
 //! 2. When a page dies its block moves one list down; the lowest occupied list is remembered.
-//! 3. A pick walks up from there. The walk is paid for by the moves down, so a pick is O(1) amortised.
+//! 3. A pick walks up from there. The walk is paid for by the moves down, so a pick is O(1)
+//!    amortised.
 //!
-//! Optimal for uniform random writes; under skew it cleans hot blocks that were about to empty by themselves.
+//! Optimal for uniform random writes; under skew it cleans hot blocks that were about to empty by
+//! themselves.
 
 use super::lists::Lists;
 use super::{Choice, Entry, Links, Victim};

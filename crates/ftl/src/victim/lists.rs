@@ -1,4 +1,5 @@
-//! Circular doubly linked lists threaded through an array: blocks grouped by their count of live pages.
+//! Circular doubly linked lists threaded through an array: blocks grouped by their count of live
+//! pages.
 
 use alloc::vec::Vec;
 use nand::BlockId;
@@ -9,8 +10,8 @@ struct Node {
     prev: u32,
 }
 
-/// A place in a list for each block of a device: eight bytes, however many policies stand over them, because a block is a
-/// candidate of one at a time.
+/// A place in a list for each block of a device: eight bytes, however many policies stand over
+/// them, because a block is a candidate of one at a time.
 pub struct Links {
     /// One node a block, then one sentinel a list.
     nodes: Vec<Node>,

@@ -1,8 +1,9 @@
 //! Victim policies: which block is collected next.
 //!
-//! A policy answers with a block; the engine collects it. Policies hear of every block that becomes a
-//! candidate and of every page that dies in one, so that none ever has to look at all blocks. Several may stand over the blocks of
-//! a device, each over its own candidates: they share [`Links`], which whoever holds the policies holds for them.
+//! A policy answers with a block; the engine collects it. Policies hear of every block that becomes
+//! a candidate and of every page that dies in one, so that none ever has to look at all blocks.
+//! Several may stand over the blocks of a device, each over its own candidates: they share
+//! [`Links`], which whoever holds the policies holds for them.
 
 mod cost_benefit;
 mod fifo;
@@ -15,14 +16,16 @@ use nand::BlockId;
 
 /// A victim policy over the blocks it has been told of.
 pub trait Victim: Send {
-    /// A block is full and has `valid` live pages: it is a candidate from now on. It is none of another policy.
+    /// A block is full and has `valid` live pages: it is a candidate from now on. It is none of
+    /// another policy.
     fn closed(&mut self, links: &mut Links, block: BlockId, valid: u32);
 
     /// A page of a candidate died; `valid` are left.
     fn page_died(&mut self, links: &mut Links, block: BlockId, valid: u32);
 
-    /// The candidate to collect next, with its live pages; it stays a candidate until [`Victim::removed`].
-    /// Never a block in which every page lives, unless all candidates are so: collecting it would gain nothing.
+    /// The candidate to collect next, with its live pages; it stays a candidate until
+    /// [`Victim::removed`]. Never a block in which every page lives, unless all candidates are so:
+    /// collecting it would gain nothing.
     fn pick(&mut self, links: &mut Links) -> Option<Choice>;
 
     /// A block is no candidate any more.

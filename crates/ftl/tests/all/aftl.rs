@@ -1,5 +1,5 @@
-//! Two levels of mapping: what is written often costs no merges, what is written in sequence stays mapped by block, and a page
-//! changes its level with the workload.
+//! Two levels of mapping: what is written often costs no merges, what is written in sequence stays
+//! mapped by block, and a page changes its level with the workload.
 
 #![allow(clippy::unwrap_used)]
 
@@ -56,7 +56,8 @@ fn one_of_each(offset: u32, times: u32) -> impl Iterator<Item = u32> {
 #[test]
 fn pages_written_often_cost_no_merges_wherever_they_are() {
     let [mut two_level, mut by_block] = ["aftl", "bast"].map(Disk::full);
-    // The first time round each is overwritten for the first time, in more logical blocks than there are log blocks.
+    // The first time round each is overwritten for the first time, in more logical blocks than
+    // there are log blocks.
     let [first, other] = [&mut two_level, &mut by_block].map(|disk| disk.copied(one_of_each(3, 1)));
     assert!(first > 0 && other > 0, "{first} {other}");
     two_level.copied(one_of_each(3, 2));

@@ -1,4 +1,5 @@
-//! The mapping tree in flash: what sequential and random data cost, with more inner nodes than frames.
+//! The mapping tree in flash: what sequential and random data cost, with more inner nodes than
+//! frames.
 
 #![allow(clippy::unwrap_used)]
 
@@ -66,7 +67,8 @@ fn sequential_data_costs_next_to_nothing_and_random_data_is_found_again() {
     ftl.check().unwrap();
 }
 
-/// Pages of the mapping table read while every logical page is read in sequence, all of them written at random before.
+/// Pages of the mapping table read while every logical page is read in sequence, all of them
+/// written at random before.
 fn table_reads_in_sequence(name: &str) -> u64 {
     let config = Config { validity: None, ..config() };
     let mut ftl = (ftls::find::<SimNand>(name).unwrap().format)(Flash::new(device()), &config).unwrap();
@@ -95,7 +97,8 @@ fn a_cached_leaf_is_read_once_for_all_its_neighbours() {
 
 type Device = Faulty<SimNand>;
 
-/// Logical pages in an order that looks random, and trims among them, until power is gone; what each page may read as.
+/// Logical pages in an order that looks random, and trims among them, until power is gone; what
+/// each page may read as.
 fn work(ftl: &mut dyn Ftl<Device>, expected: &mut [Vec<u16>], version: u16) {
     let mut state = u32::from(version);
     loop {
@@ -112,7 +115,8 @@ fn work(ftl: &mut dyn Ftl<Device>, expected: &mut [Vec<u16>], version: u16) {
     }
 }
 
-/// Mounts, after an attempt that is cut short, and checks every page; without a battery pages may be older, or lost.
+/// Mounts, after an attempt that is cut short, and checks every page; without a battery pages may
+/// be older, or lost.
 fn comes_back(
     name: &str,
     config: &Config,
@@ -169,7 +173,8 @@ fn a_tree_with_more_inner_nodes_than_fit_ram_comes_back_after_power_loss() {
     }
 }
 
-/// One leaf covers more dirty entries than a leaf has room for, so that most wait while it is programmed.
+/// One leaf covers more dirty entries than a leaf has room for, so that most wait while it is
+/// programmed.
 #[test]
 fn a_young_tree_comes_back_from_a_cut_at_any_operation() {
     for (name, battery, cache_entries, first) in [("uftl", true, 512, 500), ("ib-ftl", false, 4096, 400)] {

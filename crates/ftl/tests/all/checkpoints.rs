@@ -99,8 +99,8 @@ fn maps_in_non_volatile_memory_leave_nothing_to_mount_and_cost_no_checkpoints() 
     }
 }
 
-/// Without a checkpoint trimmed pages can come back: logical blocks that were mapped by page then count as such again, more
-/// of them than there is to be room for.
+/// Without a checkpoint trimmed pages can come back: logical blocks that were mapped by page then
+/// count as such again, more of them than there is to be room for.
 #[test]
 fn trimmed_pages_that_come_back_do_not_make_the_page_mapped_area_too_large() {
     const LOGICAL: u32 = 64 * 8;

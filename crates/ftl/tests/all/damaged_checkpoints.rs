@@ -39,7 +39,8 @@ impl Rng {
     }
 }
 
-/// A device that lost power, what its disk held, and the pages of its youngest checkpoint with their bytes.
+/// A device that lost power, what its disk held, and the pages of its youngest checkpoint with
+/// their bytes.
 struct Case {
     what: String,
     entry: Entry<Device>,
@@ -51,7 +52,8 @@ struct Case {
 }
 
 impl Case {
-    /// Writes until there are two checkpoints, or power fails with a battery; `None` if the FTL makes no checkpoints.
+    /// Writes until there are two checkpoints, or power fails with a battery; `None` if the FTL
+    /// makes no checkpoints.
     fn new(entry: Entry<Device>, seed: u64) -> Option<Self> {
         let battery = entry.info.durable == Durability::Battery;
         if entry.mount.is_none() || !battery && !entry.info.honours(Setting::Maps) {
@@ -183,8 +185,9 @@ fn any_wrong_bit_of_a_checkpoint_or_saved_state_leaves_the_disk_as_if_it_were_no
     assert!(found >= 13, "{found}");
 }
 
-/// What no device does, but an image that somebody made: the check value is right and the rest is not. Then an FTL may answer
-/// with errors or other pages of the disk, but it does not panic, and it ends.
+/// What no device does, but an image that somebody made: the check value is right and the rest is
+/// not. Then an FTL may answer with errors or other pages of the disk, but it does not panic, and
+/// it ends.
 #[test]
 fn a_checkpoint_that_lies_with_a_right_check_value_is_survived() {
     for case in (1..4).flat_map(cases).filter(|case| case.entry.info.durable != Durability::Battery) {

@@ -1,8 +1,9 @@
 //! GeckoFTL where its paper says too little, each place by its number in the table of
 //! docs/RECOVERY.md. Places 1, 2 and 5 are within the validity store and tested there.
 //!
-//! What a disk shows to its host is checked, and every invariant that ties mapping, validity and flash together: after a
-//! defect a superseded copy passes for live, or a live one for dead, long before a host could notice.
+//! What a disk shows to its host is checked, and every invariant that ties mapping, validity and
+//! flash together: after a defect a superseded copy passes for live, or a live one for dead, long
+//! before a host could notice.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +17,8 @@ use openftl_ftl as ftl;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A device that stays when a mount of it ends, as a mount that is cut short consumes what it was given.
+/// A device that stays when a mount of it ends, as a mount that is cut short consumes what it was
+/// given.
 #[derive(Clone)]
 struct Device {
     flash: Arc<Mutex<Faulty<SimNand>>>,
@@ -152,7 +154,8 @@ struct Disk {
 struct Host {
     name: &'static str,
     config: Config,
-    /// The versions that a page may read as, 0 if it may be unwritten: more than one after a write that was cut short.
+    /// The versions that a page may read as, 0 if it may be unwritten: more than one after a write
+    /// that was cut short.
     versions: Vec<Vec<u16>>,
     next: u16,
     state: u32,
@@ -304,8 +307,9 @@ fn live_on(disk: &mut Disk) {
     disk.check_all();
 }
 
-/// **3.** A migrated page whose entry was not cached must not be taken to have a before-image to report: it is erased with
-/// the victim, and what is written there next would be reported in its stead. One found in the victim is not to be reported later.
+/// **3.** A migrated page whose entry was not cached must not be taken to have a before-image to
+/// report: it is erased with the victim, and what is written there next would be reported in its
+/// stead. One found in the victim is not to be reported later.
 #[test]
 fn place_3_migrated_entries_have_no_before_image() {
     let mut disk = Disk::new(SMALL);
@@ -318,8 +322,8 @@ fn place_3_migrated_entries_have_no_before_image() {
     disk.check_all();
 }
 
-/// **4.** A migration can let a dirty entry leave the cache, whose synchronisation reports a page of the very victim: which
-/// pages live is settled before the first one moves.
+/// **4.** A migration can let a dirty entry leave the cache, whose synchronisation reports a page
+/// of the very victim: which pages live is settled before the first one moves.
 #[test]
 fn place_4_reports_of_pages_of_the_victim_come_too_late_to_matter() {
     for cache_entries in [4, 8, 12, 24] {
@@ -333,7 +337,8 @@ fn place_4_reports_of_pages_of_the_victim_come_too_late_to_matter() {
     }
 }
 
-/// Fills a disk, writes for a while, and hands over what power loss leaves at each operation of `count` further writes.
+/// Fills a disk, writes for a while, and hands over what power loss leaves at each operation of
+/// `count` further writes.
 fn cuts(shape: Shape, count: u32, mut then: impl FnMut(Off)) {
     let mut disk = Disk::new(shape);
     disk.write_all();
@@ -343,7 +348,8 @@ fn cuts(shape: Shape, count: u32, mut then: impl FnMut(Off)) {
     }
 }
 
-/// **6.** A copy that was superseded while its entry was cached is reported at once and never was in a translation page.
+/// **6.** A copy that was superseded while its entry was cached is reported at once and never was
+/// in a translation page.
 #[test]
 fn place_6_copies_that_no_translation_page_named_stay_dead() {
     cuts(SMALL, 150, |off| live_on(&mut off.mount()));
@@ -351,8 +357,8 @@ fn place_6_copies_that_no_translation_page_named_stay_dead() {
     cuts(Shape { cache_entries: 40, ..SMALL }, 300, |off| off.mount().check());
 }
 
-/// **6.** What died since the last flush can be older than anything that is only in RAM by now, and older than that flush: no
-/// translation page ever named it, as its entry was dirty all the time.
+/// **6.** What died since the last flush can be older than anything that is only in RAM by now, and
+/// older than that flush: no translation page ever named it, as its entry was dirty all the time.
 #[test]
 fn place_6_copies_older_than_the_checkpoint_stay_dead() {
     let shape = Shape { blocks: 600, pages_per_block: 4, logical_pages: 2048, cache_entries: 32, partitions: 4 };
@@ -373,8 +379,9 @@ fn place_6_copies_older_than_the_checkpoint_stay_dead() {
     }
 }
 
-/// **6.** A page that was moved or found superseded in a victim, and its entry synchronised, before the store was flushed last,
-/// is compared with nothing: that it is dead must have been reported, although it is to go with the victim.
+/// **6.** A page that was moved or found superseded in a victim, and its entry synchronised, before
+/// the store was flushed last, is compared with nothing: that it is dead must have been reported,
+/// although it is to go with the victim.
 #[test]
 fn place_6_pages_that_go_with_a_victim_are_reported() {
     let shape = Shape { blocks: 100, pages_per_block: 4, cache_entries: 4, partitions: 4, ..SMALL };
@@ -382,8 +389,8 @@ fn place_6_pages_that_go_with_a_victim_are_reported() {
     cuts(Shape { cache_entries: 3, ..SMALL }, 500, |off| off.mount().check());
 }
 
-/// **7.** The version of a translation page that was current when the store was flushed last must stay on flash, or the pages
-/// that have left it since cannot be told from live ones.
+/// **7.** The version of a translation page that was current when the store was flushed last must
+/// stay on flash, or the pages that have left it since cannot be told from live ones.
 #[test]
 fn place_7_old_translation_pages_stay_until_the_store_is_flushed() {
     // Four translation pages to a block: one is full of old ones every few writes.
@@ -393,11 +400,12 @@ fn place_7_old_translation_pages_stay_until_the_store_is_flushed() {
     }
 }
 
-/// **8.** A block of metadata waits until nothing in it lives, and a page that nobody updates keeps it waiting: there is a
-/// limit, beyond which the few live pages move.
+/// **8.** A block of metadata waits until nothing in it lives, and a page that nobody updates keeps
+/// it waiting: there is a limit, beyond which the few live pages move.
 #[test]
 fn place_8_metadata_that_waits_is_bounded() {
-    // 200 translation pages of 128 entries. A write evicts an entry and programs the translation page of another.
+    // 200 translation pages of 128 entries. A write evicts an entry and programs the translation
+    // page of another.
     let shape = Shape { blocks: 1800, pages_per_block: 16, logical_pages: 200 * 128, cache_entries: 2, partitions: 1 };
     let mut disk = Disk::new(shape);
     disk.write_all();
@@ -409,8 +417,8 @@ fn place_8_metadata_that_waits_is_bounded() {
             }
             let metadata = disk.spares().into_iter().filter(|(_, spare)| spare.kind != PageKind::User);
             let blocks: BTreeSet<u32> = metadata.map(|(ppn, _)| ppn.0 / shape.pages_per_block).collect();
-            // While the device has room nothing is collected. Then twice the 200 translation pages and at most 64 pages of the
-            // store, and an eighth of the 200 blocks that data leaves.
+            // While the device has room nothing is collected. Then twice the 200 translation pages
+            // and at most 64 pages of the store, and an eighth of the 200 blocks that data leaves.
             assert!(round == 0 || blocks.len() <= 2 * 264 / 16 + 3 + 200 / 8, "{} blocks of metadata", blocks.len());
         }
     }
@@ -434,7 +442,8 @@ fn place_9_torn_pages_and_half_erased_blocks_are_not_trusted() {
     }
 }
 
-/// **9.** A page whose program was cut short can read well as long as the mount lasts, and then no more.
+/// **9.** A page whose program was cut short can read well as long as the mount lasts, and then no
+/// more.
 #[test]
 fn place_9_the_page_programmed_last_is_written_again() {
     for name in ["gecko", "page"] {
@@ -455,8 +464,8 @@ fn place_9_the_page_programmed_last_is_written_again() {
     }
 }
 
-/// **9.** What the page programmed last superseded stays as long as a mount has programmed nothing: that page can be one which reads
-/// well as long as this mount lasts, and then no more.
+/// **9.** What the page programmed last superseded stays as long as a mount has programmed nothing:
+/// that page can be one which reads well as long as this mount lasts, and then no more.
 #[test]
 fn place_9_what_the_page_programmed_last_superseded_stays() {
     let mut tried = 0;
@@ -477,7 +486,8 @@ fn place_9_what_the_page_programmed_last_superseded_stays() {
 /// **10.** A mount that is cut short, and one that was cut short before, end as one that was not.
 #[test]
 fn place_10_recovery_that_is_interrupted_begins_again() {
-    // So many reports wait in RAM, and so many more are made again, that the store is flushed within the mount.
+    // So many reports wait in RAM, and so many more are made again, that the store is flushed
+    // within the mount.
     let shape = Shape { logical_pages: 130, ..SMALL };
     for shape in [
         Shape { cache_entries: 32, ..shape },
@@ -514,7 +524,8 @@ fn place_11_no_two_pages_carry_the_same_sequence_number() {
     }
 }
 
-/// **12.** A free block does not say when it was erased, and there can be more of them than the store's buffer holds.
+/// **12.** A free block does not say when it was erased, and there can be more of them than the
+/// store's buffer holds.
 #[test]
 fn place_12_free_blocks_lose_what_was_said_of_their_pages() {
     // An entry of 512 pages is so long that the buffer holds six.

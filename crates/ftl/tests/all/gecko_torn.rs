@@ -1,5 +1,6 @@
-//! GeckoFTL's mount when a page of host data cannot be read at all, so that nobody knows whose it is: one that a cut tore costs
-//! nothing, and one that was complete and programmed last is never the only thing left of a logical page.
+//! GeckoFTL's mount when a page of host data cannot be read at all, so that nobody knows whose it
+//! is: one that a cut tore costs nothing, and one that was complete and programmed last is never
+//! the only thing left of a logical page.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +20,8 @@ const PAGES_PER_BLOCK: u32 = 16;
 struct Disk {
     ftl: Box<dyn Ftl<Device>>,
     config: Config,
-    /// The latest version of each page, 0 if it was not written; of a write that was cut short, the one before.
+    /// The latest version of each page, 0 if it was not written; of a write that was cut short, the
+    /// one before.
     versions: Vec<u16>,
     next: u16,
     state: u32,
@@ -94,7 +96,8 @@ impl Disk {
         Image { flash, config: self.config, versions: self.versions.clone(), pending: None }
     }
 
-    /// Every page reads as it was written; an `excused` one may read as something else of its own, or not at all.
+    /// Every page reads as it was written; an `excused` one may read as something else of its own,
+    /// or not at all.
     fn read_all(&mut self, excused: Option<u32>) {
         for lpn in 0..self.versions.len() as u32 {
             let mut got = Stamp::UNWRITTEN;
@@ -115,7 +118,8 @@ impl Image {
         self.flash.damage(ppn, blemish);
     }
 
-    /// Every programmed page with its spare area, the youngest first, as the device knows it under all faults.
+    /// Every programmed page with its spare area, the youngest first, as the device knows it under
+    /// all faults.
     fn spares(&mut self) -> Vec<(Ppn, Spare)> {
         let pages = self.flash.geometry().pages();
         let nand = self.flash.inner_mut();
@@ -154,8 +158,8 @@ impl Image {
         [0, 1, 2].map(|at| with[at].saturating_sub(without[at]))
     }
 
-    /// Mounts, and lives on: nothing of the excused page may come to light as another's, also after mounts, when what was erased
-    /// is in use again.
+    /// Mounts, and lives on: nothing of the excused page may come to light as another's, also after
+    /// mounts, when what was erased is in use again.
     fn live_on(self, excused: Option<u32>) {
         let pending = self.pending;
         let mut disk = self.mount().0;
@@ -187,8 +191,8 @@ impl Image {
     }
 }
 
-/// What a cut tore is known to be nothing: a mount reads no more of the table for it, however large the table is. Only if it is the
-/// first page of its block, every translation page is read.
+/// What a cut tore is known to be nothing: a mount reads no more of the table for it, however large
+/// the table is. Only if it is the first page of its block, every translation page is read.
 #[test]
 fn a_torn_page_costs_no_reads_of_the_table() {
     for translation_pages in [8, 24, 72] {
@@ -203,8 +207,8 @@ fn a_torn_page_costs_no_reads_of_the_table() {
                 let [reads, in_all, erases] = image.work_for(ppn);
                 assert_eq!(reads >= u64::from(translation_pages), first, "{ppn}: {reads} reads");
                 assert!(first || reads <= 2, "{ppn}: {reads} reads");
-                // The block of the torn page is emptied and erased, so that no later mount finds the
-                // page complete. Other blocks may have to be collected to make room for that.
+                // The block of the torn page is emptied and erased, so that no later mount finds
+                // the page complete. Other blocks may have to be collected to make room for that.
                 let of_blocks = u64::from(2 * PAGES_PER_BLOCK) * erases.max(1);
                 assert!(first || in_all <= 2 + of_blocks, "{ppn}: {in_all} reads, {erases} erases in all");
                 torn[usize::from(first)] += 1;
@@ -228,7 +232,8 @@ fn a_torn_page_costs_no_reads_of_the_table() {
     }
 }
 
-/// A page that was programmed before another is not what the cut tore: what is lost with it is looked for.
+/// A page that was programmed before another is not what the cut tore: what is lost with it is
+/// looked for.
 #[test]
 fn a_worn_page_is_not_taken_for_a_torn_one() {
     let mut disk = Disk::new(24, 40);
@@ -248,8 +253,8 @@ fn a_worn_page_is_not_taken_for_a_torn_one() {
     }
 }
 
-/// What the youngest page of host data superseded is not erased as long as nothing was programmed after it: that page can be worn
-/// when it is to be found, and then nobody knows whose it is.
+/// What the youngest page of host data superseded is not erased as long as nothing was programmed
+/// after it: that page can be worn when it is to be found, and then nobody knows whose it is.
 #[test]
 fn the_page_programmed_last_is_not_all_that_is_left() {
     let mut disk = Disk::new(4, 20);

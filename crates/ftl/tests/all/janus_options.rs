@@ -1,4 +1,5 @@
-//! Janus-FTL beyond its paper: every option agrees with a plain model and does what it is there for, and none is on by default.
+//! Janus-FTL beyond its paper: every option agrees with a plain model and does what it is there
+//! for, and none is on by default.
 
 #![allow(clippy::unwrap_used)]
 
@@ -35,7 +36,8 @@ fn random(state: &mut u32, below: u32) -> u32 {
     (*state >> 8) % below
 }
 
-/// Writes of which most go to a fifth of the disk, with trims; every page is read back at the end. The versions that were written.
+/// Writes of which most go to a fifth of the disk, with trims; every page is read back at the end.
+/// The versions that were written.
 fn work(ftl: &mut dyn Ftl<SimNand>, versions: &mut [u16], writes: u32) {
     let (mut state, pages) = (1999, versions.len() as u32);
     for i in 0..writes {
@@ -64,7 +66,8 @@ fn check(ftl: &mut dyn Ftl<SimNand>, versions: &[u16]) {
     ftl.check().unwrap();
 }
 
-/// A trim is not on flash before its page is written again: after a mount an old version of it may be read.
+/// A trim is not on flash before its page is written again: after a mount an old version of it may
+/// be read.
 fn trimmed_pages_may_be_back(ftl: &mut dyn Ftl<SimNand>, versions: &mut [u16]) {
     for (lpn, version) in (0..).zip(versions).filter(|(_, version)| **version == 0) {
         let mut got = Stamp::UNWRITTEN;

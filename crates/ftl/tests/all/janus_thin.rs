@@ -1,5 +1,6 @@
-//! Janus-FTL and the log-block family where their papers say little: extremes of the page-mapped area, a collection that
-//! meets the logical block it is made for, trims, blocks written in part, requests over a border, a full device.
+//! Janus-FTL and the log-block family where their papers say little: extremes of the page-mapped
+//! area, a collection that meets the logical block it is made for, trims, blocks written in part,
+//! requests over a border, a full device.
 
 #![allow(clippy::unwrap_used)]
 
@@ -76,8 +77,9 @@ fn spares(ftl: &mut JanusFtl<SimNand>) -> Vec<Spare> {
     pages.filter_map(|(block, offset)| nand.read_spare(geometry.page_at(block, offset)).unwrap()).collect()
 }
 
-/// A page that one write copied within the page-mapped area and then into a data block was first collected, to make the
-/// empty block for the defusion of its logical block, and then gathered from where it went.
+/// A page that one write copied within the page-mapped area and then into a data block was first
+/// collected, to make the empty block for the defusion of its logical block, and then gathered from
+/// where it went.
 #[test]
 fn defusion_gathers_pages_that_its_own_collection_moved() {
     for fused in [8, 12, 16, 20] {
@@ -188,7 +190,8 @@ fn trims_at_any_time_leave_what_was_not_trimmed() {
 #[test]
 fn logical_blocks_written_in_part_keep_their_gaps() {
     on_each_ftl(ProgramOrder::Sequential, |ftl, model| {
-        // Logical block n holds only pages whose offset n allows: with gaps before, between and behind.
+        // Logical block n holds only pages whose offset n allows: with gaps before, between and
+        // behind.
         let holds = |lpn: u32| !(lpn / PAGES + lpn % PAGES * 5).is_multiple_of(3);
         let some: Vec<u32> = (0..model.versions.len() as u32).filter(|&lpn| holds(lpn)).collect();
         for _ in 0..6000 {

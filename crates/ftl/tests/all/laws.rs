@@ -1,5 +1,5 @@
-//! Every FTL of the table against a plain model, on many geometries: any sequence of operations, every read
-//! checked, invariants checked.
+//! Every FTL of the table against a plain model, on many geometries: any sequence of operations,
+//! every read checked, invariants checked.
 
 #![allow(clippy::unwrap_used)]
 
@@ -58,8 +58,8 @@ fn accepts(entry: &ftls::Entry<SimNand>, config: Config) -> bool {
     }
 }
 
-/// The largest disk that an FTL will make of a device: it says so when it refuses a larger one. A device too small for the
-/// FTL gets more blocks, just enough.
+/// The largest disk that an FTL will make of a device: it says so when it refuses a larger one. A
+/// device too small for the FTL gets more blocks, just enough.
 fn largest(entry: &ftls::Entry<SimNand>, shape: Shape, config: Config) -> (Box<dyn Ftl<SimNand>>, Config) {
     let make = |blocks, logical_pages| {
         let device = device(entry, geometry(Shape { blocks, ..shape }));

@@ -1,4 +1,5 @@
-//! What one way to use log blocks gains over another, in pages programmed, and power cuts while log blocks are collected.
+//! What one way to use log blocks gains over another, in pages programmed, and power cuts while log
+//! blocks are collected.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,7 +22,8 @@ fn disk(name: &str, logs: u32) -> Box<dyn Ftl<SimNand>> {
     (ftls::find::<SimNand>(name).unwrap().format)(Flash::new(device), &config).unwrap()
 }
 
-/// Pages programmed for each page that `next` makes the host write, once the disk is full and log blocks are in use.
+/// Pages programmed for each page that `next` makes the host write, once the disk is full and log
+/// blocks are in use.
 fn programs(name: &str, logs: u32, mut next: impl FnMut(u32) -> u32) -> f64 {
     const WRITES: u32 = 30_000;
     let mut ftl = disk(name, logs);
@@ -53,7 +55,8 @@ fn programs(name: &str, logs: u32, mut next: impl FnMut(u32) -> u32) -> f64 {
     mean
 }
 
-/// One page of many logical blocks each: all fit into the log, and a merge copies a logical block for one of them.
+/// One page of many logical blocks each: all fit into the log, and a merge copies a logical block
+/// for one of them.
 fn scattered(random: u32) -> u32 {
     random % LOGICAL_BLOCKS * PAGES + 5
 }
@@ -80,7 +83,8 @@ fn sequential() -> impl FnMut(u32) -> u32 {
     }
 }
 
-/// Four of five writes to every tenth logical block, all of it; to others after a while if `moving`.
+/// Four of five writes to every tenth logical block, all of it; to others after a while if
+/// `moving`.
 fn few_hot_blocks(moving: bool) -> impl FnMut(u32) -> u32 {
     let mut at = 0;
     move |random| {
@@ -166,7 +170,8 @@ fn write_some(ftl: &mut dyn Ftl<Faulty<SimNand>>, written: &mut [u16]) -> Result
     Ok(())
 }
 
-/// Whether a page was moved within the log, and it was not a merge that completed a log block: none is written in sequence.
+/// Whether a page was moved within the log, and it was not a merge that completed a log block: none
+/// is written in sequence.
 fn was_collected(nand: &mut Faulty<SimNand>) -> bool {
     (0..nand.geometry().pages()).any(|ppn| {
         let Ok(Some(spare)) = nand.inner_mut().read_spare(Ppn(ppn)) else { return false };

@@ -1,5 +1,5 @@
-//! A page that cannot be read is lost for good: also after its block was erased, and, of page mapping and a log-block
-//! FTL, after mounts.
+//! A page that cannot be read is lost for good: also after its block was erased, and, of page
+//! mapping and a log-block FTL, after mounts.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! Every FTL that can be mounted comes back from a cut at every flash operation of a small workload.
+//! Every FTL that can be mounted comes back from a cut at every flash operation of a small
+//! workload.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,7 +22,8 @@ fn config() -> Config {
     Config { cache_entries: 8, ..Config::new(PAGES) }
 }
 
-/// Writes until power is gone or the workload ends; returns, for each page, the versions that a read may return.
+/// Writes until power is gone or the workload ends; returns, for each page, the versions that a
+/// read may return.
 fn work(ftl: &mut dyn ftl::Ftl<Device>, from: &mut [Vec<u16>], seed: u32) -> bool {
     let mut state = seed;
     for i in 0..300_u16 {
@@ -111,8 +113,8 @@ fn collections_at_the_end_of_a_mount_are_a_step_of_their_own() {
     }
 }
 
-/// A page that can be read no more is not moved, and the place that it was to have is given to the next: a mount takes a block whose
-/// first page reads as erased for an empty one.
+/// A page that can be read no more is not moved, and the place that it was to have is given to the
+/// next: a mount takes a block whose first page reads as erased for an empty one.
 #[test]
 fn no_block_begins_with_a_page_that_was_left_out() {
     const PAGES: u32 = 200;

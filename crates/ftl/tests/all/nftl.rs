@@ -1,4 +1,5 @@
-//! Chains of replacement blocks at fixed page offsets: how they grow, where pages go and what a fold costs.
+//! Chains of replacement blocks at fixed page offsets: how they grow, where pages go and what a
+//! fold costs.
 
 #![allow(clippy::unwrap_used)]
 
@@ -59,7 +60,8 @@ fn pages_written_backwards_fill_their_blocks() {
 #[test]
 fn a_page_goes_to_the_first_block_of_its_chain_that_takes_it() {
     let mut disk = Disk::new();
-    // Page 6 makes the chain as long as it can be, and every other page finds its offset erased in each of its blocks.
+    // Page 6 makes the chain as long as it can be, and every other page finds its offset erased in
+    // each of its blocks.
     (0..=REPLACEMENTS).for_each(|_| disk.write(6));
     for lpn in (0..PAGES).filter(|&lpn| lpn != 6) {
         (0..=REPLACEMENTS).for_each(|_| disk.write(lpn));
@@ -83,7 +85,8 @@ fn a_page_written_again_and_again_takes_a_block_each_time_and_one_fold_gives_all
 fn a_fold_fills_the_last_block_of_the_longest_chain_on_both_sides_of_what_is_there() {
     let mut disk = Disk::new();
     (0..PAGES * LOGICAL_BLOCKS).for_each(|lpn| disk.write(lpn));
-    // Two blocks for logical block 2, the others for what is in logical block 7, a page of it at a time.
+    // Two blocks for logical block 2, the others for what is in logical block 7, a page of it at a
+    // time.
     [19, 19].iter().for_each(|&lpn| disk.write(lpn));
     let others: Vec<u32> = [0, 1, 3, 4, 5, 6].iter().map(|lbn| lbn * PAGES + 4).collect();
     others.iter().for_each(|&lpn| disk.write(lpn));

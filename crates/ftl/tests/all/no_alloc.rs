@@ -1,5 +1,6 @@
-//! No FTL allocates once it is made: every method that a host calls, over every page-validity store, on a fresh disk and on a
-//! mounted one, while garbage is collected, maps are brought up to date, logs are merged, wear is levelled and blocks fail.
+//! No FTL allocates once it is made: every method that a host calls, over every page-validity
+//! store, on a fresh disk and on a mounted one, while garbage is collected, maps are brought up to
+//! date, logs are merged, wear is levelled and blocks fail.
 
 #![allow(clippy::unwrap_used)]
 
@@ -156,7 +157,8 @@ struct Composition {
     what: String,
 }
 
-/// Every FTL, as published, over every page-validity store, levelling wear, and with what goes beyond its paper.
+/// Every FTL, as published, over every page-validity store, levelling wear, and with what goes
+/// beyond its paper.
 fn compositions() -> Vec<Composition> {
     let plain = Config { cache_entries: 60, ..Config::new(PAGES) };
     let janus = JanusOptions { defuse_among: 6, learn_utilisation: true, page_map_percent: 40, ..JanusOptions::PAPER };
@@ -295,7 +297,8 @@ fn run(composition: &Composition) -> Result<(), String> {
     let mut ftl = (entry.format)(Flash::new(device(entry)), config).map_err(|error| format!("{what}: {error}"))?;
     use_it(&mut *ftl, what, &mut rng, Failing::Nothing)?;
     reached(composition, ftl.flash().counts());
-    // The collector of an FTL that is mapped by page may allocate when it meets a page that cannot be read.
+    // The collector of an FTL that is mapped by page may allocate when it meets a page that cannot
+    // be read.
     let failing = if entry.info.validity.is_some() { Failing::Erases } else { Failing::All };
     let bad = |ftl: &dyn Ftl<Device>| (0..BLOCKS).filter(|block| ftl.flash().nand().is_bad(BlockId(*block))).count();
     use_it(&mut *ftl, &format!("{what}, while blocks fail"), &mut rng, failing)?;

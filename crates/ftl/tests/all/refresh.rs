@@ -25,8 +25,8 @@ fn expect(ftl: &mut dyn Ftl<Device>, lpn: u32, version: u16, what: &str) {
     assert_eq!(got, Stamp { lpn: Lpn(lpn), version }, "{what}");
 }
 
-/// Reads far more often than any block endures; half of the reads go to one page, which was written last and so is in a block
-/// that is not full.
+/// Reads far more often than any block endures; half of the reads go to one page, which was written
+/// last and so is in a block that is not full.
 fn read_for_ever(name: &'static str, config: &Config, writes: bool) {
     let entry = ftls::find::<Device>(name).unwrap();
     let mut ftl = (entry.format)(Flash::new(device(entry.info.program_order)), config).unwrap();

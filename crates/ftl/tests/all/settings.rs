@@ -1,4 +1,5 @@
-//! What a row of the table says of settings is so: a setting that an FTL honours makes a difference, any other makes none.
+//! What a row of the table says of settings is so: a setting that an FTL honours makes a
+//! difference, any other makes none.
 
 #![allow(clippy::unwrap_used)]
 
@@ -93,8 +94,8 @@ pub struct Outcome {
     pub ram: RamReport,
 }
 
-/// Writes of which most go to a sixth of the disk, in runs and single, with reads, trims, flushes and idle times; then power
-/// goes and comes back.
+/// Writes of which most go to a sixth of the disk, in runs and single, with reads, trims, flushes
+/// and idle times; then power goes and comes back.
 pub fn run(entry: &ftls::Entry<SimNand>, config: &Config) -> Result<Outcome, FtlError> {
     let mut ftl = (entry.format)(device(), config)?;
     (0..LOGICAL).for_each(|lpn| ftl.write(Lpn(lpn), &Stamp { lpn: Lpn(lpn), version: 1 }).unwrap());
@@ -124,8 +125,8 @@ pub fn run(entry: &ftls::Entry<SimNand>, config: &Config) -> Result<Outcome, Ftl
     Ok(Outcome { counts, mount, ram })
 }
 
-/// A setting, given another value, makes a difference exactly if it is honoured over a page-validity store of that name or the
-/// FTL's own; it may be refused if not.
+/// A setting, given another value, makes a difference exactly if it is honoured over a
+/// page-validity store of that name or the FTL's own; it may be refused if not.
 fn check(entry: &ftls::Entry<SimNand>, store: Option<&'static str>, settings: &[Setting]) {
     let info = entry.info;
     let before = run(entry, &Config { validity: store, ..plain() }).unwrap();

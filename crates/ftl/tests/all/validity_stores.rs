@@ -21,7 +21,8 @@ struct Memory {
     reads: u64,
     /// Programs left before power goes, if it is to go.
     cut_after: Option<u32>,
-    /// Whether the program that power loss meets leaves a spare area that reads well over data that does not.
+    /// Whether the program that power loss meets leaves a spare area that reads well over data that
+    /// does not.
     tear: bool,
     torn: BTreeSet<u32>,
     /// Whether dead pages may be read: only recovery may.
@@ -144,7 +145,8 @@ impl<V: Store> Rig<V> {
         Self { store, memory: Memory::new(site.page_bytes), site, dead: BTreeSet::new() }
     }
 
-    /// Pages die, as many at a time as may without a chance to collect garbage; the bound on what is appended holds.
+    /// Pages die, as many at a time as may without a chance to collect garbage; the bound on what
+    /// is appended holds.
     fn die(&mut self, at: u32, count: u32) {
         let pages = self.site.blocks * self.site.pages_per_block;
         let dying: BTreeSet<u32> = (0..count).map(|i| (at / 7 + i * (at % 7 + 1)) % pages).collect();
@@ -318,7 +320,8 @@ impl<V: Recovered> Cuts<V> {
         reported
     }
 
-    /// Power goes while a page is reported, or right after; what is recovered lacks no more than what waited in RAM.
+    /// Power goes while a page is reported, or right after; what is recovered lacks no more than
+    /// what waited in RAM.
     fn cut_report(&mut self, ppn: u32, after: u32, tear: bool) {
         (self.rig.memory.cut_after, self.rig.memory.tear) = (Some(after), tear);
         let waiting = self.waiting.clone();
@@ -458,7 +461,8 @@ fn a_flash_bitmap_costs_a_read_and_a_program_a_report_and_a_read_a_query() {
     assert_eq!((memory.reads, memory.pages.len()), (52, 52));
 }
 
-/// Appendix E: with a log of twice the pages that can be dead, an entry is reported again at most once on average.
+/// Appendix E: with a log of twice the pages that can be dead, an entry is reported again at most
+/// once on average.
 #[test]
 fn a_log_twice_as_long_as_dead_pages_rewrites_each_entry_at_most_once() {
     let (pages_per_block, page_bytes, per_page) = (64, 512, (512 - 32) / 10);

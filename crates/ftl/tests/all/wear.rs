@@ -1,4 +1,5 @@
-//! Levelling wear on a disk of which one block in a hundred is written: erase counts, and what they cost.
+//! Levelling wear on a disk of which one block in a hundred is written: erase counts, and what they
+//! cost.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,8 +17,8 @@ fn device() -> SimNand {
     SimNand::new(geometry, Capabilities::MODERN)
 }
 
-/// Least, most and standard deviation of erase counts, and programs for each page written, after the hot part of a full
-/// disk was written many times.
+/// Least, most and standard deviation of erase counts, and programs for each page written, after
+/// the hot part of a full disk was written many times.
 struct Outcome {
     least: u32,
     most: u32,
@@ -80,7 +81,8 @@ fn blocks_wear_alike_if_wear_is_levelled() {
         levelled += 1;
         assert_eq!(without.moved, 0, "{name}");
         assert!(with.moved > 0, "{name}");
-        // A table of which a page is programmed every other write wears its blocks almost as fast as data at rest moves there.
+        // A table of which a page is programmed every other write wears its blocks almost as fast
+        // as data at rest moves there.
         assert!(with.deviation < without.deviation / 2.0, "{name}: {} {}", with.deviation, without.deviation);
         assert!(with.programs < without.programs * 1.25, "{name}: {} {}", with.programs, without.programs);
     }

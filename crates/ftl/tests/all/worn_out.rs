@@ -1,5 +1,5 @@
-//! Every FTL on a device of which block after block goes bad, until nothing can be written: what was acknowledged stays readable,
-//! while power is on, after a cut, and after every mount.
+//! Every FTL on a device of which block after block goes bad, until nothing can be written: what
+//! was acknowledged stays readable, while power is on, after a cut, and after every mount.
 
 #![allow(clippy::unwrap_used)]
 
@@ -46,8 +46,8 @@ impl Rng {
     }
 }
 
-/// What each page may read as: while power is on one of these; after a cut, if it was trimmed, any version that it had, or an
-/// error.
+/// What each page may read as: while power is on one of these; after a cut, if it was trimmed, any
+/// version that it had, or an error.
 struct Page {
     versions: Vec<u16>,
     trimmed: bool,

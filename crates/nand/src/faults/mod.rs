@@ -112,7 +112,8 @@ impl<N: Nand> Faulty<N> {
         self.powered = false;
     }
 
-    /// Switches power on again. Torn and worn pages stay as they are; the count of operations goes on.
+    /// Switches power on again. Torn and worn pages stay as they are; the count of operations goes
+    /// on.
     pub fn power_up(&mut self) {
         self.powered = true;
     }
@@ -308,7 +309,8 @@ impl<N: Nand> Faulty<N> {
         self.tear(ppn, LEFT[(roll % LEFT.len() as u64) as usize]);
     }
 
-    /// Counts a page read, and answers how many of the page's bits are wrong for having been read so often.
+    /// Counts a page read, and answers how many of the page's bits are wrong for having been read
+    /// so often.
     fn disturb(&mut self, ppn: Ppn) -> u32 {
         let Some(reads) = self.plan.reads_per_flip else { return 0 };
         let seen = self.disturbed.entry(self.inner.geometry().block_of(ppn).0).or_default();

@@ -21,8 +21,9 @@ pub enum CutOutcome {
     Weak,
     /// The page cannot be read, nor the pages programmed earlier in the same word line.
     PartnerLost,
-    /// Each page of the block reads as it did, not at all, as erased, or with its spare area alone if that could be read
-    /// before, as the seed decides; none may be programmed before the block is erased again.
+    /// Each page of the block reads as it did, not at all, as erased, or with its spare area alone
+    /// if that could be read before, as the seed decides; none may be programmed before the block
+    /// is erased again.
     HalfErased,
     /// The spare area reads well for ever. `n` reads of the data succeed, every later one fails.
     Fading(u8),
@@ -34,8 +35,8 @@ pub enum CutOutcome {
     FlakyWhole,
     /// The spare area reads as a well-formed one that nobody wrote. The data cannot be read.
     Garbage,
-    /// As [`CutOutcome::HalfErased`]; pages that can be read may also fade, be flaky, or have a spare area
-    /// that nobody wrote.
+    /// As [`CutOutcome::HalfErased`]; pages that can be read may also fade, be flaky, or have a
+    /// spare area that nobody wrote.
     HalfErasedOddly,
     /// The operation was a read.
     Reading,
@@ -45,7 +46,8 @@ pub enum CutOutcome {
 }
 
 impl CutOutcome {
-    /// Every outcome, for exhaustive schedules. The order is part of replay ids: new ones come last.
+    /// Every outcome, for exhaustive schedules. The order is part of replay ids: new ones come
+    /// last.
     pub const ALL: [Self; 20] = [
         Self::NotDone,
         Self::Done,
@@ -167,8 +169,8 @@ pub struct FaultPlan {
     pub next_failing_erase: Option<u64>,
     /// Pages whose every program fails.
     pub failing_pages: Vec<Ppn>,
-    /// A failed program leaves a page in any state that a cut program can leave, as the seed decides; else one
-    /// that cannot be read.
+    /// A failed program leaves a page in any state that a cut program can leave, as the seed
+    /// decides; else one that cannot be read.
     pub odd_failures: bool,
     /// Blocks whose every erase fails.
     pub failing_blocks: Vec<BlockId>,
@@ -176,8 +178,8 @@ pub struct FaultPlan {
     pub unreadable_pages: Vec<Ppn>,
     /// Pages with so many wrong bits whenever they are programmed.
     pub bit_flips: Vec<(Ppn, u32)>,
-    /// After so many pages read of a block, each of its pages has one more wrong bit, until it is erased; `None` if reading
-    /// does no harm.
+    /// After so many pages read of a block, each of its pages has one more wrong bit, until it is
+    /// erased; `None` if reading does no harm.
     pub reads_per_flip: Option<u32>,
     /// Blocks that the factory marked bad.
     pub factory_bad: Vec<BlockId>,
@@ -233,9 +235,11 @@ impl FaultPlan {
         self.cuts.iter().find(|cut| cut.at == op).map(|cut| cut.outcome)
     }
 
-    /// A number that depends on the seed, the operation and the item within it, and on nothing else.
+    /// A number that depends on the seed, the operation and the item within it, and on nothing
+    /// else.
     pub(super) fn roll(&self, op: u64, item: u64) -> u64 {
-        // SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
+        // SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA
+        // 2014).
         let mut z = self.seed ^ op.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ item.wrapping_mul(0xD1B5_4A32_D192_ED03);
         z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
         z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -10,13 +10,15 @@ use alloc::vec;
 pub(super) struct Cell {
     /// The logical page of host data, or the index of a full record.
     pub(super) tag: u32,
-    /// The low [`SEQ_BITS`] of the sequence number less that of the block's first page, or [`RECORD`] or [`NOTHING`].
+    /// The low [`SEQ_BITS`] of the sequence number less that of the block's first page, or
+    /// [`RECORD`] or [`NOTHING`].
     pub(super) seq_low: u16,
     /// The version of the stamp.
     pub(super) version: u16,
 }
 
-/// Bits of a sequence number in a cell. Few blocks take longer to fill than these count: an [`Extra`] has the rest.
+/// Bits of a sequence number in a cell. Few blocks take longer to fill than these count: an
+/// [`Extra`] has the rest.
 pub(super) const SEQ_BITS: u32 = 15;
 /// In place of a sequence number: the tag is the index of a full record.
 pub(super) const RECORD: u16 = u16::MAX;
@@ -33,7 +35,8 @@ impl Cell {
     }
 }
 
-/// What a cell has no room for, and most pages have nothing of. Packed, so that an array of them has no holes.
+/// What a cell has no room for, and most pages have nothing of. Packed, so that an array of them
+/// has no holes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, packed(2))]
 pub(super) struct Extra {
@@ -54,7 +57,8 @@ impl Extra {
 /// Something of every page of a block, copied on the first write after a snapshot.
 ///
 /// Not an `Arc` throughout: finding out whether one is shared is an atomic operation, which would
-/// be most of the cost of a program. The box inside the `Arc` lets a snapshot share a block without copying it.
+/// be most of the cost of a program. The box inside the `Arc` lets a snapshot share a block without
+/// copying it.
 #[derive(Clone, Debug)]
 pub(super) enum PerPage<T> {
     /// This device's alone. Empty until first written.
@@ -86,7 +90,8 @@ impl<T: Copy> PerPage<T> {
         }
     }
 
-    /// To write: `pages` of them, of which the first `end` keep their contents. New ones are `fresh`.
+    /// To write: `pages` of them, of which the first `end` keep their contents. New ones are
+    /// `fresh`.
     pub(super) fn own(&mut self, pages: u32, end: u32, fresh: T) -> &mut [T] {
         debug_assert!(end <= pages, "{end} cells of {pages}");
         let replacement = match self {

@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 /// Bytes of a word.
 const WORD: usize = 4;
 
-/// A page is kept by its differences if they are no more than one for so many bytes of it: they take a sixteenth of it at most. Of
-/// versions that change a word or two each, twenty to forty then share a page, where those and its share of it take least together.
+/// A page is kept by its differences if they are no more than one for so many bytes of it: they
+/// take a sixteenth of it at most. Of versions that change a word or two each, twenty to forty then
+/// share a page, where those and its share of it take least together.
 const BYTES_A_CHANGE: usize = 96;
 
 /// Bytes that are compared at once.
@@ -49,7 +50,8 @@ pub(super) fn trimmed(page: &[u8]) -> &[u8] {
     &page[..page.len() - erased * STRIDE]
 }
 
-/// Gathers the words in which a trimmed page differs from another; whether they are few enough to be kept instead of the page.
+/// Gathers the words in which a trimmed page differs from another; whether they are few enough to
+/// be kept instead of the page.
 pub(super) fn differences(base: &[u8], page: &[u8], changes: &mut Vec<Change>) -> bool {
     changes.clear();
     let (was, rest) = base.as_chunks::<STRIDE>();
@@ -73,8 +75,8 @@ pub(super) fn differences(base: &[u8], page: &[u8], changes: &mut Vec<Change>) -
     true
 }
 
-/// The words in which a stride differs that begins with the word `first`, and how many there are. Without branches: which they
-/// are cannot be foreseen.
+/// The words in which a stride differs that begins with the word `first`, and how many there are.
+/// Without branches: which they are cannot be foreseen.
 #[inline]
 fn changes_of(first: usize, was: &[u8; STRIDE], now: &[u8; STRIDE]) -> ([Change; STRIDE / WORD], usize) {
     let mut changes = [Change { word: 0, now: [0; WORD] }; STRIDE / WORD];

@@ -1,12 +1,13 @@
 //! A simulated device of any size: host pages keep a [`Stamp`], metadata pages their bytes.
 //!
 //! # How it is laid out
-//! A page of host data is eight bytes: its tag, its sequence number less that of the block's first page, the version of its
-//! stamp. Auxiliary bits are kept beside these for blocks in which any page has some, and so is the upper half of that number for blocks
-//! that are filled slowly: fourteen bytes. The rest of its spare area is the same
-//! for the whole block and kept there. A page that does not fit this form (metadata; a tag that is not the stamp's page; a spare
-//! area that disagrees with the block's; flags) is kept as a full record on the side. An erase
-//! forgets a block by resetting one counter: cells beyond it are never looked at.
+//! A page of host data is eight bytes: its tag, its sequence number less that of the block's first
+//! page, the version of its stamp. Auxiliary bits are kept beside these for blocks in which any
+//! page has some, and so is the upper half of that number for blocks that are filled slowly:
+//! fourteen bytes. The rest of its spare area is the same for the whole block and kept there. A
+//! page that does not fit this form (metadata; a tag that is not the stamp's page; a spare area
+//! that disagrees with the block's; flags) is kept as a full record on the side. An erase forgets a
+//! block by resetting one counter: cells beyond it are never looked at.
 
 mod cell;
 mod delta;
@@ -28,7 +29,8 @@ use slab::{Body, Bytes, Record, Slab};
 #[derive(Clone, Debug)]
 struct Block {
     cells: PerPage<Cell>,
-    /// What cells of compact pages have no room for, if the state is marked; else there is none of it.
+    /// What cells of compact pages have no room for, if the state is marked; else there is none of
+    /// it.
     extra: PerPage<Extra>,
     /// Sequence number of the page programmed first since the last erase.
     base_seq: u64,
@@ -93,7 +95,8 @@ impl Block {
     }
 }
 
-/// Where the extra of a compact page goes: nowhere if there is none in its block. `None` if there is no place for it yet.
+/// Where the extra of a compact page goes: nowhere if there is none in its block. `None` if there
+/// is no place for it yet.
 #[inline(always)]
 fn extra_slot(kept: &mut PerPage<Extra>, state: BlockState, offset: u32, extra: Extra) -> Option<Option<&mut Extra>> {
     match kept {
@@ -112,8 +115,8 @@ enum Content<'a> {
 
 /// A simulated device that keeps a [`Stamp`] a page of host data.
 ///
-/// It enforces the laws of [`Nand`] and never fails by itself; wrap it in [`crate::Faulty`] for power
-/// cuts and worn pages. `Clone` copies; [`SimNand::snapshot`] shares.
+/// It enforces the laws of [`Nand`] and never fails by itself; wrap it in [`crate::Faulty`] for
+/// power cuts and worn pages. `Clone` copies; [`SimNand::snapshot`] shares.
 #[derive(Clone, Debug)]
 pub struct SimNand {
     geometry: Geometry,
@@ -202,7 +205,8 @@ impl SimNand {
         }
     }
 
-    /// Programs host data, the common case in line: the next page of an open block, in compact form.
+    /// Programs host data, the common case in line: the next page of an open block, in compact
+    /// form.
     #[inline(always)]
     fn put(&mut self, operation: &'static str, ppn: Ppn, data: Stamp, spare: &Spare) -> Result<(), NandError> {
         let offset = self.geometry.offset_of(ppn);

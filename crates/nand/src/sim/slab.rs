@@ -1,8 +1,9 @@
 //! Full records of the pages that a cell cannot hold.
 //!
-//! Most metadata is read, changed in a few places and programmed elsewhere, and older versions stay on the device until their
-//! blocks are erased. So once there are many, a page that differs from the one read last in few words is kept as those words, and
-//! others without their end if that reads as erased.
+//! Most metadata is read, changed in a few places and programmed elsewhere, and older versions stay
+//! on the device until their blocks are erased. So once there are many, a page that differs from
+//! the one read last in few words is kept as those words, and others without their end if that
+//! reads as erased.
 
 use super::delta::{Change, differences, trimmed};
 use crate::contract::Stamp;
@@ -11,11 +12,13 @@ use crate::spare::{PageKind, Spare};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// Records of a chunk. Those of the first are kept whole: they fit a processor's cache, where copying takes less time than comparing.
+/// Records of a chunk. Those of the first are kept whole: they fit a processor's cache, where
+/// copying takes less time than comparing.
 const CHUNK: usize = 1 << 15;
 
-/// What a full record says of its page. The fields of its spare area lie beside the rest, so that all of it is in one line of
-/// the processor's cache: on a large device each read of metadata has to fetch it from memory.
+/// What a full record says of its page. The fields of its spare area lie beside the rest, so that
+/// all of it is in one line of the processor's cache: on a large device each read of metadata has
+/// to fetch it from memory.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Record {
@@ -73,7 +76,8 @@ impl Bytes {
     /// Fills `out`, as far as there is something.
     pub(super) fn read(&self, out: &mut [u8]) {
         let changes = self.changes.as_deref().unwrap_or_default();
-        // On a large device both come from memory: asked for now, the changes are there when the page is.
+        // On a large device both come from memory: asked for now, the changes are there when the
+        // page is.
         core::hint::black_box(changes.first().copied());
         let kept = self.base.len().min(out.len());
         out[..kept].copy_from_slice(&self.base[..kept]);
@@ -90,7 +94,8 @@ pub(super) struct Slab {
     chunks: Vec<Vec<Record>>,
     free: Vec<u32>,
     buffers: Buffers,
-    /// The record of the metadata read last, which may be another's by now: it is only a guess at what comes next.
+    /// The record of the metadata read last, which may be another's by now: it is only a guess at
+    /// what comes next.
     read_last: u32,
     /// Where differences are gathered.
     changes: Vec<Change>,
@@ -140,7 +145,8 @@ impl Slab {
         &mut self.chunks[index as usize / CHUNK][index as usize % CHUNK]
     }
 
-    /// As [`Self::get`], of metadata whose contents are read: what is programmed next may be much the same.
+    /// As [`Self::get`], of metadata whose contents are read: what is programmed next may be much
+    /// the same.
     pub(super) fn read(&mut self, index: u32) -> &Record {
         self.read_last = index;
         self.get(index)

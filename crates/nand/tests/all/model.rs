@@ -167,7 +167,8 @@ fn spares() -> impl Strategy<Value = Spare> {
 }
 
 fn ops() -> impl Strategy<Value = Op> {
-    // Few blocks most of the time, so that legal operations are common; one page and one block beyond the end.
+    // Few blocks most of the time, so that legal operations are common; one page and one block
+    // beyond the end.
     let page = || prop_oneof![6 => 0..16_u32, 2 => 0..49_u32];
     let meta = prop_oneof![8 => prop::collection::vec(any::<u8>(), 0..6), 1 => Just(vec![3; PAGE]), 1 => Just(vec![4; PAGE + 1])];
     prop_oneof![

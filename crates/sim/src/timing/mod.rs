@@ -2,8 +2,9 @@
 //!
 //! An event-driven model with one queue a die and one queue a channel. Exactly this is modelled:
 //!
-//! 1. A **die** does one operation at a time and is held from its start to its end, transfer and waiting for
-//!    the channel included (no cache programming, no pipelining inside a die; planes do not work in parallel).
+//! 1. A **die** does one operation at a time and is held from its start to its end, transfer and
+//!    waiting for the channel included (no cache programming, no pipelining inside a die; planes do
+//!    not work in parallel).
 //! 2. A page **read** is the array time, then the transfer of page and spare area over the channel.
 //!    A **spare read** transfers a thirty-second of that. A **program** is the transfer, then the
 //!    array time. A **program of flags** transfers as much as a spare read, and takes the array
@@ -12,19 +13,23 @@
 //!    device with copy-back it is one operation of read plus program time without transfers.
 //!    Commands and addresses take no time.
 //! 3. A **channel** makes one transfer at a time, in the order in which dies became ready for it.
-//! 4. Each page of a request is a **strand**: the flash operations that the FTL did for it, in their order, each
-//!    starting when the one before has ended. Copies and erases that follow each other without anything else between
-//!    them, one or more passes of a collector, are one step: all copies start together, and an erase waits only
-//!    for the copies out of its block. A copy out of a block that the step erased begins the next step. Whatever follows waits for all of them. Strands of one request, and of
-//!    different requests, are independent.
-//! 5. Across strands, one order is kept: a program into a block waits for every erase of that block that the FTL
-//!    did before it. Not kept is the order of programs within a block (a controller would reorder or stall), and
-//!    a read of a page whose program still waits is charged as an ordinary read.
-//! 6. A die serves its queue first come, first served, except that with `read_priority` the page and spare reads
-//!    of requests (not those inside copies) go first, at most `max_overtakes` between two other operations
-//!    while one of those waits. With `suspend_ns` they also interrupt the array time of a running program, erase or
-//!    copy-back under the same bound; the interrupted operation then takes that much longer.
-//! 7. Background operations go last on every die. They are not interrupted unless `suspend_ns` says so.
+//! 4. Each page of a request is a **strand**: the flash operations that the FTL did for it, in
+//!    their order, each starting when the one before has ended. Copies and erases that follow each
+//!    other without anything else between them, one or more passes of a collector, are one step:
+//!    all copies start together, and an erase waits only for the copies out of its block. A copy
+//!    out of a block that the step erased begins the next step. Whatever follows waits for all of
+//!    them. Strands of one request, and of different requests, are independent.
+//! 5. Across strands, one order is kept: a program into a block waits for every erase of that block
+//!    that the FTL did before it. Not kept is the order of programs within a block (a controller
+//!    would reorder or stall), and a read of a page whose program still waits is charged as an
+//!    ordinary read.
+//! 6. A die serves its queue first come, first served, except that with `read_priority` the page
+//!    and spare reads of requests (not those inside copies) go first, at most `max_overtakes`
+//!    between two other operations while one of those waits. With `suspend_ns` they also interrupt
+//!    the array time of a running program, erase or copy-back under the same bound; the interrupted
+//!    operation then takes that much longer.
+//! 7. Background operations go last on every die. They are not interrupted unless `suspend_ns` says
+//!    so.
 //!
 //! The FTL itself takes no time, and executes a request the moment it enters the device.
 
@@ -96,7 +101,8 @@ impl Times {
 /// A spare read or a program of flags transfers one part in so many of a page with its spare area.
 const SPARE_SHARE: u64 = 32;
 
-/// Something that will happen. The sequence number keeps simultaneous events in the order they were made.
+/// Something that will happen. The sequence number keeps simultaneous events in the order they were
+/// made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     at_ns: u64,
@@ -199,19 +205,22 @@ impl Machine {
         self.now_ns
     }
 
-    /// When the next thing happens, if anything is going on. May be early by an operation that was suspended.
+    /// When the next thing happens, if anything is going on. May be early by an operation that was
+    /// suspended.
     #[must_use]
     pub fn next_ns(&self) -> Option<u64> {
         self.events.peek().map(|Reverse(event)| event.at_ns)
     }
 
-    /// Lets time pass until `at_ns` without anything happening; the caller has seen to it that nothing does.
+    /// Lets time pass until `at_ns` without anything happening; the caller has seen to it that
+    /// nothing does.
     pub fn wait_until(&mut self, at_ns: u64) {
         debug_assert!(self.next_ns().is_none_or(|next| next >= at_ns), "an event before {at_ns} ns was skipped");
         self.now_ns = self.now_ns.max(at_ns);
     }
 
-    /// Starts a strand of operations now; `token` comes back when the last has ended. `false`, and no token, if there is none.
+    /// Starts a strand of operations now; `token` comes back when the last has ended. `false`, and
+    /// no token, if there is none.
     pub fn submit(&mut self, token: Token, background: bool, ops: impl Iterator<Item = Op>) -> bool {
         let id = self.free_strands.pop().unwrap_or_else(|| {
             self.strands.push(Strand::default());
@@ -299,7 +308,8 @@ impl Machine {
         }
     }
 
-    /// Whether an erase must wait for copies out of its block, which are among these steps; if so, it is remembered.
+    /// Whether an erase must wait for copies out of its block, which are among these steps; if so,
+    /// it is remembered.
     fn erase_waits(&mut self, id: u32, steps: Range<usize>, block: BlockId) -> bool {
         let strand = &mut self.strands[id as usize];
         let geometry = &self.geometry;

@@ -98,7 +98,8 @@ impl Second {
         let program = [page, Phase::Array(t.program)];
         let read = [Phase::Array(t.read), page];
         let (mut works, mut step) = (Vec::<Work>::new(), 0);
-        // Of the step: copies, by the block they leave and the work that ends them, and erased blocks.
+        // Of the step: copies, by the block they leave and the work that ends them, and erased
+        // blocks.
         let mut copies: Vec<(BlockId, usize)> = Vec::new();
         let mut emptied: Vec<BlockId> = Vec::new();
         for (at, op) in ops.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Schedules worked out by hand. Array times: read 50, spare read 20, program 500, erase 3000 ns; a page with its spare
-//! area takes 10 ns on the channel, or none.
+//! Schedules worked out by hand. Array times: read 50, spare read 20, program 500, erase 3000 ns; a
+//! page with its spare area takes 10 ns on the channel, or none.
 
 use super::*;
 use ftl::Purpose;
@@ -130,7 +130,8 @@ fn dies_of_a_channel_share_it_for_transfers_only() {
 
 #[test]
 fn copies_of_one_pass_overlap_and_the_erase_waits_for_all() {
-    // Victim on die 0, destinations on dies 1 and 2: reads end at 50 and 100, programs at 550 and 600.
+    // Victim on die 0, destinations on dies 1 and 2: reads end at 50 and 100, programs at 550 and
+    // 600.
     let mut m = machine(3, 1, false, &options());
     m.submit(1, false, [copy(0, 1), copy(0, 2), op(ERASE, 0), op(PROGRAM, 1)].into_iter());
     assert_eq!(run(&mut m), [(1, 600 + 3000 + 500)]);
@@ -154,8 +155,8 @@ fn each_erase_of_a_merge_waits_for_the_copies_out_of_its_block() {
 
 #[test]
 fn passes_over_different_blocks_overlap() {
-    // Victims on dies 0 and 1, destination die 2: reads end at 50, programs at 550 and 1050, each followed by its own
-    // erase; the program at the end waits for both.
+    // Victims on dies 0 and 1, destination die 2: reads end at 50, programs at 550 and 1050, each
+    // followed by its own erase; the program at the end waits for both.
     let mut m = machine(3, 1, false, &options());
     m.submit(1, false, [copy(0, 2), op(ERASE, 0), copy(1, 2), op(ERASE, 1), op(PROGRAM, 5)].into_iter());
     assert_eq!(run(&mut m), [(1, 1050 + 3000 + 500)]);
@@ -172,7 +173,8 @@ fn passes_over_different_blocks_overlap() {
 
 #[test]
 fn a_program_waits_for_the_erase_that_another_strand_did_before_it() {
-    // The erase of block 1 starts when the read of block 0 has ended, although die 1 is idle before.
+    // The erase of block 1 starts when the read of block 0 has ended, although die 1 is idle
+    // before.
     let mut m = machine(2, 1, false, &options());
     m.submit(1, false, [op(READ, 0), op(ERASE, 1)].into_iter());
     m.submit(2, false, [op(PROGRAM, 1)].into_iter());

@@ -1,5 +1,5 @@
-//! A working set that moves: uniform in a window which travels once over the space and around its end in `lap`
-//! requests.
+//! A working set that moves: uniform in a window which travels once over the space and around its
+//! end in `lap` requests.
 
 use super::{Room, WorkloadEntry, no_check};
 use crate::error::WorkloadError;

@@ -1,5 +1,5 @@
-//! Two temperatures: most requests go to a small hot part. Rosenblum and Ousterhout's hot-and-cold pattern
-//! (ACM TOCS 10(1), 1992) is `writes=90,space=10`.
+//! Two temperatures: most requests go to a small hot part. Rosenblum and Ousterhout's hot-and-cold
+//! pattern (ACM TOCS 10(1), 1992) is `writes=90,space=10`.
 
 use super::{Room, WorkloadEntry};
 use crate::error::WorkloadError;

@@ -1,5 +1,5 @@
-//! A footprint that changes in steps, as in the evaluation of Janus-FTL (EMSOFT 2010): uniform in the first so many
-//! percent of the space, for so many writes, then the next.
+//! A footprint that changes in steps, as in the evaluation of Janus-FTL (EMSOFT 2010): uniform in
+//! the first so many percent of the space, for so many writes, then the next.
 
 use super::{Room, WorkloadEntry};
 use crate::error::WorkloadError;

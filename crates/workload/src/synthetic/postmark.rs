@@ -1,15 +1,17 @@
-//! A file-system benchmark after PostMark (Katcher, Network Appliance TR-3022, 1997), on the file system that
+//! A file-system benchmark after PostMark (Katcher, Network Appliance TR-3022, 1997), on the file
+//! system that
 //! [`crate::filesystem`] models.
 //!
-//! A round creates a pool of files, runs transactions on it, and deletes what is left; then the next begins. A
-//! transaction creates or deletes a file, and reads a whole file or appends to one. As in PostMark a new size is uniform
-//! between two bounds, an append is of one byte up to what the upper bound leaves, and all files are alike likely.
-//! PostMark's defaults are the defaults: 500 B to 10,000 B, half creations, half reads, a transaction for each file
-//! (its reads and writes of 512 B meet in a page cache, so whole blocks are read and written). How many files there are
+//! A round creates a pool of files, runs transactions on it, and deletes what is left; then the
+//! next begins. A transaction creates or deletes a file, and reads a whole file or appends to one.
+//! As in PostMark a new size is uniform between two bounds, an append is of one byte up to what the
+//! upper bound leaves, and all files are alike likely. PostMark's defaults are the defaults: 500 B
+//! to 10,000 B, half creations, half reads, a transaction for each file (its reads and writes of
+//! 512 B meet in a page cache, so whole blocks are read and written). How many files there are
 //! follows from the part of the space that they are to fill.
 //!
-//! Where a creation finds no room a file is deleted instead, where a deletion finds no file one is created, and an
-//! append without room is left out.
+//! Where a creation finds no room a file is deleted instead, where a deletion finds no file one is
+//! created, and an append without room is left out.
 
 use super::{Room, WorkloadEntry};
 use crate::error::WorkloadError;
@@ -447,7 +449,8 @@ mod tests {
 
     #[test]
     fn transactions_are_mixed_as_asked_for() {
-        // Growth, shrinkage and reading seen from outside: the number of files, their bytes, the pieces.
+        // Growth, shrinkage and reading seen from outside: the number of files, their bytes, the
+        // pieces.
         for (create, read) in [(50, 50), (70, 20), (20, 90)] {
             let mut source = make(&format!("postmark:fill=50,create={create},read={read},transactions=0.3"));
             while source.stage == Stage::Create {

@@ -1,10 +1,12 @@
 //! A profile run as a generator: published, or fitted to a trace.
 //!
 //! 1. The kind is drawn from the profile's mix, the size from the sizes of that kind.
-//! 2. With the kind's sequential share the request starts where the last of its kind ended; otherwise a rank is drawn
-//!    from its popularity, and a place aligned as in the profile within the slot of that rank. Reads and writes share one scattering of ranks, so pages hot for both are the same pages.
-//! 3. Gaps between arrivals have the profile's mean and coefficient of variation: two-phase hyperexponential with
-//!    balanced means above 1, shifted exponential below.
+//! 2. With the kind's sequential share the request starts where the last of its kind ended;
+//!    otherwise a rank is drawn from its popularity, and a place aligned as in the profile within
+//!    the slot of that rank. Reads and writes share one scattering of ranks, so pages hot for both
+//!    are the same pages.
+//! 3. Gaps between arrivals have the profile's mean and coefficient of variation: two-phase
+//!    hyperexponential with balanced means above 1, shifted exponential below.
 
 use super::{Room, WorkloadEntry, Zipf, no_check};
 use crate::error::WorkloadError;

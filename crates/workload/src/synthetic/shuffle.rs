@@ -1,4 +1,5 @@
-//! Every slot once in random order, then every slot again in another order: random preconditioning without gaps.
+//! Every slot once in random order, then every slot again in another order: random preconditioning
+//! without gaps.
 
 use super::{Room, WorkloadEntry, no_check};
 use crate::error::WorkloadError;

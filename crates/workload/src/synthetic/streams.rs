@@ -1,5 +1,5 @@
-//! Several sequential writers, each in its own part of the space, interleaved at random: compactions, log files,
-//! tenants.
+//! Several sequential writers, each in its own part of the space, interleaved at random:
+//! compactions, log files, tenants.
 
 use super::{Room, WorkloadEntry, no_check};
 use crate::error::WorkloadError;

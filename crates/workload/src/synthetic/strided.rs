@@ -1,4 +1,5 @@
-//! A fixed step from request to request; each lap starts one request further, so that all slots are visited.
+//! A fixed step from request to request; each lap starts one request further, so that all slots are
+//! visited.
 
 use super::{Room, WorkloadEntry, no_check};
 use crate::error::WorkloadError;

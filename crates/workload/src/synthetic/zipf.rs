@@ -1,13 +1,15 @@
 //! Zipf's law: the r-th hottest slot is drawn in proportion to `1 / r^theta`.
 //!
-//! 1. Ranks are cut into segments: the first 64 alone, then segments that grow by 1/64 of their first rank.
-//! 2. A segment is drawn by the alias method, weighted by its length times the weight of its first rank, which is an
-//!    upper bound for all its ranks.
-//! 3. A rank of it is drawn uniformly and accepted with the ratio of its weight to that bound; the ratio is at least
-//!    that of the last rank, so the power is computed in one draw of some tens only. A refusal starts again at 2.
+//! 1. Ranks are cut into segments: the first 64 alone, then segments that grow by 1/64 of their
+//!    first rank.
+//! 2. A segment is drawn by the alias method, weighted by its length times the weight of its first
+//!    rank, which is an upper bound for all its ranks.
+//! 3. A rank of it is drawn uniformly and accepted with the ratio of its weight to that bound; the
+//!    ratio is at least that of the last rank, so the power is computed in one draw of some tens
+//!    only. A refusal starts again at 2.
 //!
-//! The law is exact for every theta above 0, 1 included; tables have some thousand rows for 2^40 slots, and the cost
-//! does not grow with the space.
+//! The law is exact for every theta above 0, 1 included; tables have some thousand rows for 2^40
+//! slots, and the cost does not grow with the space.
 
 use super::{Room, WorkloadEntry, no_check};
 use crate::error::WorkloadError;

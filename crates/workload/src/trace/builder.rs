@@ -10,8 +10,8 @@ use std::borrow::Cow;
 /// Larger trims are split; larger reads and writes are taken for a wrong unit.
 const BYTES_MAX: u64 = 1 << 31;
 
-/// The largest trim: what Linux can ask of a device at once, 2^32 sectors. It is split into a thousand pieces; a line of a few
-/// bytes must not fill the memory.
+/// The largest trim: what Linux can ask of a device at once, 2^32 sectors. It is split into a
+/// thousand pieces; a line of a few bytes must not fill the memory.
 const TRIM_MAX: u64 = 1 << 41;
 
 /// One request as a format hands it over.

@@ -10,7 +10,8 @@ const MAGICS: &[(&str, &[u8])] = &[
     ("bzip2", b"BZh"),
 ];
 
-/// Memory for what a file says that its dictionary needs: twice that of `xz -9`, as `ruzstd` does with twice zstd's.
+/// Memory for what a file says that its dictionary needs: twice that of `xz -9`, as `ruzstd` does
+/// with twice zstd's.
 const XZ_KIB_MAX: u32 = 129 << 10;
 
 /// Name of the compression a file starting with `head` has, "none" if none.

@@ -36,8 +36,9 @@ impl FromStr for Format {
     }
 }
 
-/// Writes the requests of `trace`. Read back they are the same, but that fio's forms cut times to microseconds, that
-/// fio2 writes no time for a trace without times, and that `,` and white space in device names become `_`.
+/// Writes the requests of `trace`. Read back they are the same, but that fio's forms cut times to
+/// microseconds, that fio2 writes no time for a trace without times, and that `,` and white space
+/// in device names become `_`.
 ///
 /// # Errors
 /// If the writer fails; wrap files in a `BufWriter`.

@@ -1,12 +1,14 @@
 //! From a trace to a [`Profile`].
 //!
 //! 1. The mix is counted; flushes are left out.
-//! 2. A kind's requests that start where the last of the kind on their device ended are its sequential share.
-//! 3. The alignment is the largest power of two, up to 64 KiB, that divides 95% of the starts of the other requests.
-//!    The slots (of a page, or the alignment if larger) where they start are counted and ranked; the curve of their
-//!    cumulative share is kept at a dozen points, with space measured in percent of what the trace touches.
-//! 4. The 24 most frequent sizes are kept; the others are merged by power of two into their mean, which keeps the
-//!    mean of the whole.
+//! 2. A kind's requests that start where the last of the kind on their device ended are its
+//!    sequential share.
+//! 3. The alignment is the largest power of two, up to 64 KiB, that divides 95% of the starts of
+//!    the other requests. The slots (of a page, or the alignment if larger) where they start are
+//!    counted and ranked; the curve of their cumulative share is kept at a dozen points, with space
+//!    measured in percent of what the trace touches.
+//! 4. The 24 most frequent sizes are kept; the others are merged by power of two into their mean,
+//!    which keeps the mean of the whole.
 //! 5. Rate and coefficient of variation of the gaps are kept.
 
 use super::footprint::Extents;
@@ -22,9 +24,11 @@ const CURVE_POINTS: [f64; 12] = [0.1, 0.3, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 50.0
 /// Sizes kept as they are.
 const SIZES_KEPT: usize = 24;
 
-/// Reduces a trace to a profile that [`Profile::to_toml`] writes and the workload `profile:FILE` runs.
+/// Reduces a trace to a profile that [`Profile::to_toml`] writes and the workload `profile:FILE`
+/// runs.
 ///
-/// A trace of flushes alone gives a profile that only reads pages at random, since flushes are not kept.
+/// A trace of flushes alone gives a profile that only reads pages at random, since flushes are not
+/// kept.
 pub fn fit(trace: &Trace) -> Profile {
     let count = |op| trace.records.iter().filter(|r| r.op == op).count() as u64;
     let (reads, writes, trims) = (count(Op::Read), count(Op::Write), count(Op::Trim));

@@ -1,10 +1,12 @@
-//! Which pages a trace touches, as sorted extents per device: the basis of dense mapping and of all page counts.
+//! Which pages a trace touches, as sorted extents per device: the basis of dense mapping and of all
+//! page counts.
 
 use super::{Record, Trace};
 use crate::request::Op;
 use serde::Serialize;
 
-/// Distinct pages of a trace; a device must have at least `touched_pages` logical pages for dense mapping.
+/// Distinct pages of a trace; a device must have at least `touched_pages` logical pages for dense
+/// mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Footprint {
     /// Bytes of a page.
@@ -77,7 +79,8 @@ impl Extents {
         extent.dense + (page - extent.first)
     }
 
-    /// Dense places of the pages a record covers. They are adjacent, because a record lies in one extent.
+    /// Dense places of the pages a record covers. They are adjacent, because a record lies in one
+    /// extent.
     pub(super) fn dense_range(&self, record: &Record) -> std::ops::Range<u64> {
         let first = record.offset / self.page_bytes;
         let last = (record.end() - 1) / self.page_bytes;
@@ -91,8 +94,8 @@ impl Extents {
         self.dense_page(record.device, page) * self.page_bytes + record.offset % self.page_bytes
     }
 
-    /// For each device its place when whole devices are stacked: bytes before it, each device reaching from its
-    /// address 0 to its last touched page.
+    /// For each device its place when whole devices are stacked: bytes before it, each device
+    /// reaching from its address 0 to its last touched page.
     pub(super) fn stacked(&self, devices: usize) -> (Vec<u64>, u64) {
         let mut ends = vec![0u64; devices];
         for extent in &self.list {

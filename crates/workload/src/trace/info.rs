@@ -95,8 +95,8 @@ pub struct Skew {
     pub hottest_10: f64,
     /// The same for 20%.
     pub hottest_20: f64,
-    /// Exponent of Zipf's law of greatest likelihood for the ranked counts; 0 where all counts are equal. In a short
-    /// trace even uniform accesses look skewed.
+    /// Exponent of Zipf's law of greatest likelihood for the ranked counts; 0 where all counts are
+    /// equal. In a short trace even uniform accesses look skewed.
     pub zipf_theta: f64,
 }
 
@@ -246,8 +246,9 @@ impl Skew {
     }
 }
 
-/// Greatest likelihood over theta in 0..=5: the mean of ln(rank) under the law equals that of the sample, and falls as
-/// theta rises, so bisection finds it. Beyond the first thousand ranks sums go by segments of 1/64.
+/// Greatest likelihood over theta in 0..=5: the mean of ln(rank) under the law equals that of the
+/// sample, and falls as theta rises, so bisection finds it. Beyond the first thousand ranks sums go
+/// by segments of 1/64.
 fn zipf_theta(sorted: &[u32]) -> f64 {
     let total: f64 = sorted.iter().map(|c| f64::from(*c)).sum();
     if sorted.len() < 2 || sorted.first() == sorted.last() {

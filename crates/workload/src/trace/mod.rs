@@ -1,9 +1,12 @@
-//! Recorded workloads: opened by content, described, converted, fitted, and played back on a device of another size.
+//! Recorded workloads: opened by content, described, converted, fitted, and played back on a device
+//! of another size.
 //!
-//! 1. [`open`] finds compression and format by looking at the bytes, reads the file once, and keeps the requests in
-//!    24 bytes each. What had to be guessed is said in [`Trace::notes`].
-//! 2. [`info`] describes it, [`convert`] writes it in another format, [`fit`] reduces it to a [`crate::Profile`].
-//! 3. [`Replay`] maps it onto a logical space by a stated rule and plays it back as a [`crate::Source`].
+//! 1. [`open`] finds compression and format by looking at the bytes, reads the file once, and keeps
+//!    the requests in 24 bytes each. What had to be guessed is said in [`Trace::notes`].
+//! 2. [`info`] describes it, [`convert`] writes it in another format, [`fit`] reduces it to a
+//!    [`crate::Profile`].
+//! 3. [`Replay`] maps it onto a logical space by a stated rule and plays it back as a
+//!    [`crate::Source`].
 
 mod builder;
 mod compression;

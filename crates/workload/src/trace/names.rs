@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-/// Numbers names in order of first appearance. The last name is remembered, as devices come in runs.
+/// Numbers names in order of first appearance. The last name is remembered, as devices come in
+/// runs.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     list: Vec<String>,

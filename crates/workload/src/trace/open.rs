@@ -31,7 +31,8 @@ pub struct Detection {
 /// Opens a trace of any known format, compressed or not.
 ///
 /// # Errors
-/// If the file cannot be read or unpacked, is of no known format, holds a malformed line (unless lenient) or no request.
+/// If the file cannot be read or unpacked, is of no known format, holds a malformed line (unless
+/// lenient) or no request.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Trace, WorkloadError> {
     read(BufReader::new(file(path)?), &path.display().to_string(), options)
 }
@@ -99,7 +100,8 @@ fn find(input: &Input<'_>) -> Result<(&'static FormatEntry, String), WorkloadErr
     let mut best: Option<(&'static FormatEntry, u32)> = None;
     for format in formats() {
         let score = (format.detect)(input.head());
-        // The first of equals wins: the table's order is from the most to the least particular format.
+        // The first of equals wins: the table's order is from the most to the least particular
+        // format.
         if score >= SCORE_MIN && best.is_none_or(|(_, other)| score > other) {
             best = Some((format, score));
         }

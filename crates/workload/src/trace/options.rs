@@ -4,7 +4,8 @@ use crate::error::{WorkloadError, nearest};
 use crate::request::Op;
 use std::str::FromStr;
 
-/// How to open a trace; the default finds out everything and is strict. To state what a file says itself is an error.
+/// How to open a trace; the default finds out everything and is strict. To state what a file says
+/// itself is an error.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     /// Name of the format; found by content if `None`.

@@ -5,18 +5,18 @@ use super::footprint::Extents;
 use crate::error::WorkloadError;
 use crate::request::{Op, Request, Source};
 
-/// How addresses of the trace become addresses of the device. In all three, devices of the trace are stacked one after
-/// another in order of first appearance.
+/// How addresses of the trace become addresses of the device. In all three, devices of the trace
+/// are stacked one after another in order of first appearance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Map {
-    /// Touched pages are packed in address order; what was adjacent stays adjacent, gaps vanish. Every page keeps its
-    /// own identity, so overwrites and locality are those of the trace.
+    /// Touched pages are packed in address order; what was adjacent stays adjacent, gaps vanish.
+    /// Every page keeps its own identity, so overwrites and locality are those of the trace.
     #[default]
     Dense,
     /// Addresses modulo the logical space: distinct pages may fall together.
     Fold,
-    /// Addresses multiplied by logical space / span of the trace, to the start of a page: neighbours may fall together
-    /// (or apart, on a larger space).
+    /// Addresses multiplied by logical space / span of the trace, to the start of a page:
+    /// neighbours may fall together (or apart, on a larger space).
     Scale,
 }
 
@@ -54,8 +54,8 @@ impl Replay {
     /// Maps `trace` onto `logical_bytes`; requests keep their order.
     ///
     /// # Errors
-    /// If the trace does not fit (dense), if a request is larger than the space (fold, scale), or if an option makes
-    /// no sense.
+    /// If the trace does not fit (dense), if a request is larger than the space (fold, scale), or
+    /// if an option makes no sense.
     pub fn new(
         trace: &Trace,
         options: ReplayOptions,

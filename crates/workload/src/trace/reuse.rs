@@ -1,8 +1,9 @@
 //! Reuse distances: how many distinct pages are written between two writes of a page.
 //!
-//! A Fenwick tree over time holds a 1 at the last write of each page; the distance is the sum after the page's last
-//! write (Bennett and Kruskal, IBM J. R&D 1975). Time is renumbered when it runs out, so that the tree has twice as
-//! many places as there are pages however long the trace: O(n log pages) time, O(pages) memory.
+//! A Fenwick tree over time holds a 1 at the last write of each page; the distance is the sum after
+//! the page's last write (Bennett and Kruskal, IBM J. R&D 1975). Time is renumbered when it runs
+//! out, so that the tree has twice as many places as there are pages however long the trace: O(n
+//! log pages) time, O(pages) memory.
 
 use std::collections::BTreeMap;
 

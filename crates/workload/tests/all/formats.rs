@@ -1,4 +1,5 @@
-//! Every format: a legal sample with what must come out, and an illegal twin with the error that must name it.
+//! Every format: a legal sample with what must come out, and an illegal twin with the error that
+//! must name it.
 
 use openftl_workload::Op::{Flush, Read, Trim, Write};
 use openftl_workload::trace::{OpenOptions, Trace, read};

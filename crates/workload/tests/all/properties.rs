@@ -1,4 +1,5 @@
-//! Whatever is thrown at parsers and specs, they answer with a value or an error, never with a panic.
+//! Whatever is thrown at parsers and specs, they answer with a value or an error, never with a
+//! panic.
 
 use openftl_workload::trace::{Format, Map, OpenOptions, Replay, ReplayOptions, Trace, convert, fit, info, read};
 use openftl_workload::{Request, Source, Spec, formats, workloads};

@@ -1,4 +1,5 @@
-//! The real traces, where they are at hand: read whole, compared with the published table of their folder.
+//! The real traces, where they are at hand: read whole, compared with the published table of their
+//! folder.
 //!
 //! The folder is `OPENFTL_TRACES`, or else `../shared/traces` beside the workspace.
 
@@ -16,7 +17,8 @@ fn folder() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// File, format, requests, write percent, mean KiB of writes and reads, pages touched and written, overwrites.
+/// File, format, requests, write percent, mean KiB of writes and reads, pages touched and written,
+/// overwrites.
 type Row = (&'static str, &'static str, u64, f64, f64, f64, u64, u64, f64);
 
 #[allow(clippy::approx_constant, reason = "3.14 is how often a page is written")]

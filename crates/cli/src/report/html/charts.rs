@@ -29,7 +29,8 @@ pub struct Bar {
     pub parts: Vec<Part>,
 }
 
-/// Horizontal stacked bars with their totals at the end. `show` writes a value with its unit; the axis has plain numbers.
+/// Horizontal stacked bars with their totals at the end. `show` writes a value with its unit; the
+/// axis has plain numbers.
 pub fn bars(title: &str, axis_label: &str, bars: &[Bar], show: &dyn Fn(f64) -> String) -> String {
     let total = |bar: &Bar| bar.parts.iter().map(|part| part.value).sum::<f64>();
     let left = bars.iter().map(|bar| text_width(&bar.label)).fold(40.0, f64::max) + 14.0;
@@ -70,7 +71,8 @@ pub struct Series {
     pub label: String,
     /// Points by rising x.
     pub points: Vec<(f64, f64)>,
-    /// How many neighbours a point is averaged with; if more than 1, the points themselves are drawn faintly.
+    /// How many neighbours a point is averaged with; if more than 1, the points themselves are
+    /// drawn faintly.
     pub average_of: usize,
 }
 

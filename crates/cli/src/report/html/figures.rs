@@ -195,7 +195,8 @@ fn timeline(results: &[RunResult]) -> Option<String> {
 /// Units of memory, the largest first.
 const UNITS: [(f64, &str); 3] = [(1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB")];
 
-/// The structures that get a colour of their own, by the largest share any run has of them; the rest are "others".
+/// The structures that get a colour of their own, by the largest share any run has of them; the
+/// rest are "others".
 fn coloured(results: &[RunResult]) -> Vec<String> {
     let mut largest: BTreeMap<&str, u64> = BTreeMap::new();
     for (name, size) in results.iter().flat_map(structures) {

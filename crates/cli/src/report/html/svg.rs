@@ -46,7 +46,8 @@ impl Axis {
         Self { low, high: if high > low { high } else { low + step }, from, to, scale: Scale::Linear }
     }
 
-    /// A logarithmic axis of positive values, its ends moved outward to 1, 2 or 5 times a power of ten.
+    /// A logarithmic axis of positive values, its ends moved outward to 1, 2 or 5 times a power of
+    /// ten.
     pub fn log(low: f64, high: f64, from: f64, to: f64) -> Self {
         let low = low.max(1e-3);
         let power = |v: f64| 10_f64.powf(v.log10().floor());

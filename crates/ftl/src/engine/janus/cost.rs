@@ -1,10 +1,13 @@
 //! The cost model of Janus-FTL (Kwon et al., EMSOFT 2010, section 4).
 //!
-//! 1. Collecting the emptiest block of the page-mapped area moves the share u of its pages that live: equation 1.
+//! 1. Collecting the emptiest block of the page-mapped area moves the share u of its pages that
+//!    live: equation 1.
 //! 2. A page written there pays its share of a collection: equation 2.
-//! 3. Defusing a logical block copies it to an empty block and then makes another empty block: equation 3.
+//! 3. Defusing a logical block copies it to an empty block and then makes another empty block:
+//!    equation 3.
 //! 4. With hit rate r, a write costs the sum of both, the second only if it missed: equation 4.
-//! 5. The utilisation u of the emptiest block follows from that of the area, u_d = N_F / (N_O + N_F): equation 5.
+//! 5. The utilisation u of the emptiest block follows from that of the area, u_d = N_F / (N_O +
+//!    N_F): equation 5.
 //!
 //! All times are microseconds. The core has no `ln`; this file brings its own.
 
@@ -43,13 +46,15 @@ impl CostModel {
         Self { pages_per_block: 64.0, erase_us: 2000.0, copy_us: 225.0, program_us: 200.0 }
     }
 
-    /// The costs with `fused` logical blocks (N_F) and `over_provisioned` blocks (N_O), both more than 0.
+    /// The costs with `fused` logical blocks (N_F) and `over_provisioned` blocks (N_O), both more
+    /// than 0.
     #[must_use]
     pub fn costs(&self, fused: f64, over_provisioned: f64) -> Costs {
         self.costs_bent(fused, over_provisioned, 1.0)
     }
 
-    /// The same where victims are as full as equation 5 says to the power of `bend`, which is more than 0.
+    /// The same where victims are as full as equation 5 says to the power of `bend`, which is more
+    /// than 0.
     #[must_use]
     pub fn costs_bent(&self, fused: f64, over_provisioned: f64, bend: f64) -> Costs {
         let area_utilisation = fused / (over_provisioned + fused);

@@ -1,10 +1,14 @@
-//! Ghost buffers: the hit rate that many sizes of the page-mapped area would have, estimated at once (section 5).
+//! Ghost buffers: the hit rate that many sizes of the page-mapped area would have, estimated at
+//! once (section 5).
 //!
-//! 1. One list holds every logical block in the order of its last write; an LRU buffer of any size would hold a prefix of it.
-//! 2. The list is cut at each size of interest. A block knows its segment, and each cut the block before it.
-//! 3. An access in segment j is a hit for every size from j on. The block moves to the front, and over each cut
-//!    before j one block slips back: O(j), whatever the sizes.
-//! 4. After every N_D writes the sizes are rated by equation 4 and the counts are halved, so that what was long ago fades.
+//! 1. One list holds every logical block in the order of its last write; an LRU buffer of any size
+//!    would hold a prefix of it.
+//! 2. The list is cut at each size of interest. A block knows its segment, and each cut the block
+//!    before it.
+//! 3. An access in segment j is a hit for every size from j on. The block moves to the front, and
+//!    over each cut before j one block slips back: O(j), whatever the sizes.
+//! 4. After every N_D writes the sizes are rated by equation 4 and the counts are halved, so that
+//!    what was long ago fades.
 
 use super::cost::{CostModel, Costs};
 use crate::engine::log_block::lru::Lru;
@@ -51,7 +55,8 @@ impl Ghosts {
         Self { list: Lru::new(logical_blocks), segment, sizes, sure_hits: 0, total: 0, model, over_provisioned }
     }
 
-    /// Rates sizes from now on by victims that are as full as equation 5 says to the power of `bend`.
+    /// Rates sizes from now on by victims that are as full as equation 5 says to the power of
+    /// `bend`.
     pub fn bend(&mut self, bend: f64) {
         for size in &mut self.sizes {
             size.costs = self.model.costs_bent(f64::from(size.blocks), self.over_provisioned, bend);
@@ -109,8 +114,8 @@ impl Ghosts {
         self.sizes[at].last = self.list.newer(last).unwrap_or(last);
     }
 
-    /// The size of at most `most` at which equation 4 has its minimum, in logical blocks; `None` before anything was counted.
-    /// Halves the counts.
+    /// The size of at most `most` at which equation 4 has its minimum, in logical blocks; `None`
+    /// before anything was counted. Halves the counts.
     pub fn best(&mut self, most: u32) -> Option<u32> {
         if self.total == 0 {
             return None;

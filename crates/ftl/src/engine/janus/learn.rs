@@ -1,10 +1,11 @@
-//! The utilisation of victims, learned while blocks are collected, where the paper has one equation for every workload
-//! (its section 7 names other equations as what comes next).
+//! The utilisation of victims, learned while blocks are collected, where the paper has one equation
+//! for every workload (its section 7 names other equations as what comes next).
 //!
-//! 1. Every collection says how full its victim was (u), at what utilisation of the area the model says of it (u_d). Of both an
-//!    exponentially weighted average is kept.
-//! 2. The curve of equation 5 is bent through that point: u = (equation 5)^b. The ends stay where they are: an empty area has
-//!    empty victims, a full one full ones. With b = 1 it is the paper's.
+//! 1. Every collection says how full its victim was (u), at what utilisation of the area the model
+//!    says of it (u_d). Of both an exponentially weighted average is kept.
+//! 2. The curve of equation 5 is bent through that point: u = (equation 5)^b. The ends stay where
+//!    they are: an empty area has empty victims, a full one full ones. With b = 1 it is the
+//!    paper's.
 //!
 //! One point and one parameter: what is learned at one size says something of every other.
 
@@ -31,7 +32,8 @@ impl Learned {
         Self { over_provisioned: f64::from(over_provisioned.max(1)), averages: None }
     }
 
-    /// A block was collected of which the share `victim` lived, while so many logical blocks were fused.
+    /// A block was collected of which the share `victim` lived, while so many logical blocks were
+    /// fused.
     pub fn collected(&mut self, fused: u32, victim: f64) {
         debug_assert!((0.0..=1.0).contains(&victim), "a victim of which {victim} lived");
         let area = f64::from(fused) / (self.over_provisioned + f64::from(fused));

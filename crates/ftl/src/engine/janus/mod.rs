@@ -1,26 +1,32 @@
-//! Janus-FTL: part of the device mapped by page, the rest by block, and the border moves (Kwon et al., EMSOFT 2010).
+//! Janus-FTL: part of the device mapped by page, the rest by block, and the border moves (Kwon et
+//! al., EMSOFT 2010).
 //!
 //! A write's journey:
-//! 1. A page of a logical block in the page-mapped area (PMA) goes to the next page of its active block.
+//! 1. A page of a logical block in the page-mapped area (PMA) goes to the next page of its active
+//!    block.
 //! 2. Any other page goes to its place in its data block (BMA) while that was not passed.
-//! 3. Else to the sequential log block of its logical block (section 5). A sequential log block that is full, or
-//!    has to make room for another, is recycled by what was written to it (`recycle`): switch or partial merge,
-//!    migration, or *Fusion*.
-//! 4. Fusion changes maps only: data block and log block join the PMA with what lives in them, and pages of theirs
-//!    that were never programmed are written next. If the PMA holds as many logical blocks as it should, the one
-//!    written least recently leaves it first by *Defusion*: its pages are gathered into an empty block.
+//! 3. Else to the sequential log block of its logical block (section 5). A sequential log block
+//!    that is full, or has to make room for another, is recycled by what was written to it
+//!    (`recycle`): switch or partial merge, migration, or *Fusion*.
+//! 4. Fusion changes maps only: data block and log block join the PMA with what lives in them, and
+//!    pages of theirs that were never programmed are written next. If the PMA holds as many logical
+//!    blocks as it should, the one written least recently leaves it first by *Defusion*: its pages
+//!    are gathered into an empty block.
 //! 5. Before an empty block is taken, the emptiest blocks of the PMA are collected until enough
 //!    are empty, which `wanted` says. A defusion thus collects first and gathers afterwards, from
 //!    wherever its pages are by then.
-//! 6. After every N_D writes the adaptive FTL asks its ghost buffers for the size at which equation 4 has its minimum,
-//!    and moves a quarter of the way there ([`ghost`], [`cost`]). A PMA that is too large then shrinks gradually.
+//! 6. After every N_D writes the adaptive FTL asks its ghost buffers for the size at which equation
+//!    4 has its minimum, and moves a quarter of the way there ([`ghost`], [`cost`]). A PMA that is
+//!    too large then shrinks gradually.
 //!
-//! Beyond the paper, each an option that its preset leaves off ([`crate::config::JanusOptions`]): a defusion may choose among the logical
-//! blocks written least recently by what gathering them costs; the utilisation of victims may be learned ([`learn`]); and
-//! the page map may have entries for a part of the logical blocks only, the rest then being mapped by block for good.
+//! Beyond the paper, each an option that its preset leaves off ([`crate::config::JanusOptions`]): a
+//! defusion may choose among the logical blocks written least recently by what gathering them
+//! costs; the utilisation of victims may be learned ([`learn`]); and the page map may have entries
+//! for a part of the logical blocks only, the rest then being mapped by block for good.
 //!
-//! Maps are found again on flash after power loss, or assumed to be in non-volatile memory, as in the paper's simulator
-//! ([`crate::config::Maps`]). What only speeds things up starts anew: ghost buffers, the target, what was written in sequence.
+//! Maps are found again on flash after power loss, or assumed to be in non-volatile memory, as in
+//! the paper's simulator ([`crate::config::Maps`]). What only speeds things up starts anew: ghost
+//! buffers, the target, what was written in sequence.
 
 pub mod cost;
 pub mod ghost;
@@ -55,14 +61,16 @@ const DEFLATE_EVERY: u32 = 32;
 pub enum Goal {
     /// So many that its utilisation u_d is this, in percent: N_F = N_O u_d / (1 - u_d).
     UtilisationPercent(u32),
-    /// So many, as far as there are so many: 0 is pure block mapping with log blocks, all is page mapping.
+    /// So many, as far as there are so many: 0 is pure block mapping with log blocks, all is page
+    /// mapping.
     Fused(u32),
     /// What the workload asks for.
     Adaptive,
 }
 
 impl Goal {
-    /// The most logical blocks that will ever be fused: at most so many as the page map has entries for.
+    /// The most logical blocks that will ever be fused: at most so many as the page map has entries
+    /// for.
     fn most(self, options: JanusOptions, logical_blocks: u32, over_provisioned: u32) -> u32 {
         let mapped = u64::from(logical_blocks) * u64::from(options.page_map_percent.min(100));
         let wanted = match self {
@@ -96,7 +104,8 @@ impl<N: Nand> JanusFtl<N> {
     /// Makes an empty disk of a device.
     ///
     /// # Errors
-    /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for, or the page map has no entries.
+    /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for, or the
+    /// page map has no entries.
     pub fn format(flash: Flash<N>, config: &Config, name: &'static str, goal: Goal) -> Result<Self, FtlError> {
         check_options(config, name)?;
         let options = AreaOptions { name, least_logs: LEAST, order: ProgramOrder::Sequential, picks_victims: true };
@@ -120,7 +129,8 @@ impl<N: Nand> JanusFtl<N> {
     ///    make, are defused.
     ///
     /// # Errors
-    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
+    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for
+    /// something else.
     pub fn mount(flash: Flash<N>, config: &Config, name: &'static str, goal: Goal) -> Mounted<N>
     where
         N: 'static,
@@ -256,7 +266,8 @@ impl<N: Nand> JanusFtl<N> {
         }
     }
 
-    /// Makes it possible to write a page of the BMA to a sequential log block, or fuses its logical block.
+    /// Makes it possible to write a page of the BMA to a sequential log block, or fuses its logical
+    /// block.
     fn write_sequential(&mut self, lbn: u32, lpn: Lpn, data: &N::Payload) -> Result<bool, FtlError> {
         let log = self.sequential.log_of(lbn);
         if log.is_some() && self.area.blocks.has_room(log) {
@@ -299,8 +310,8 @@ impl<N: Nand> JanusFtl<N> {
         Ok(())
     }
 
-    /// The logical block to defuse: that written least recently, or the cheapest to defuse of some that were. Of equals it is the
-    /// one written less recently.
+    /// The logical block to defuse: that written least recently, or the cheapest to defuse of some
+    /// that were. Of equals it is the one written less recently.
     fn leaves_next(&self) -> Option<u32> {
         let among = self.defuse_among.min(self.fused.len() / 2);
         if among <= 1 {
@@ -309,10 +320,12 @@ impl<N: Nand> JanusFtl<N> {
         self.fused.iter().take(among as usize).min_by_key(|&lbn| self.defusing_costs(lbn))
     }
 
-    /// What gathering a fused logical block costs, less what its leaving saves collections, in page copies times pages a block.
+    /// What gathering a fused logical block costs, less what its leaving saves collections, in page
+    /// copies times pages a block.
     ///
-    /// Every live page is copied. In return its block, when collected, has a page less to move; that counts the more the
-    /// emptier that block is, as the emptiest are collected next: 1 - valid / pages.
+    /// Every live page is copied. In return its block, when collected, has a page less to move;
+    /// that counts the more the emptier that block is, as the emptiest are collected next: 1 -
+    /// valid / pages.
     fn defusing_costs(&self, lbn: u32) -> u32 {
         let geometry = self.area.blocks.geometry();
         let pages = (0..geometry.pages_per_block()).map(|offset| self.area.fused.get(lbn, offset));
@@ -368,8 +381,9 @@ impl<N: Nand> JanusFtl<N> {
         outcome
     }
 
-    /// Shrinks a PMA that holds more than it should, a logical block every [`DEFLATE_EVERY`] writes: writes that all hit
-    /// fuse nothing, and what left the target behind would stay for ever.
+    /// Shrinks a PMA that holds more than it should, a logical block every [`DEFLATE_EVERY`]
+    /// writes: writes that all hit fuse nothing, and what left the target behind would stay for
+    /// ever.
     #[inline]
     fn deflate(&mut self) -> Result<(), FtlError> {
         if self.fused.len() > self.target && self.countdown.is_multiple_of(DEFLATE_EVERY) {
@@ -449,7 +463,8 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
         }
     }
 
-    /// Moves what can barely be read any more; else defuses a logical block if the PMA holds more than it should.
+    /// Moves what can barely be read any more; else defuses a logical block if the PMA holds more
+    /// than it should.
     fn idle(&mut self) -> Result<bool, FtlError> {
         if self.area.tired().is_some() {
             return self.refresh().map(|()| true);

@@ -1,12 +1,13 @@
 //! The page-mapped area: where its next page goes, and its collector.
 //!
-//! 1. Pages are written to the active block; when it is full, to a block that joined with pages never
-//!    programmed; only then to an empty block.
-//! 2. Every block but the active one is a candidate for collection, also those that still have room. The emptiest is collected:
-//!    its live pages go to the active block like any write, then it is erased.
-//! 3. The area holds at least one block more than its live pages fill (the over-provisioned blocks that no sequential log
-//!    block has), so that somewhere outside the active block a page is dead or was never programmed, and collecting
-//!    gains.
+//! 1. Pages are written to the active block; when it is full, to a block that joined with pages
+//!    never programmed; only then to an empty block.
+//! 2. Every block but the active one is a candidate for collection, also those that still have
+//!    room. The emptiest is collected: its live pages go to the active block like any write, then
+//!    it is erased.
+//! 3. The area holds at least one block more than its live pages fill (the over-provisioned blocks
+//!    that no sequential log block has), so that somewhere outside the active block a page is dead
+//!    or was never programmed, and collecting gains.
 
 use super::learn::Learned;
 use crate::contract::FtlError;
@@ -26,10 +27,11 @@ pub(super) const LEAST: u32 = 2;
 /// Blocks to be empty before one is taken: [`RESERVE`], and one more while there are blocks beyond
 /// those that the disk needs.
 ///
-/// [`RESERVE`] is then whole when power is lost. A mount needs a block to move pages to, and two may
-/// go bad while mounts are cut short. In that time a torn page can keep a third block from use, if a
-/// checkpoint names the page: nothing tells a torn page from a trimmed one that was half erased. The
-/// blocks of the older checkpoint do for the fourth. Without mounts [`RESERVE`] is enough.
+/// [`RESERVE`] is then whole when power is lost. A mount needs a block to move pages to, and two
+/// may go bad while mounts are cut short. In that time a torn page can keep a third block from use,
+/// if a checkpoint names the page: nothing tells a torn page from a trimmed one that was half
+/// erased. The blocks of the older checkpoint do for the fourth. Without mounts [`RESERVE`] is
+/// enough.
 pub(super) fn wanted<N: Nand>(area: &Area<N>) -> u32 {
     let has_one_more = area.in_flash && area.blocks.log_limit() > LEAST;
     RESERVE + u32::from(has_one_more)

@@ -1,14 +1,15 @@
 //! Sequential log blocks: what was written to them, and what becomes of them (section 5).
 //!
-//! 1. A write to the BMA whose place was passed goes to the log block of its logical block. Each log block counts its *jumps*:
-//!    writes that do not follow the one before.
-//! 2. Written in sequence from the first page on, at least half: *switch* or *partial merge*. What a partial merge copies
-//!    is at most what the host wrote.
-//! 3. Written in sequence from another page on, at least half: *migration*. The logical block is gathered into an empty
-//!    block, and both its blocks are erased.
+//! 1. A write to the BMA whose place was passed goes to the log block of its logical block. Each
+//!    log block counts its *jumps*: writes that do not follow the one before.
+//! 2. Written in sequence from the first page on, at least half: *switch* or *partial merge*. What
+//!    a partial merge copies is at most what the host wrote.
+//! 3. Written in sequence from another page on, at least half: *migration*. The logical block is
+//!    gathered into an empty block, and both its blocks are erased.
 //! 4. Else the writes were random: *Fusion*. If nothing may be fused, migration.
 //!
-//! The paper names the three ways to recycle and leaves the border between them open; half a block is ours.
+//! The paper names the three ways to recycle and leaves the border between them open; half a block
+//! is ours.
 
 use super::JanusFtl;
 use crate::contract::FtlError;
@@ -46,7 +47,8 @@ pub(super) struct SequentialLogs {
 }
 
 impl SequentialLogs {
-    /// How many of so many over-provisioned blocks may be sequential log blocks: a quarter; at least one, and never all.
+    /// How many of so many over-provisioned blocks may be sequential log blocks: a quarter; at
+    /// least one, and never all.
     pub(super) fn most(over_provisioned: u32) -> u32 {
         (over_provisioned / 4).clamp(1, over_provisioned.saturating_sub(1).max(1))
     }

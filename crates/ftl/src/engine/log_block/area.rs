@@ -1,9 +1,10 @@
 //! Flash, blocks and maps together: where a page is, and writing one, whatever fails.
 //!
-//! 1. A logical page is at home in its data block, in a log block, in a page-mapped block if its logical
-//!    block is fused, lost, or nowhere ([`Area::locate`]).
-//! 2. A page is on flash before a map knows of it. A program that fails spends its block: what lives in
-//!    it stays readable, nothing more is written to it, and it is retired when it is empty.
+//! 1. A logical page is at home in its data block, in a log block, in a page-mapped block if its
+//!    logical block is fused, lost, or nowhere ([`Area::locate`]).
+//! 2. A page is on flash before a map knows of it. A program that fails spends its block: what
+//!    lives in it stays readable, nothing more is written to it, and it is retired when it is
+//!    empty.
 //! 3. A block is erased when its last page was moved, so that every free block is ready.
 
 use super::blocks::{Blocks, Role, SHARED};
@@ -63,8 +64,8 @@ pub struct Area<N> {
     pub(super) needed: u32,
     /// A page could not be programmed for want of a block: nothing is written any more.
     pub(super) starved: bool,
-    /// Pages that a mount has yet to copy, because their programs may have been cut short: if one cannot be read, it never
-    /// counted, and the mount has to be done again without it.
+    /// Pages that a mount has yet to copy, because their programs may have been cut short: if one
+    /// cannot be read, it never counted, and the mount has to be done again without it.
     pub(super) in_doubt: Vec<Ppn>,
     /// Free blocks that hold what counts if a page in doubt does not: taken after all others.
     pub(super) superseded: Vec<BlockId>,
@@ -215,7 +216,8 @@ impl<N: Nand> Area<N> {
         self.log.remove(lpn).unwrap_or(Ppn::NONE)
     }
 
-    /// The spare area of the next page programmed in a block; `root` is `None` for what the host writes.
+    /// The spare area of the next page programmed in a block; `root` is `None` for what the host
+    /// writes.
     #[inline]
     pub(super) fn spare(&mut self, block: BlockId, lpn: Lpn, writer: Writer, last: bool, root: Option<u32>) -> Spare {
         let (erase_count, erased_at) = self.blocks.wear(block);
@@ -317,7 +319,8 @@ impl<N: Nand> Area<N> {
         debug_assert!(self.blocks.has_failed(block) && !self.blocks.has_room(block));
     }
 
-    /// Writes a page to its place in its data block; `false` if that place was passed or is taken, or the block failed.
+    /// Writes a page to its place in its data block; `false` if that place was passed or is taken,
+    /// or the block failed.
     ///
     /// # Errors
     /// [`FtlError::NoSpace`], and those of the device.
@@ -384,7 +387,8 @@ impl<N: Nand> Area<N> {
         debug_assert!(self.locate(lpn) == self.blocks.geometry().page_at(block, offset));
     }
 
-    /// Writes a page of a fused logical block to the next page of a page-mapped block; `false` if the block failed.
+    /// Writes a page of a fused logical block to the next page of a page-mapped block; `false` if
+    /// the block failed.
     ///
     /// # Errors
     /// Those of the device.
@@ -409,8 +413,8 @@ impl<N: Nand> Area<N> {
         self.blocks.programmed(block, offset, false);
     }
 
-    /// Moves the newest copy of a page to the next page of a log block or page-mapped block; `false` if that
-    /// block failed. A page that cannot be read is lost; that counts as moved.
+    /// Moves the newest copy of a page to the next page of a log block or page-mapped block;
+    /// `false` if that block failed. A page that cannot be read is lost; that counts as moved.
     ///
     /// # Errors
     /// Those of the device.
@@ -449,8 +453,9 @@ impl<N: Nand> Area<N> {
         }
     }
 
-    /// The logical page whose newest copy is this page of a page-mapped block; `None` if its spare area cannot be read, or
-    /// says otherwise: a mount did not read it if a checkpoint named the page.
+    /// The logical page whose newest copy is this page of a page-mapped block; `None` if its spare
+    /// area cannot be read, or says otherwise: a mount did not read it if a checkpoint named the
+    /// page.
     ///
     /// # Errors
     /// Those of the device.
@@ -467,7 +472,8 @@ impl<N: Nand> Area<N> {
     /// Forgets pages, and frees data blocks in which nothing is left.
     ///
     /// # Errors
-    /// [`FtlError::OutOfRange`] and [`FtlError::NoSpace`] before anything was forgotten; those of the device.
+    /// [`FtlError::OutOfRange`] and [`FtlError::NoSpace`] before anything was forgotten; those of
+    /// the device.
     pub fn trim(&mut self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
         self.check_write(lpn, count)?;
         for lpn in (lpn.0..lpn.0 + count).map(Lpn) {
@@ -486,8 +492,8 @@ impl<N: Nand> Area<N> {
         !self.locate(lpn).is_some() && !self.table.is_lost(lpn)
     }
 
-    /// Maps a logical block by page from now on: its data block, which is answered, and its log block are blocks of
-    /// the page-mapped area. There must be room for it in the map.
+    /// Maps a logical block by page from now on: its data block, which is answered, and its log
+    /// block are blocks of the page-mapped area. There must be room for it in the map.
     pub fn fuse(&mut self, lbn: u32, log: BlockId) -> BlockId {
         let data = self.table.replace(lbn, BlockId::NONE);
         debug_assert!(!log.is_some() || self.blocks.owner(log) == lbn, "{log} is another's log block");
@@ -513,7 +519,8 @@ impl<N: Nand> Area<N> {
     /// Takes a free block as a log block of a logical block, or as a [`SHARED`] one.
     ///
     /// # Errors
-    /// [`FtlError::NoSpace`] if no block is free, or as many log blocks are in use as there were ever to be.
+    /// [`FtlError::NoSpace`] if no block is free, or as many log blocks are in use as there were
+    /// ever to be.
     pub fn open_log(&mut self, owner: u32) -> Result<BlockId, FtlError> {
         let block = self.take(Role::Log, owner)?;
         match self.log.open(block) {

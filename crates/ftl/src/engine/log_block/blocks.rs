@@ -1,11 +1,14 @@
 //! What every block is, how far it is programmed and how many of its pages live.
 //!
-//! 1. A block is free, a data block (mapped by block), a log block, a block of a page-mapped area, or bad.
-//! 2. Programs go in ascending order: `next` is one more than the highest page programmed, and pages below
-//!    it that were skipped are gone until the next erase. A device with sequential programming is enough.
-//!    Only for an FTL that asks for any order, one bit a page says which were skipped and can still be programmed.
-//! 3. Every logical block may hold a data block at any time; [`RESERVE`] blocks stay free for merges; what is
-//!    left of the usable blocks may be log blocks. A block that goes bad takes away a log block.
+//! 1. A block is free, a data block (mapped by block), a log block, a block of a page-mapped area,
+//!    or bad.
+//! 2. Programs go in ascending order: `next` is one more than the highest page programmed, and
+//!    pages below it that were skipped are gone until the next erase. A device with sequential
+//!    programming is enough. Only for an FTL that asks for any order, one bit a page says which
+//!    were skipped and can still be programmed.
+//! 3. Every logical block may hold a data block at any time; [`RESERVE`] blocks stay free for
+//!    merges; what is left of the usable blocks may be log blocks. A block that goes bad takes away
+//!    a log block.
 
 use crate::contract::{RamItem, RamReport};
 use crate::mapping::bits::Bits;
@@ -55,7 +58,8 @@ struct Block {
     failed: bool,
     /// Stands with the victim policy.
     candidate: bool,
-    /// Free, but nobody saw it being erased since power came on: a program or an erase of it may have been cut short.
+    /// Free, but nobody saw it being erased since power came on: a program or an erase of it may
+    /// have been cut short.
     untrusted: bool,
     /// In use since before the last mount: what a checkpoint said of it was not all looked at.
     restored: bool,
@@ -141,8 +145,8 @@ impl Blocks {
         }
     }
 
-    /// Takes over what a mount found. Blocks with pages count as full, because the next page of one may be torn; free ones are
-    /// erased before they are used.
+    /// Takes over what a mount found. Blocks with pages count as full, because the next page of one
+    /// may be torn; free ones are erased before they are used.
     pub(super) fn restore(&mut self, erases: u32, found: impl Fn(BlockId) -> Restored) {
         self.erases = erases;
         self.free.clear();
@@ -241,7 +245,8 @@ impl Blocks {
         self.erases
     }
 
-    /// Over-provisioned blocks: those that every logical block's data block and the reserve leave over.
+    /// Over-provisioned blocks: those that every logical block's data block and the reserve leave
+    /// over.
     #[inline]
     #[must_use]
     pub const fn log_limit(&self) -> u32 {
@@ -276,7 +281,8 @@ impl Blocks {
         self.records[block.index()].slot
     }
 
-    /// One more than the highest page programmed; all pages of a block that failed count as programmed.
+    /// One more than the highest page programmed; all pages of a block that failed count as
+    /// programmed.
     #[inline]
     #[must_use]
     pub fn next(&self, block: BlockId) -> u32 {
@@ -290,8 +296,9 @@ impl Blocks {
         self.next(block) < self.geometry.pages_per_block()
     }
 
-    /// Whether a page can be programmed: nothing was programmed there or behind since the block was erased, or, for an FTL that
-    /// programs in any order, just not there. A block that failed, or was in use before the last mount, takes nothing more.
+    /// Whether a page can be programmed: nothing was programmed there or behind since the block was
+    /// erased, or, for an FTL that programs in any order, just not there. A block that failed, or
+    /// was in use before the last mount, takes nothing more.
     #[inline]
     #[must_use]
     pub fn takes(&self, block: BlockId, offset: u32) -> bool {
@@ -405,7 +412,8 @@ impl Blocks {
         (record.role, record.owner) = (role, owner);
     }
 
-    /// Page `offset` of a block was programmed; `aligned` says that it holds that page of the block's owner.
+    /// Page `offset` of a block was programmed; `aligned` says that it holds that page of the
+    /// block's owner.
     #[inline]
     pub(super) fn programmed(&mut self, block: BlockId, offset: u32, aligned: bool) {
         let record = &mut self.records[block.index()];

@@ -8,7 +8,8 @@ use alloc::vec;
 use nand::{BlockId, Lpn, Nand, NandError, PageKind};
 
 impl<N: Nand> Area<N> {
-    /// 1. Every mapped page is a programmed page of host data that names its logical page, and no two share one.
+    /// 1. Every mapped page is a programmed page of host data that names its logical page, and no
+    ///    two share one.
     /// 2. A block counts as many live pages as are mapped to it; free and bad blocks hold none.
     /// 3. The data block of a logical block knows its owner, and every data block is one.
     /// 4. The counts of log blocks and free blocks are exact.
@@ -33,7 +34,8 @@ impl<N: Nand> Area<N> {
             valid[geometry.block_of(ppn).index()] += 1;
             match self.flash.nand_mut().probe(ppn) {
                 Ok(s) if s.kind == PageKind::User && s.tag == lpn.0 => {}
-                // A trimmed page that a checkpoint brought back, from a block that was being erased when power was cut.
+                // A trimmed page that a checkpoint brought back, from a block that was being erased
+                // when power was cut.
                 Err(NandError::Erased { .. } | NandError::Uncorrectable { .. })
                     if self.blocks.is_restored(geometry.block_of(ppn)) => {}
                 other => return Err(format!("{lpn} is mapped to {ppn}, which holds {other:?}")),

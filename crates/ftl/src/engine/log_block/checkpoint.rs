@@ -1,12 +1,14 @@
-//! Checkpoints: the maps in flash, so that a mount has to look at young blocks only (Kwon et al., section 5: check-point and
-//! roll-forward, as for the i-node map of LFS).
+//! Checkpoints: the maps in flash, so that a mount has to look at young blocks only (Kwon et al.,
+//! section 5: check-point and roll-forward, as for the i-node map of LFS).
 //!
-//! 1. After every so many block openings the maps are written to blocks of their own. There are two sets of these, filled by turns:
-//!    a checkpoint that is cut short leaves the one before it whole.
-//! 2. A checkpoint names the page of every logical page that is in a data block, a log block or the page-mapped area, and from
-//!    which page on each block could still be programmed. It says nothing of roles: what lives where says all ([`super::recover`]).
-//! 3. The interval is four openings a page of the largest checkpoint, so that checkpoints program at most one page in four
-//!    blocks' pages.
+//! 1. After every so many block openings the maps are written to blocks of their own. There are two
+//!    sets of these, filled by turns: a checkpoint that is cut short leaves the one before it
+//!    whole.
+//! 2. A checkpoint names the page of every logical page that is in a data block, a log block or the
+//!    page-mapped area, and from which page on each block could still be programmed. It says
+//!    nothing of roles: what lives where says all ([`super::recover`]).
+//! 3. The interval is four openings a page of the largest checkpoint, so that checkpoints program
+//!    at most one page in four blocks' pages.
 //!
 //! 4. A flush after a trim writes the maps to both sets, so that whichever is read says that the
 //!    page is gone: of pages older than a checkpoint those count that it names. A later checkpoint
@@ -137,7 +139,8 @@ impl<N: Nand> Area<N> {
     /// Writes a checkpoint if one is due.
     ///
     /// # Errors
-    /// Those of the device, failed programs and erases excepted: other blocks are tried while there are some.
+    /// Those of the device, failed programs and erases excepted: other blocks are tried while there
+    /// are some.
     #[inline]
     pub fn checkpoint_if_due(&mut self) -> Result<(), FtlError> {
         if self.checkpoints.is_due() { self.checkpoint().map(drop) } else { Ok(()) }
@@ -199,9 +202,9 @@ impl<N: Nand> Area<N> {
         self.complete_sets()
     }
 
-    /// Takes blocks until both sets have as many as they may need; `false` if the next has not, because they are wanted
-    /// elsewhere. A mount does so last: until then its merges and collections may need every free
-    /// block.
+    /// Takes blocks until both sets have as many as they may need; `false` if the next has not,
+    /// because they are wanted elsewhere. A mount does so last: until then its merges and
+    /// collections may need every free block.
     ///
     /// # Errors
     /// Those of the device, and [`FtlError::NoSpace`].

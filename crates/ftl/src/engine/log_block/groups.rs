@@ -1,7 +1,8 @@
-//! Which blocks each group of neighbouring logical blocks has, in the order in which it got them, and which group with more
-//! than it is owed was used least recently.
+//! Which blocks each group of neighbouring logical blocks has, in the order in which it got them,
+//! and which group with more than it is owed was used least recently.
 //!
-//! Lists threaded through an array, so that a group may have any number: eight bytes a block, and twenty a group.
+//! Lists threaded through an array, so that a group may have any number: eight bytes a block, and
+//! twenty a group.
 
 use super::lru::Lru;
 use alloc::vec::Vec;

@@ -1,4 +1,5 @@
-//! Who was used least recently: a doubly linked list threaded through an array, every operation O(1).
+//! Who was used least recently: a doubly linked list threaded through an array, every operation
+//! O(1).
 
 use alloc::vec::Vec;
 

@@ -42,8 +42,8 @@ fn too_small(geometry: &Geometry, config: &Config, options: AreaOptions, needed:
 }
 
 impl<N: Nand> Area<N> {
-    /// Makes an empty area of a device: every block that is not bad is erased, whatever it seems to hold.
-    /// `room` is told how many logical blocks and over-provisioned blocks there are.
+    /// Makes an empty area of a device: every block that is not bad is erased, whatever it seems to
+    /// hold. `room` is told how many logical blocks and over-provisioned blocks there are.
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for.
@@ -72,7 +72,8 @@ impl<N: Nand> Area<N> {
         Ok(area)
     }
 
-    /// The victim policy asked for, and how many blocks are needed and bad, if the device is large enough with all its blocks good.
+    /// The victim policy asked for, and how many blocks are needed and bad, if the device is large
+    /// enough with all its blocks good.
     pub(super) fn check_size(
         flash: &Flash<N>,
         config: &Config,

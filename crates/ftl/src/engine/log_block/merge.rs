@@ -1,17 +1,19 @@
 //! Merges: gathering the newest copies of a logical block into what becomes its data block.
 //!
-//! 1. If a log block holds pages of the logical block at their own offsets from 0 on, and none of them is
-//!    newer elsewhere, it becomes the data block: a *switch merge* if nothing else lives, a *partial merge* if the
-//!    pages behind have to be copied to it first. On a device that programs in any order, and for an FTL that does, pages before
-//!    and between are copied to it too.
-//! 2. Else every page is copied to a free block: a *full merge*. The same gathers the pages of a fused
-//!    logical block (Janus-FTL's *Defusion*).
+//! 1. If a log block holds pages of the logical block at their own offsets from 0 on, and none of
+//!    them is newer elsewhere, it becomes the data block: a *switch merge* if nothing else lives, a
+//!    *partial merge* if the pages behind have to be copied to it first. On a device that programs
+//!    in any order, and for an FTL that does, pages before and between are copied to it too.
+//! 2. Else every page is copied to a free block: a *full merge*. The same gathers the pages of a
+//!    fused logical block (Janus-FTL's *Defusion*).
 //! 3. Pages are copied in ascending order, with gaps for what does not live.
-//! 4. Maps change when all copies are made: a block that fails on the way is retired with nothing lost, and the merge begins
-//!    again with another. Then the old data block is erased; log blocks are left to whoever opened them.
+//! 4. Maps change when all copies are made: a block that fails on the way is retired with nothing
+//!    lost, and the merge begins again with another. Then the old data block is erased; log blocks
+//!    are left to whoever opened them.
 //!
-//! The last page that a full merge copies says so in its spare area. If power is lost before that, every page is still where
-//! it was, and the half-filled block is taken back; after it, nothing in the old blocks is newest.
+//! The last page that a full merge copies says so in its spare area. If power is lost before that,
+//! every page is still where it was, and the half-filled block is taken back; after it, nothing in
+//! the old blocks is newest.
 
 use super::area::{Area, Copied, Target};
 use super::blocks::Role;
@@ -21,8 +23,9 @@ use core::ops::Range;
 use nand::{BlockId, Lpn, Nand, Ppn};
 
 impl<N: Nand> Area<N> {
-    /// Gathers a logical block into `candidate`, a log block, if that can become its data block, else into a free block.
-    /// Answers whether the candidate became the data block. Nothing is done to other log blocks but that pages in them die.
+    /// Gathers a logical block into `candidate`, a log block, if that can become its data block,
+    /// else into a free block. Answers whether the candidate became the data block. Nothing is done
+    /// to other log blocks but that pages in them die.
     ///
     /// # Errors
     /// [`FtlError::NoSpace`] if no block is free; those of the device.
@@ -86,7 +89,8 @@ impl<N: Nand> Area<N> {
         self.blocks.geometry().pages_per_block()
     }
 
-    /// Whether a log block holds newest copies of a logical block where a data block would, and can still take the others there.
+    /// Whether a log block holds newest copies of a logical block where a data block would, and can
+    /// still take the others there.
     fn can_become_data(&self, block: BlockId, lbn: u32) -> bool {
         self.blocks.owner(block) == lbn
             && self.blocks.is_aligned(block)
@@ -104,8 +108,8 @@ impl<N: Nand> Area<N> {
         (0..self.pages()).rev().find(|&offset| self.locate(self.lpn(lbn, offset)).is_some())
     }
 
-    /// Copies the live pages of a range of a logical block to their offsets in `dest`; `false` if `dest` failed, or the
-    /// page is lost that would have said that the merge ended.
+    /// Copies the live pages of a range of a logical block to their offsets in `dest`; `false` if
+    /// `dest` failed, or the page is lost that would have said that the merge ended.
     fn gather(&mut self, lbn: u32, dest: BlockId, range: Range<u32>) -> Result<bool, FtlError> {
         let data = self.table.data(lbn);
         debug_assert!(dest != data, "logical block {lbn} is gathered to where it is");

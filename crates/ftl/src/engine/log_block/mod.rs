@@ -1,17 +1,18 @@
 //! The log-block engine: data blocks mapped by block, log blocks mapped by page.
 //!
 //! A write's journey:
-//! 1. The page goes to its offset in its logical block's data block, if nothing was programmed there or
-//!    behind since the block was erased ([`area`]).
-//! 2. Else the scheme is asked what to do, and asked again until the page is in a log block ([`scheme`]): open a log
-//!    block, append to one, merge a logical block, reclaim a log block.
+//! 1. The page goes to its offset in its logical block's data block, if nothing was programmed
+//!    there or behind since the block was erased ([`area`]).
+//! 2. Else the scheme is asked what to do, and asked again until the page is in a log block
+//!    ([`scheme`]): open a log block, append to one, merge a logical block, reclaim a log block.
 //! 3. Merges are written once, for all schemes (`merge`): switch, partial, full.
 //!
-//! Programs go in ascending order within a block, with gaps, so that a device with sequential programming is enough, unless
-//! the scheme says otherwise ([`Scheme::ORDER`]).
+//! Programs go in ascending order within a block, with gaps, so that a device with sequential
+//! programming is enough, unless the scheme says otherwise ([`Scheme::ORDER`]).
 //!
-//! Maps are found again on flash after power loss ([`recover`]), or assumed to be in non-volatile memory, as in the
-//! simulators of the papers that these FTLs come from ([`crate::config::Maps`]). What a page's spare area says is the same.
+//! Maps are found again on flash after power loss ([`recover`]), or assumed to be in non-volatile
+//! memory, as in the simulators of the papers that these FTLs come from ([`crate::config::Maps`]).
+//! What a page's spare area says is the same.
 
 pub mod area;
 pub mod blocks;
@@ -51,7 +52,8 @@ impl<N: Nand + 'static, S: Scheme + 'static> LogFtl<N, S> {
     /// Opens a disk again, also after power loss.
     ///
     /// # Errors
-    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
+    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for
+    /// something else.
     pub fn mount(flash: Flash<N>, config: &Config, name: &'static str, make: impl Fn(Size) -> S) -> Mounted<N> {
         let opened = without_doubt(flash, |flash, excluded| Self::open(flash, config, name, &make, excluded));
         or_read_only(opened, config, Evidence::Marks)
@@ -76,10 +78,12 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
     }
 
     /// 1. Maps are made from what is on flash ([`recover`]).
-    /// 2. The logical blocks of the page programmed last and of the one that the host wrote last are merged, so that they do not
-    ///    depend on programs that may have been cut short. If one of these pages cannot be read then, all is done
-    ///    again without it. Blocks with a torn page that a later mount could read are emptied and erased.
-    /// 3. The scheme takes over the log blocks, the oldest first; those that it does not want are merged.
+    /// 2. The logical blocks of the page programmed last and of the one that the host wrote last
+    ///    are merged, so that they do not depend on programs that may have been cut short. If one
+    ///    of these pages cannot be read then, all is done again without it. Blocks with a torn page
+    ///    that a later mount could read are emptied and erased.
+    /// 3. The scheme takes over the log blocks, the oldest first; those that it does not want are
+    ///    merged.
     fn open(
         flash: Flash<N>,
         config: &Config,

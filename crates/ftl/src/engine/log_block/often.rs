@@ -1,6 +1,7 @@
 //! Which pages are overwritten often: those that were overwritten before, not long ago.
 //!
-//! Two bits a page. Overwrites are counted in windows; a page counts as overwritten lately if it was in this window or the one before.
+//! Two bits a page. Overwrites are counted in windows; a page counts as overwritten lately if it
+//! was in this window or the one before.
 
 use crate::mapping::bits::Bits;
 use nand::Lpn;

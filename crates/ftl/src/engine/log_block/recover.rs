@@ -1,16 +1,19 @@
 //! Finding an area again on flash after power loss.
 //!
-//! 1. The newest copy of every logical page is found ([`Copies`]); the block that a merge or a collector was
-//!    filling when power was cut is taken back and erased before anything is programmed.
-//! 2. A block in which pages live, all of one logical block and at their offsets, is its data block; of several the oldest.
-//! 3. Every other block in which pages live is a log block, or, if there is a page-mapped area, belongs to that: if a page in it was
-//!    written there, if it holds pages of more than one logical block, or if it holds pages of a logical block of which
-//!    one of these is true. Nothing needs to be known of a switch merge or a fusion, which change maps only: what lives where
+//! 1. The newest copy of every logical page is found ([`Copies`]); the block that a merge or a
+//!    collector was filling when power was cut is taken back and erased before anything is
+//!    programmed.
+//! 2. A block in which pages live, all of one logical block and at their offsets, is its data
+//!    block; of several the oldest.
+//! 3. Every other block in which pages live is a log block, or, if there is a page-mapped area,
+//!    belongs to that: if a page in it was written there, if it holds pages of more than one
+//!    logical block, or if it holds pages of a logical block of which one of these is true. Nothing
+//!    needs to be known of a switch merge or a fusion, which change maps only: what lives where
 //!    says all.
 //! 4. No block is written further. Free ones are erased when they are taken.
 //!
-//! Cut short at any point, any number of times, it can be done again: what was programmed is an unfinished merge, which is
-//! taken back, or a finished one, which freed its sources.
+//! Cut short at any point, any number of times, it can be done again: what was programmed is an
+//! unfinished merge, which is taken back, or a finished one, which freed its sources.
 
 use super::area::{Area, AreaOptions, Room};
 use super::blocks::{Restored, Role, SHARED};
@@ -31,7 +34,8 @@ use nand::{BlockId, Geometry, Lpn, Nand, NandError, Ppn};
 pub enum Others {
     /// Log blocks.
     Logs,
-    /// Log blocks of one logical block each, of so many over-provisioned blocks so many; else part of the page-mapped area.
+    /// Log blocks of one logical block each, of so many over-provisioned blocks so many; else part
+    /// of the page-mapped area.
     LogsAndPaged(fn(u32) -> u32),
 }
 
@@ -39,7 +43,8 @@ pub enum Others {
 pub struct Recovered {
     /// Log blocks in which pages live, the oldest first.
     pub logs: Vec<BlockId>,
-    /// Fused logical blocks, the one written least recently first; perhaps more than there was to be room for.
+    /// Fused logical blocks, the one written least recently first; perhaps more than there was to
+    /// be room for.
     pub fused: Vec<u32>,
     /// Newest copies that are in doubt until they are copied, the newest first
     /// ([`Copies::in_doubt`]).
@@ -110,7 +115,8 @@ impl<N: Nand> Area<N> {
     /// Finds an area again.
     ///
     /// # Errors
-    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else; those of the device.
+    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for
+    /// something else; those of the device.
     pub fn mount(
         mut flash: Flash<N>,
         config: &Config,
@@ -156,8 +162,8 @@ impl<N: Nand> Area<N> {
             Ok(last) => last,
             Err(error) => return Err(area.unmounted(error)),
         };
-        // What is in doubt may turn out not to count: what it superseded is erased last. The youngest blocks are left of mounts that
-        // were cut short.
+        // What is in doubt may turn out not to count: what it superseded is erased last. The
+        // youngest blocks are left of mounts that were cut short.
         area.blocks.rank_free(|block| {
             let found = copies.block(block);
             if found.used { 1 + (u64::MAX - 1 - found.first_seq.min(u64::MAX - 1)) } else { 0 }
@@ -203,7 +209,8 @@ impl<N: Nand> Area<N> {
         let mut last = copies.in_doubt(&mut self.flash)?;
         last.retain(|doubt| self.locate(doubt.lpn) == doubt.ppn);
         self.in_doubt = last.iter().map(|doubt| doubt.ppn).collect();
-        // A mount that was cut short may have half erased a block whose last page it could not read.
+        // A mount that was cut short may have half erased a block whose last page it could not
+        // read.
         let geometry = *self.blocks.geometry();
         let fading = last.iter().filter(|doubt| doubt.may_fade).map(|doubt| geometry.block_of(doubt.ppn));
         let fading: Vec<BlockId> = fading.collect();
@@ -327,7 +334,8 @@ impl Plan {
         self.geometry.block_of(Ppn(lpn.0)).0
     }
 
-    /// Gives the page-mapped area what belongs to it, and of other log blocks all but the youngest so many.
+    /// Gives the page-mapped area what belongs to it, and of other log blocks all but the youngest
+    /// so many.
     fn page_mapped(&mut self, copies: &Copies, logs: u32) {
         for (lpn, copy) in copies.newest() {
             if Mark::decode(copy.aux).writer == Writer::Paged {
@@ -356,7 +364,8 @@ impl Plan {
         self.spread(copies);
     }
 
-    /// Blocks with pages of a fused logical block are page-mapped, and logical blocks with pages in those are fused.
+    /// Blocks with pages of a fused logical block are page-mapped, and logical blocks with pages in
+    /// those are fused.
     fn spread(&mut self, copies: &Copies) {
         loop {
             let mut changed = false;

@@ -1,6 +1,8 @@
-//! What makes one log-block FTL differ from another: who may write to which log block, and what is merged when.
+//! What makes one log-block FTL differ from another: who may write to which log block, and what is
+//! merged when.
 //!
-//! A scheme answers with a decision; the engine executes it and asks again until the page is written.
+//! A scheme answers with a decision; the engine executes it and asks again until the page is
+//! written.
 
 use super::area::{Area, Target};
 use super::blocks::Blocks;
@@ -62,18 +64,19 @@ impl<'a> View<'a> {
 pub enum Step {
     /// Write the page to the next page of this log block.
     Append(BlockId),
-    /// Write the page to the page of its own offset in this log block, which takes it ([`Blocks::takes`]).
+    /// Write the page to the page of its own offset in this log block, which takes it
+    /// ([`Blocks::takes`]).
     Place(BlockId),
     /// Take a free block as log block of this logical block ([`super::blocks::SHARED`]: of all);
     /// [`Scheme::opened`] hears which.
     Open(u32),
-    /// Merge a logical block, into its log block if that can become the data block. The log block, if given, is
-    /// gone afterwards.
+    /// Merge a logical block, into its log block if that can become the data block. The log block,
+    /// if given, is gone afterwards.
     Merge(u32, Option<BlockId>),
     /// Merge every logical block that has a live page in this log block, then free it.
     Reclaim(BlockId),
-    /// Move the live pages of the first log block to the next pages of the second, then free the first.
-    /// The second must have room for them.
+    /// Move the live pages of the first log block to the next pages of the second, then free the
+    /// first. The second must have room for them.
     Move(BlockId, BlockId),
     /// Write the page by rewriting its whole logical block.
     Rewrite,
@@ -86,7 +89,8 @@ pub trait Scheme: Send {
     /// The fewest log blocks that it can work with.
     const LEAST_LOGS: u32;
 
-    /// The order in which the pages of a block are programmed. A device that allows no such order is refused.
+    /// The order in which the pages of a block are programmed. A device that allows no such order
+    /// is refused.
     const ORDER: ProgramOrder = ProgramOrder::Sequential;
 
     /// What to do next so that a page can be written whose place in its data block was passed.
@@ -101,16 +105,18 @@ pub trait Scheme: Send {
     /// A log block is none any more: it became a data block, or was freed.
     fn closed(&mut self, block: BlockId);
 
-    /// A mount found this log block; blocks come the oldest first. Answers whether the scheme takes it over, as if it had opened it. If not,
-    /// every logical block with a live page in it is merged and the block freed, which is always right and makes
-    /// the mount longer. No page can be written to it any more. Its owner ([`Blocks::owner`]) is
-    /// the logical block of all its live pages, or [`super::blocks::SHARED`] if there are several.
+    /// A mount found this log block; blocks come the oldest first. Answers whether the scheme takes
+    /// it over, as if it had opened it. If not, every logical block with a live page in it is
+    /// merged and the block freed, which is always right and makes the mount longer. No page can be
+    /// written to it any more. Its owner ([`Blocks::owner`]) is the logical block of all its live
+    /// pages, or [`super::blocks::SHARED`] if there are several.
     fn adopt(&mut self, blocks: &View, block: BlockId) -> bool {
         let _ = (blocks, block);
         false
     }
 
-    /// A logical block was merged: a log block that it owns is named, to be freed if nothing lives in it; then the next is asked for.
+    /// A logical block was merged: a log block that it owns is named, to be freed if nothing lives
+    /// in it; then the next is asked for.
     fn owned_by(&self, lbn: u32) -> Option<BlockId> {
         let _ = lbn;
         None

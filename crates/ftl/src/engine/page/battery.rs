@@ -1,12 +1,14 @@
-//! What a battery saves, and when: the FTL stands as the last operation left it, which may have failed half-way.
+//! What a battery saves, and when: the FTL stands as the last operation left it, which may have
+//! failed half-way.
 //!
-//! 1. A report that failed half-way is completed, or made again if it failed before that. Blocks that were opened and not yet reported are reported; so are pages that a collection moved before it was cut short,
-//!    and the page whose program was cut short: it may hold something that no entry leads to; so does one to which none could
-//!    be made to lead.
-//! 2. The mapping programs what outranks such a page, so that a later mount without what was saved does not take it for the
-//!    present one, which a host has not read meanwhile.
-//! 3. A run of checkpoint pages takes the count of live pages of each block (BVC), then what the validity store and the
-//!    mapping hold in RAM alone.
+//! 1. A report that failed half-way is completed, or made again if it failed before that. Blocks
+//!    that were opened and not yet reported are reported; so are pages that a collection moved
+//!    before it was cut short, and the page whose program was cut short: it may hold something that
+//!    no entry leads to; so does one to which none could be made to lead.
+//! 2. The mapping programs what outranks such a page, so that a later mount without what was saved
+//!    does not take it for the present one, which a host has not read meanwhile.
+//! 3. A run of checkpoint pages takes the count of live pages of each block (BVC), then what the
+//!    validity store and the mapping hold in RAM alone.
 //!
 //! Nothing is collected: room for it is kept free at all times.
 
@@ -22,7 +24,8 @@ fn saved_bytes<M: Mapping, V: Validity>(geometry: &Geometry, mapping: &M, validi
 
 /// Pages that a save programs at most: the run, and what reports can cost if the store is in flash.
 pub(super) fn saved_pages<M: Mapping, V: Validity>(geometry: &Geometry, mapping: &M, validity: &V) -> u32 {
-    // Beside what a collection moved: what failed half-way, the page whose program was cut short, and blocks that were opened.
+    // Beside what a collection moved: what failed half-way, the page whose program was cut short,
+    // and blocks that were opened.
     let opened = 1 + mapping.reserve_pages().div_ceil(geometry.pages_per_block());
     let reports = if validity.reserve_pages() > 0 { geometry.pages_per_block() + 3 + 2 * opened } else { 0 };
     saved::pages(saved_bytes(geometry, mapping, validity), geometry.page_bytes()) + reports
@@ -84,7 +87,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             }
         }
         let bytes = saved_bytes(&geometry, &self.mapping, &self.validity);
-        // The run itself opens blocks: the counts of those are of no use to a mount, and it does not use them.
+        // The run itself opens blocks: the counts of those are of no use to a mount, and it does
+        // not use them.
         let mut writer = Writer::new(&mut self.core, &mut self.saving, bytes, since);
         for block in (0..geometry.blocks()).map(BlockId) {
             let valid = writer.core().space.valid(block) as u16;

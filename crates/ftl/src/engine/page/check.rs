@@ -13,11 +13,14 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// 1. Every mapped page is a programmed page of host data that names its logical page.
     /// 2. No two logical pages share a page.
     /// 3. No mapped page is dead in the eyes of the validity store.
-    /// 4. A block's count of live pages is exact, or, if superseded pages are found late, at least as large.
-    /// 5. If the table is in flash, a superseded page is dead in the eyes of the validity store, or will be reported: else a
-    ///    collector would take it for live once its logical page has left the cache.
+    /// 4. A block's count of live pages is exact, or, if superseded pages are found late, at least
+    ///    as large.
+    /// 5. If the table is in flash, a superseded page is dead in the eyes of the validity store, or
+    ///    will be reported: else a collector would take it for live once its logical page has left
+    ///    the cache.
     ///
-    /// Of a disk that can only be read, 1 and 2: what else there is was left as it was when a program found no block.
+    /// Of a disk that can only be read, 1 and 2: what else there is was left as it was when a
+    /// program found no block.
     pub(super) fn check_invariants(&mut self) -> Result<(), String> {
         let geometry = *self.core.space.geometry();
         let table = self.healing(|ftl| ftl.mapping.dump(ftl.core.flash.nand_mut())).map_err(|e| e.to_string())?;
@@ -69,8 +72,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(())
     }
 
-    /// A page that nothing maps and the validity store believes to live holds nothing, or is about to be reported. A torn page
-    /// whose spare area can be read is found out when it is moved.
+    /// A page that nothing maps and the validity store believes to live holds nothing, or is about
+    /// to be reported. A torn page whose spare area can be read is found out when it is moved.
     fn check_superseded(&mut self, ppn: Ppn) -> Result<(), String> {
         match self.core.flash.nand_mut().probe(ppn) {
             Ok(spare) if spare.kind == PageKind::User && spare.tag < self.logical_pages => {

@@ -59,7 +59,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             Need::Mount => self.emptiest(|_| true).map(Decision::Collect),
             Need::Unsettled => self.emptiest(|kind| kind == PageKind::Translation).map(Decision::Collect),
             Need::Later | Need::Now => {
-                // On a nearly full disk the policy's order can cost more pages of metadata than it frees.
+                // On a nearly full disk the policy's order can cost more pages of metadata than it
+                // frees.
                 let losing = need == Need::Now && self.is_scarce() && self.mapping.footprint_pages() > 0;
                 let emptiest = if losing { self.emptiest(|_| true) } else { None };
                 let metadata = || emptiest.map(Decision::Collect);
@@ -106,9 +107,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     }
 
     /// A metadata block, if metadata is held apart: one in which nothing lives, or the emptiest if
-    /// there are more blocks than the limit, so that one cold page cannot pin a block for ever. Also
-    /// if blocks are scarce: on a disk that is nearly full, moving host data can cost more pages of
-    /// metadata than it frees, and only what waits among the metadata can make up for that.
+    /// there are more blocks than the limit, so that one cold page cannot pin a block for ever.
+    /// Also if blocks are scarce: on a disk that is nearly full, moving host data can cost more
+    /// pages of metadata than it frees, and only what waits among the metadata can make up for
+    /// that.
     fn metadata(&mut self) -> Option<Decision> {
         let Choice { block, valid } = self.core.space.pick_metadata()?;
         let space = &self.core.space;

@@ -2,15 +2,16 @@
 //!
 //! 1. A victim is chosen ([`super::choose`]).
 //! 2. The validity store is asked which of its pages are dead.
-//! 3. *Before anything moves*, the live pages are settled: spare areas say whose they are, and the mapping
-//!    or the store says whether it still holds them. Moving a page can synchronise a translation
-//!    page, which reports dead pages, also of this very victim; the list is not affected (GeckoFTL's paper is silent on
-//!    this).
-//! 4. Each live page is copied to the next page of a stream and its new place recorded. A store that outlives power
-//!    loss is told that the old copy is dead, as it was of superseded pages found in 3: if power goes before the block is
-//!    erased, nothing else would say so once the new place is on flash and the store was flushed.
-//! 5. If the page programmed last is one of host data, the mapping may program a page, so that it is not: what it superseded
-//!    may go with the block.
+//! 3. *Before anything moves*, the live pages are settled: spare areas say whose they are, and the
+//!    mapping or the store says whether it still holds them. Moving a page can synchronise a
+//!    translation page, which reports dead pages, also of this very victim; the list is not
+//!    affected (GeckoFTL's paper is silent on this).
+//! 4. Each live page is copied to the next page of a stream and its new place recorded. A store
+//!    that outlives power loss is told that the old copy is dead, as it was of superseded pages
+//!    found in 3: if power goes before the block is erased, nothing else would say so once the new
+//!    place is on flash and the store was flushed.
+//! 5. If the page programmed last is one of host data, the mapping may program a page, so that it
+//!    is not: what it superseded may go with the block.
 //! 6. Trims that forgot a version in the block are kept, if flash does not say so yet
 //!    ([`crate::mapping::trims`]).
 //! 7. The block is erased, then the validity store is told.
@@ -83,16 +84,17 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
     }
 
-    /// Makes every report durable, so that no old translation page is needed any more. A host that only fills the disk
-    /// reports nothing, so waiting for the store to flush by itself could last for ever.
+    /// Makes every report durable, so that no old translation page is needed any more. A host that
+    /// only fills the disk reports nothing, so waiting for the store to flush by itself could last
+    /// for ever.
     pub(super) fn unpin(&mut self) -> Result<(), FtlError> {
         self.validity.flush(&mut self.core)?;
         self.core.pins.clear();
         Ok(())
     }
 
-    /// Erases blocks in which nothing lives while blocks are short. Nothing is moved: for a mount that
-    /// has not settled yet which pages can be trusted.
+    /// Erases blocks in which nothing lives while blocks are short. Nothing is moved: for a mount
+    /// that has not settled yet which pages can be trusted.
     pub(super) fn free_dead_blocks(&mut self) -> Result<(), FtlError> {
         self.free_dead(|_, _| true)
     }
@@ -111,8 +113,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(())
     }
 
-    /// Sees to it that a page of metadata can be programmed, without moving host data: for a mount that has not settled yet
-    /// which pages of it can be trusted.
+    /// Sees to it that a page of metadata can be programmed, without moving host data: for a mount
+    /// that has not settled yet which pages of it can be trusted.
     pub(super) fn room(&mut self) -> Result<(), FtlError> {
         if self.core.space.free_blocks() >= ROOM {
             return Ok(());
@@ -156,8 +158,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         outcome
     }
 
-    /// What the page programmed last superseded may lie in a block that is to be erased. If that page could not be read after power
-    /// loss, a mount would take it for torn, and what it superseded for what is left: so it must not be the last.
+    /// What the page programmed last superseded may lie in a block that is to be erased. If that
+    /// page could not be read after power loss, a mount would take it for torn, and what it
+    /// superseded for what is left: so it must not be the last.
     fn follow_up(&mut self, victim: BlockId) -> Result<(), FtlError> {
         if !self.core.host_last || self.core.space.kind(victim) != PageKind::User {
             return Ok(());
@@ -166,13 +169,15 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         mapping.follow_up(&mut ctx)
     }
 
-    /// Reports what a collection moved before it was cut short: pages that would otherwise have gone with their block.
+    /// Reports what a collection moved before it was cut short: pages that would otherwise have
+    /// gone with their block.
     #[cold]
     pub(super) fn report_moved(&mut self) -> Result<(), FtlError> {
         for index in 0..self.live.len().min(self.moved + 1) {
             let Origin { ppn, spare } = self.live[index];
             if self.core.space.state(self.core.space.geometry().block_of(ppn)) != BlockState::Closed {
-                // The block is erased, only the store could not be told: it is before a page in it can die.
+                // The block is erased, only the store could not be told: it is before a page in it
+                // can die.
                 break;
             }
             // Of the move that failed only the mapping knows how far it came.
@@ -210,7 +215,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let erase_count = self.find_live(victim, kind, purpose)?;
         debug_assert!(self.live.len() as u32 <= self.core.space.geometry().pages_per_block());
         while let Some(&origin) = self.live.get(self.moved) {
-            // By what the page says: a mount can take a block of which little can be read for another kind.
+            // By what the page says: a mount can take a block of which little can be read for
+            // another kind.
             match origin.spare.kind {
                 PageKind::User => self.move_host_page(purpose, origin)?,
                 PageKind::Translation => {
@@ -230,8 +236,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
 
     /// Lists the live pages of a block, before any of them moves.
     ///
-    /// The spare area comes with the page that is read to be moved; only a page that turns out not to
-    /// live costs a read of its spare area alone, and where the store cannot know, every page does.
+    /// The spare area comes with the page that is read to be moved; only a page that turns out not
+    /// to live costs a read of its spare area alone, and where the store cannot know, every page
+    /// does.
     fn find_live(&mut self, victim: BlockId, kind: PageKind, purpose: Purpose) -> Result<u32, FtlError> {
         let geometry = *self.core.space.geometry();
         debug_assert!(self.live.is_empty() && self.moved == 0, "pages of another block are being moved");
@@ -298,8 +305,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
     }
 
-    /// Lists the pages of a block whose spare area does not say any more whose they are: the mapping does. Left out, they
-    /// would stay mapped to a page that soon holds something else. Rare, slow, and the only step of a collection that allocates.
+    /// Lists the pages of a block whose spare area does not say any more whose they are: the
+    /// mapping does. Left out, they would stay mapped to a page that soon holds something else.
+    /// Rare, slow, and the only step of a collection that allocates.
     #[cold]
     fn find_lost(&mut self, victim: BlockId) -> Result<(), FtlError> {
         let geometry = *self.core.space.geometry();
@@ -328,7 +336,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             if self.dead.contains(offset) {
                 continue;
             }
-            // One that is a before-image goes with the block too: reported later, it would be what is written there next.
+            // One that is a before-image goes with the block too: reported later, it would be what
+            // is written there next.
             let before = geometry.page_at(victim, offset);
             for lpn in (0..self.logical_pages).map(Lpn) {
                 if self.mapping.will_report(self.core.flash.nand_mut(), lpn, before)?
@@ -342,7 +351,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(())
     }
 
-    /// A spare area, or `None` if the page holds nothing that could live: never programmed, or its program failed.
+    /// A spare area, or `None` if the page holds nothing that could live: never programmed, or its
+    /// program failed.
     fn readable(spare: Result<Option<nand::Spare>, NandError>) -> Result<Option<nand::Spare>, FtlError> {
         match spare {
             Ok(spare) => Ok(spare),
@@ -359,7 +369,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let to = match self.core.move_host_page(purpose, stream, origin) {
             Ok(to) => to,
             Err(FtlError::Nand(NandError::Uncorrectable { ppn } | NandError::Erased { ppn })) if ppn == origin.ppn => {
-                // A torn page can look alive: its spare area may read only now and then, so that nobody reported it.
+                // A torn page can look alive: its spare area may read only now and then, so that
+                // nobody reported it.
                 let (mut ctx, mapping) = self.parts();
                 if mapping.lookup(&mut ctx, lpn)? != origin.ppn {
                     self.core.space.page_died(origin.ppn);
@@ -403,8 +414,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     #[inline]
     fn record_move(&mut self, lpn: Lpn, from: Ppn, to: Ppn) -> Result<(), FtlError> {
         if V::BUFFERED {
-            // Before the mapping can program its new place: a report that makes the store flush is not in that flush, and
-            // what was programmed before a flush is not compared after power loss.
+            // Before the mapping can program its new place: a report that makes the store flush is
+            // not in that flush, and what was programmed before a flush is not compared after power
+            // loss.
             self.validity.invalidate(&mut self.core, from)?;
         }
         let (mut ctx, mapping) = self.parts();

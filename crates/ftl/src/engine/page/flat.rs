@@ -1,21 +1,26 @@
-//! Mounting a translation table in flash, one entry a logical page, over a validity bitmap that is only in RAM.
+//! Mounting a translation table in flash, one entry a logical page, over a validity bitmap that is
+//! only in RAM.
 //!
 //! 1. Two spare areas of every block: what it holds and how old it is ([`Survey`]).
 //! 2. Spare areas of translation blocks: the versions of each translation page.
-//! 3. *With a battery*, what it saved: dirty entries, bitmap and counts of live pages, if nothing was programmed since. Then the
-//!    newest version of each translation page that the bitmap says lives is in the GMD, and all is as it was.
-//!    Nothing is programmed or erased, so that the saved state stays valid until the first operation.
-//! 4. *With a bound on dirty entries* (LazyFTL), spare areas of the blocks that hold the n pages of host data programmed last.
-//!    *With a battery that saved nothing*, because it was too weak or its pages cannot be read, those of all blocks.
-//!    The newest copy of a logical page had an entry only in RAM if it is younger than its translation page.
-//! 5. Every translation page: what an entry names lives, all else is dead. If there is nothing to say which entries were only in RAM,
-//!    every one is checked against the spare area it leads to; one that is wrong is lost.
+//! 3. *With a battery*, what it saved: dirty entries, bitmap and counts of live pages, if nothing
+//!    was programmed since. Then the newest version of each translation page that the bitmap says
+//!    lives is in the GMD, and all is as it was. Nothing is programmed or erased, so that the saved
+//!    state stays valid until the first operation.
+//! 4. *With a bound on dirty entries* (LazyFTL), spare areas of the blocks that hold the n pages of
+//!    host data programmed last. *With a battery that saved nothing*, because it was too weak or
+//!    its pages cannot be read, those of all blocks. The newest copy of a logical page had an entry
+//!    only in RAM if it is younger than its translation page.
+//! 5. Every translation page: what an entry names lives, all else is dead. If there is nothing to
+//!    say which entries were only in RAM, every one is checked against the spare area it leads to;
+//!    one that is wrong is lost.
 //! 6. What is in doubt is settled, before anything may depend on it (`doubt.rs`).
 //! 7. The entries found in 4 are written, a translation page at a time.
-//! 8. What could be taken for a loss or come back later goes; blocks are collected until enough are free.
+//! 8. What could be taken for a loss or come back later goes; blocks are collected until enough are
+//!    free.
 //!
-//! Cut short, it can be begun again any number of times: until 6 nothing is programmed, and pages of host data are not collected
-//! before 8.
+//! Cut short, it can be begun again any number of times: until 6 nothing is programmed, and pages
+//! of host data are not collected before 8.
 
 use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space};
@@ -58,7 +63,8 @@ pub(super) struct Table {
     /// Pages of translation blocks, by translation page, the newest version first.
     pub(super) versions: Vec<FoundPage>,
     pub(super) gmd: Vec<Ppn>,
-    /// Of each translation page, the sequence number up to which it speaks for every page of host data.
+    /// Of each translation page, the sequence number up to which it speaks for every page of host
+    /// data.
     pub(super) written: Vec<u64>,
     pub(super) bound: u64,
     /// Copies that were looked at, by logical page, the youngest first.
@@ -108,7 +114,8 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
     /// Opens a disk after any end, clean or not.
     ///
     /// # Errors
-    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
+    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for
+    /// something else.
     pub fn mount_flat(flash: Flash<N>, config: &Config, options: PageOptions, cached: CachedOptions) -> Mounted<N> {
         let evidence = if LAZY { Evidence::Entries } else { Evidence::AgedEntries };
         let outcome = without_doubt(flash, |flash, excluded| Self::open_flat(flash, config, options, cached, excluded));
@@ -203,8 +210,9 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
 }
 
 impl Known {
-    /// Steps 2 to 5. Flash is only read. `saving` is whether the design assumes a battery, and whether there is one; `newest` the
-    /// page programmed last, as far as that is known when there is an error.
+    /// Steps 2 to 5. Flash is only read. `saving` is whether the design assumes a battery, and
+    /// whether there is one; `newest` the page programmed last, as far as that is known when there
+    /// is an error.
     #[expect(clippy::too_many_arguments)]
     fn find<N: Nand, const LAZY: bool>(
         flash: &mut Flash<N>,
@@ -254,7 +262,8 @@ impl Known {
             *newest = table.newest.map(|(ppn, _)| ppn);
             let check = updates.is_none() || whole;
             let live = match table.find_live(flash, survey, check) {
-                // A translation page is older than it should be: entries have to be checked after all.
+                // A translation page is older than it should be: entries have to be checked after
+                // all.
                 Ok(None) => table.find_live(flash, survey, true),
                 live => live,
             };
@@ -429,7 +438,8 @@ impl Table {
         self.kept.clear();
     }
 
-    /// Step 5: the bitmap, and the live pages of each block. `None` if an entry cannot be right and they are not checked.
+    /// Step 5: the bitmap, and the live pages of each block. `None` if an entry cannot be right and
+    /// they are not checked.
     fn find_live<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,

@@ -1,4 +1,5 @@
-//! Going on when a page of metadata cannot be read: everything is rebuilt from what can be, as a mount would do it.
+//! Going on when a page of metadata cannot be read: everything is rebuilt from what can be, as a
+//! mount would do it.
 
 use super::{Mapping, Nand, PageFtl, PageOptions, Validity};
 use crate::config::Config;
@@ -15,7 +16,8 @@ pub(super) struct Heal<F> {
 }
 
 impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
-    /// Does something; if a page of metadata cannot be read, rebuilds what it belonged to and does it again.
+    /// Does something; if a page of metadata cannot be read, rebuilds what it belonged to and does
+    /// it again.
     #[inline]
     pub(super) fn healing<T>(&mut self, mut act: impl FnMut(&mut Self) -> Result<T, FtlError>) -> Result<T, FtlError> {
         self.powered(|ftl| match act(ftl) {
@@ -43,8 +45,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
 
     /// Rebuilds, if that can help; else the error is passed on.
     ///
-    /// On a disk that can only be read nothing is rebuilt. If it comes to that while something is rebuilt, RAM holds
-    /// half of the table, so that every read is an error until the device is mounted again.
+    /// On a disk that can only be read nothing is rebuilt. If it comes to that while something is
+    /// rebuilt, RAM holds half of the table, so that every read is an error until the device is
+    /// mounted again.
     #[cold]
     fn heal_from(&mut self, error: FtlError) -> Result<(), FtlError> {
         match &self.heal {

@@ -1,21 +1,26 @@
 //! What becomes of entries when pages of host data cannot be read after power loss.
 //!
-//! A page whose entry was only in RAM takes its place in the table with it: flash still names the copy before, which was superseded
-//! and may have been erased with its block. Left so, that entry would lead to whatever is written there next, and the first
-//! write would report a page of something else as dead.
+//! A page whose entry was only in RAM takes its place in the table with it: flash still names the
+//! copy before, which was superseded and may have been erased with its block. Left so, that entry
+//! would lead to whatever is written there next, and the first write would report a page of
+//! something else as dead.
 //!
-//! What a cut tore looks the same, and is nothing: no page of host data is erased before another page than the one that superseded it
-//! was programmed (`collect`), so of the page programmed last all is left that it superseded. If sequence numbers prove that
-//! the only such page is that one (`recovery::last`), it is dead. Flash cannot name it, nor know what it superseded as dead:
-//! either was programmed later. Otherwise, if there is a page of host data of which nobody knows whose it is, every translation page
-//! is read:
-//! 1. An entry to a block that was erased since its translation page was written is lost: what superseded it cannot be read.
+//! What a cut tore looks the same, and is nothing: no page of host data is erased before another
+//! page than the one that superseded it was programmed (`collect`), so of the page programmed last
+//! all is left that it superseded. If sequence numbers prove that the only such page is that one
+//! (`recovery::last`), it is dead. Flash cannot name it, nor know what it superseded as dead:
+//! either was programmed later. Otherwise, if there is a page of host data of which nobody knows
+//! whose it is, every translation page is read:
+//! 1. An entry to a block that was erased since its translation page was written is lost: what
+//!    superseded it cannot be read.
 //! 2. One to a block of which nothing can be read is lost too.
-//! 3. One to a page that the store knows as dead makes it live again: an older copy is what is left.
-//! 4. A page that cannot be read and that no entry names is dead. It is reported once 1 and 2 are on flash, so that a mount that is cut
-//!    short looks again, and no other has to.
+//! 3. One to a page that the store knows as dead makes it live again: an older copy is what is
+//!    left.
+//! 4. A page that cannot be read and that no entry names is dead. It is reported once 1 and 2 are
+//!    on flash, so that a mount that is cut short looks again, and no other has to.
 //!
-//! Of a page whose spare area can be read and whose data cannot, that is done for its own entry alone.
+//! Of a page whose spare area can be read and whose data cannot, that is done for its own entry
+//! alone.
 
 use super::findings::{Copy, Findings};
 use super::in_doubt::Doubt;
@@ -34,7 +39,8 @@ use alloc::vec::Vec;
 use nand::{BlockId, Geometry, PageKind, Ppn, Spare};
 
 impl Findings {
-    /// Finds the entries that lead to pages which are no more or cannot be read. Takes a bit for each page of the device, if it has to.
+    /// Finds the entries that lead to pages which are no more or cannot be read. Takes a bit for
+    /// each page of the device, if it has to.
     pub(super) fn find_lost<N: Nand>(
         &mut self,
         core: &mut Core<N>,
@@ -110,13 +116,14 @@ impl Findings {
         self.unsaved.binary_search_by_key(&lpn, |copy: &Copy| copy.lpn).is_ok()
     }
 
-    /// Whether a block was erased since a translation page was written. What that says was true then.
+    /// Whether a block was erased since a translation page was written. What that says was true
+    /// then.
     fn is_erased(&self, survey: &Survey, block: BlockId, page: usize) -> bool {
         survey.block(block).is_none_or(|info| info.kind != PageKind::User || info.first_seq > self.written[page])
     }
 
-    /// Takes note of an entry of a translation page, whose page may have died with a younger copy that cannot be read; whether it
-    /// is lost.
+    /// Takes note of an entry of a translation page, whose page may have died with a younger copy
+    /// that cannot be read; whether it is lost.
     fn doubt(&mut self, survey: &Survey, lpn: Lpn, entry: Ppn, page: usize, geometry: &Geometry) -> bool {
         let lost = self.is_erased(survey, geometry.block_of(entry), page);
         if lost {
@@ -137,7 +144,8 @@ impl Findings {
             && younger.ok().is_none_or(|at| self.unsaved[at].seq < spare.seq)
     }
 
-    /// A page that cannot be read died before it was complete, unless flash names it: then it is worn, and lost.
+    /// A page that cannot be read died before it was complete, unless flash names it: then it is
+    /// worn, and lost.
     pub(super) fn bury_torn<N: Nand>(
         &mut self,
         flash: &mut Flash<N>,

@@ -7,8 +7,8 @@
 //! 4. Work that the mapping owes (a checkpoint) is done in bounded pieces.
 //!
 //! The page is on flash before the mapping knows of it, so that a cut between the two leaves the
-//! old copy mapped and the new one to be found by its sequence number. If power stays on, or a battery saves what RAM
-//! holds, a page that no entry was made to lead to is dead, whatever went wrong (`record_new`).
+//! old copy mapped and the new one to be found by its sequence number. If power stays on, or a
+//! battery saves what RAM holds, a page to which no entry leads is dead (`record_new`).
 
 mod battery;
 mod check;
@@ -128,9 +128,9 @@ impl Overhead {
         let translation =
             if mapping.footprint_pages() > 0 { (pages + mapping.reserve_pages()).div_ceil(pages) + 3 } else { 0 };
         let log = if validity.footprint_pages() > 0 { (2 * validity.reserve_pages()).div_ceil(pages) + 1 } else { 0 };
-        // Two runs of saved pages, the one that was loaded and the next, each beginning in a block that is partly filled.
+        // Two runs of saved pages, old and new, each begins in a partly filled block.
         let battery = if saved > 0 { 2 * (saved.div_ceil(pages) + 1) } else { 0 };
-        // Mounts by scan that are cut short leave up to two blocks with pages in them before they stop adding up.
+        // Mounts by scan that are cut short leave at most two blocks with pages in them.
         let attempts = if mapping.footprint_pages() == 0 { 2 } else { 0 };
         let metadata_streams = u32::from(mapping.footprint_pages() > 0) + u32::from(validity.footprint_pages() > 0);
         Self {
@@ -144,9 +144,9 @@ impl Overhead {
 
     /// Metadata blocks beyond which metadata is collected although it is held apart.
     ///
-    /// Pages that are updated at random die out of a block of B pages after ln B times as many updates as there are pages,
-    /// so log2 B times the live pages is room enough to wait; an eighth of what the device has to spare is
-    /// the most that waiting may take.
+    /// Pages that are updated at random die out of a block of B pages after ln B times as many
+    /// updates as there are pages, so log2 B times the live pages is room enough to wait; an eighth
+    /// of what the device has to spare is the most that waiting may take.
     fn metadata_limit(&self, g: &Geometry, logical_pages: u32, usable: u32) -> u32 {
         let data = logical_pages.div_ceil(g.pages_per_block());
         let spare = usable.saturating_sub(data + self.reserve + self.active + self.metadata);
@@ -174,7 +174,7 @@ impl Overhead {
     }
 }
 
-/// What formatting and mounting have in common: the parts by name, and whether the device is large enough.
+/// Parts by name, and whether the device is large enough: for formatting and mounting.
 struct Plan {
     overhead: Overhead,
     /// Good blocks that the disk needs.
@@ -210,7 +210,7 @@ impl Plan {
         let host_streams = placement.streams() + u8::from(config.wear.is_some());
         let mut overhead = Overhead::of(geometry, u32::from(host_streams), lanes, saved, mapping, validity);
         if config.wear.is_some() {
-            // Data at rest is moved without room being gained: what that takes must be there beside all else.
+            // Moving data at rest gains no block: its blocks must be there beside all else.
             overhead.reserve += overhead.rest;
         }
         let bad_blocks = (0..geometry.blocks()).filter(|&block| nand.is_bad(BlockId(block))).count() as u32;
@@ -274,10 +274,10 @@ fn site<N: Nand, M: Mapping>(nand: &N, config: &Config, mapping: &M) -> Site {
     }
 }
 
-/// Makes an empty disk of a device, over the page-validity store that the configuration names, else the FTL's own.
+/// Makes an empty disk over the page-validity store of the configuration, else the FTL's own.
 ///
 /// # Errors
-/// As [`PageFtl::format`]; [`FtlError::Unsupported`] if there is no such store or it does not fit the device.
+/// As [`PageFtl::format`]; [`FtlError::Unsupported`] if no such store fits the device.
 pub fn format_over_store<N: Nand + 'static, M: Mapping + 'static>(
     flash: Flash<N>,
     config: &Config,
@@ -316,18 +316,18 @@ impl PageOptions {
     }
 }
 
-/// Erased blocks that may wait: those that collection stops at, and one that levelling wear gains while no other may be gained.
+/// Erased blocks that may wait: those that collection stops at, and one of wear levelling.
 fn most_free(idle: u32, reserve: u32, rest: u32) -> usize {
     idle.max(reserve + rest) as usize + 3
 }
 
 impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
-    /// Makes an empty disk of a device: every block that is not bad is erased, whatever it seems to hold,
-    /// because a page torn by power loss can read as erased.
+    /// Makes an empty disk of a device: every block that is not bad is erased, whatever it seems to
+    /// hold, because a page torn by power loss can read as erased.
     ///
     /// # Errors
-    /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for, or the configuration names a
-    /// policy that does not exist.
+    /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for, or the
+    /// configuration names a policy that does not exist.
     pub fn format(
         mut flash: Flash<N>,
         config: &Config,
@@ -434,7 +434,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(())
     }
 
-    /// Where a logical page is; the table may be brought up to date on the way, unless no block is left for that.
+    /// Where a logical page is. The table may be synchronised on the way if a block is left.
     #[inline]
     fn find(&mut self, lpn: Lpn) -> Result<Ppn, FtlError> {
         if !self.core.is_starved() {

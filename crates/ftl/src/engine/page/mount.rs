@@ -33,10 +33,12 @@ impl<N: Nand + 'static> Receiver for MountByScan<'_, N> {
     }
 }
 
-/// Opens a disk whose table is in RAM, over the page-validity store that the configuration names, else the FTL's own.
+/// Opens a disk whose table is in RAM, over the page-validity store that the configuration names,
+/// else the FTL's own.
 ///
 /// # Errors
-/// As [`PageFtl::mount_by_scan`]; [`FtlError::Unsupported`] if there is no such store or it does not fit the device.
+/// As [`PageFtl::mount_by_scan`]; [`FtlError::Unsupported`] if there is no such store or it does
+/// not fit the device.
 pub fn mount_by_scan_over_store<N: Nand + 'static>(
     flash: Flash<N>,
     config: &Config,
@@ -47,12 +49,13 @@ pub fn mount_by_scan_over_store<N: Nand + 'static>(
 }
 
 impl<N: Nand + 'static, V: Store> PageFtl<N, RamMap, V> {
-    /// Opens a disk by reading every spare area, whatever page-validity store it had: which pages are dead is then known
-    /// better than any store on flash can know it. So pages of a store count as dead, and when all else is
-    /// done as if the bitmap were in RAM, the store is written anew.
+    /// Opens a disk by reading every spare area, whatever page-validity store it had: which pages
+    /// are dead is then known better than any store on flash can know it. So pages of a store count
+    /// as dead, and when all else is done as if the bitmap were in RAM, the store is written anew.
     ///
     /// # Errors
-    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
+    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for
+    /// something else.
     pub fn mount_by_scan(flash: Flash<N>, config: &Config, options: PageOptions) -> Mounted<N> {
         or_read_only(Self::open_by_scan(flash, config, options), config, Evidence::TrimMap)
     }
@@ -76,7 +79,8 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, RamMap, V> {
 }
 
 impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
-    /// The same FTL over another store, which is told all that the bitmap knows. Pages that the store had before count as dead.
+    /// The same FTL over another store, which is told all that the bitmap knows. Pages that the
+    /// store had before count as dead.
     pub(super) fn hand_over<V: Validity + Store>(mut self, mut validity: V) -> Result<PageFtl<N, M, V>, Unmounted<N>> {
         if let Err(error) = self.write_store(&mut validity) {
             return Err(Unmounted::with(self.core.flash, error));

@@ -1,9 +1,11 @@
-//! Step 4 and 5 of a mount when a page of metadata was lost: every entry is checked against every page of host data.
+//! Step 4 and 5 of a mount when a page of metadata was lost: every entry is checked against every
+//! page of host data.
 //!
-//! A translation page that cannot be read, or of which only an older version can be found, is one in which some entries are
-//! wrong. Which ones, the spare areas of host data say: a copy younger than the translation page is the present one; one that
-//! is not, and that no entry names, was trimmed. A page that was trimmed can come back so, as it
-//! was before. If power stayed on, RAM says more (`known`).
+//! A translation page that cannot be read, or of which only an older version can be found, is one
+//! in which some entries are wrong. Which ones, the spare areas of host data say: a copy younger
+//! than the translation page is the present one; one that is not, and that no entry names, was
+//! trimmed. A page that was trimmed can come back so, as it was before. If power stayed on, RAM
+//! says more (`known`).
 //!
 //! Takes sixteen bytes for each page of host data in flash while it lasts.
 
@@ -111,7 +113,8 @@ impl Findings {
         Ok(())
     }
 
-    /// Whether a page can be read and is not one of this logical page: what named it is out of date.
+    /// Whether a page can be read and is not one of this logical page: what named it is out of
+    /// date.
     fn leads_elsewhere<N: Nand>(flash: &mut Flash<N>, lpn: Lpn, entry: Ppn) -> Result<bool, FtlError> {
         if entry.0 >= flash.nand().geometry().pages() {
             return Ok(true);

@@ -1,16 +1,17 @@
 //! Mounting without a full scan (GeckoRec: GeckoFTL, section 4.3 and Appendix C).
 //!
-//! F is the sequence number at the last flush of the validity store, R the one from which on pages of host data may have had
-//! entries only in RAM; both are read from flash.
+//! F is the sequence number at the last flush of the validity store, R the one from which on pages
+//! of host data may have had entries only in RAM; both are read from flash.
 //! 1. Two spare areas of every block: what it holds and how old it is ([`Survey`]).
-//! 2. Spare areas of translation blocks: the newest version of each translation page is in the GMD, and R is the largest
-//!    that any says.
+//! 2. Spare areas of translation blocks: the newest version of each translation page is in the GMD,
+//!    and R is the largest that any says.
 //! 3. Spare areas of the store's blocks, and its run directories.
-//! 4. Spare areas of blocks with pages younger than F, or than R as it was at F. The newest copy of a logical page has an entry
-//!    that was only in RAM if it is younger than its translation page. Every older copy is dead.
-//! 5. Translation pages younger than F are compared with the versions before them: pages that left are dead, if they still
-//!    hold what they held (C.2.2). If a page of host data cannot be read and was not programmed last, all of them are searched for
-//!    what is lost with it (`lost`).
+//! 4. Spare areas of blocks with pages younger than F, or than R as it was at F. The newest copy of
+//!    a logical page has an entry that was only in RAM if it is younger than its translation page.
+//!    Every older copy is dead.
+//! 5. Translation pages younger than F are compared with the versions before them: pages that left
+//!    are dead, if they still hold what they held (C.2.2). If a page of host data cannot be read
+//!    and was not programmed last, all of them are searched for what is lost with it (`lost`).
 //! 6. The store is read once: the live pages of every block (BVC).
 //! 7. The page programmed last is written again, as its program may have been cut short, and so are
 //!    others that are in doubt (`in_doubt`).
@@ -45,7 +46,7 @@ use crate::space::core::Origin;
 use crate::validity::Validity;
 use crate::validity::gecko::Gecko;
 use alloc::vec::Vec;
-use nand::{BlockId, NandError, PageKind, Ppn};
+use nand::{BlockId, NandError, PageKind, Ppn, Spare};
 
 pub(super) type Mapped = CachedMap<true>;
 
@@ -54,15 +55,16 @@ pub(super) type Mapped = CachedMap<true>;
 enum Trust {
     /// All of it.
     Whole,
-    /// Not the translation pages: each entry is checked against the pages of host data. The validity store is taken over
-    /// only if an earlier attempt began it anew.
+    /// Not the translation pages: each entry is checked against the pages of host data. The
+    /// validity store is taken over only if an earlier attempt began it anew.
     Pages,
     /// Pages of host data alone.
     Nothing,
 }
 
 impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
-    /// Makes an empty disk of a device; it rebuilds its metadata whenever a page of it cannot be read.
+    /// Makes an empty disk of a device; it rebuilds its metadata whenever a page of it cannot be
+    /// read.
     ///
     /// # Errors
     /// As [`PageFtl::format`].
@@ -76,7 +78,8 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
     /// Opens a disk after any end, clean or not.
     ///
     /// # Errors
-    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else.
+    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for
+    /// something else.
     pub fn mount_by_steps(flash: Flash<N>, config: &Config, options: PageOptions) -> Mounted<N> {
         let outcome = without_doubt(flash, |flash, excluded| Self::open_by_steps(flash, config, options, excluded));
         or_read_only(outcome, config, Evidence::Entries)
@@ -125,7 +128,8 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         Ok((mapping, Gecko::new(page_bytes as usize, geometry.blocks(), pages, &config.gecko)?))
     }
 
-    /// Brings everything back from flash, trusting it less each time that a page of metadata cannot be read.
+    /// Brings everything back from flash, trusting it less each time that a page of metadata cannot
+    /// be read.
     fn recover(
         &mut self,
         config: &Config,
@@ -263,13 +267,8 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
             self.room_to_settle(newest)?;
         }
         let in_doubt = core::mem::take(&mut findings.in_doubt);
-        if let Some((ppn, spare)) = in_doubt.first()
-            && (spare.kind, anew) == (PageKind::Validity, false)
-            && !self.validity.owns(*ppn, spare)
-            && self.validity.misses(spare)
-        {
-            // It could be read before, and not when its run was.
-            return Err(NandError::Uncorrectable { ppn: *ppn }.into());
+        if !anew {
+            self.refuse_missing(&in_doubt)?;
         }
         for page in &in_doubt {
             // A translation page speaks for all host data before it, so that older ones wait.
@@ -282,7 +281,8 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         }
         steps.end("7 copy what may not be complete", &self.core.flash);
         if anew {
-            // Durable before anything of the old store is erased: of what is left of that a mount could make an older state.
+            // Durable before anything of the old store is erased: of what is left of that a mount
+            // could make an older state.
             self.validity.flush(&mut self.core)?;
         }
         self.free_dead_blocks()?;
@@ -312,6 +312,20 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         self.make_space()?;
         steps.end("13 free blocks", &self.core.flash);
         Ok(())
+    }
+
+    /// Refuses a page of the store that could be read before, and not when its run was read.
+    fn refuse_missing(&self, in_doubt: &[(Ppn, Spare)]) -> Result<(), FtlError> {
+        match in_doubt.first() {
+            Some((ppn, spare))
+                if spare.kind == PageKind::Validity
+                    && !self.validity.owns(*ppn, spare)
+                    && self.validity.misses(spare) =>
+            {
+                Err(NandError::Uncorrectable { ppn: *ppn }.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Collects the blocks of which a page may read otherwise another time.
@@ -368,7 +382,8 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         Ok(())
     }
 
-    /// Versions of translation pages that another attempt would have to compare must stay until the store is flushed.
+    /// Versions of translation pages that another attempt would have to compare must stay until the
+    /// store is flushed.
     fn pin_versions(&mut self, versions: &[FoundPage]) {
         let geometry = *self.core.space.geometry();
         for (ppn, _) in versions {
@@ -383,7 +398,8 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
             self.validity.erased(&mut self.core, block, info.first_seq)?;
         }
         for block in &findings.revived {
-            // What it knew of the block is not said again unless all of it is: it has to find room in one buffer.
+            // What it knew of the block is not said again unless all of it is: it has to find room
+            // in one buffer.
             self.validity.flush(&mut self.core)?;
             let seq = survey.block(*block).map_or(0, |info| info.first_seq);
             self.validity.erased(&mut self.core, *block, seq)?;

@@ -1,4 +1,5 @@
-//! Moving what can barely be read any more: the device corrected so many bits in a page that soon there may be too many.
+//! Moving what can barely be read any more: the device corrected so many bits in a page that soon
+//! there may be too many.
 
 use super::choose::Need;
 use super::{Mapping, Nand, PageFtl, Validity};
@@ -8,8 +9,9 @@ use crate::space::blocks::BlockState;
 use nand::BlockId;
 
 impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
-    /// Moves what lives in a tired block, if there is one: at most one a call, so that an operation waits for no more than
-    /// two collections. If so little is dead that room for it cannot be gained, the block stays; it is seen again when it is read again.
+    /// Moves what lives in a tired block, if there is one: at most one a call, so that an operation
+    /// waits for no more than two collections. If so little is dead that room for it cannot be
+    /// gained, the block stays; it is seen again when it is read again.
     #[inline]
     pub(super) fn refresh(&mut self) -> Result<(), FtlError> {
         match self.core.flash.tired() {
@@ -26,7 +28,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if self.core.space.state(block) == BlockState::Active {
             self.core.space.stop_filling(block);
         }
-        // A block that is full of live pages gains nothing: what moving them takes must be there before.
+        // A block that is full of live pages gains nothing: what moving them takes must be there
+        // before.
         let wanted = self.reserve_blocks + self.rest_blocks;
         for _ in 0..self.core.space.geometry().blocks() {
             if self.core.space.free_blocks() >= wanted || self.core.space.state(block) != BlockState::Closed {

@@ -1,13 +1,16 @@
-//! Pages that power loss left in doubt, of a mapping table found again from its leaves: what a mount programs before all else.
+//! Pages that power loss left in doubt, of a mapping table found again from its leaves: what a
+//! mount programs before all else.
 //!
-//! 1. The page programmed last is copied, as far as it counts: its program may have been cut short. So are those that were the last
-//!    when power went before, if a mount was cut short since ([`Survey::stranded`](crate::recovery::survey::Survey::stranded)).
-//!    If one cannot be read it does not count, and the mount begins anew without it. One that a leaf
-//!    names which speaks for it was complete, and is not copied.
-//! 2. A page that does not count may read well at a later mount. One of host data is outranked by a copy of the page
-//!    that counts instead; if there is none, by a leaf that speaks for it.
+//! 1. The page programmed last is copied, as far as it counts: its program may have been cut short.
+//!    So are those that were the last when power went before, if a mount was cut short since
+//!    ([`Survey::stranded`](crate::recovery::survey::Survey::stranded)). If one cannot be read it
+//!    does not count, and the mount begins anew without it. One that a leaf names which speaks for
+//!    it was complete, and is not copied.
+//! 2. A page that does not count may read well at a later mount. One of host data is outranked by a
+//!    copy of the page that counts instead; if there is none, by a leaf that speaks for it.
 //! 3. A leaf that does not count is outranked by leaves that take its range.
-//! 4. Of a page whose spare area cannot be read nobody knows what it was: a block with one is erased before the mount ends.
+//! 4. Of a page whose spare area cannot be read nobody knows what it was: a block with one is
+//!    erased before the mount ends.
 
 use super::tree::Table;
 use super::{Lpn, Nand, PageFtl, Ppn, Validity};
@@ -35,7 +38,8 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
     /// Copies what was programmed last, then outranks every page that does not count.
     pub(super) fn settle_doubts(&mut self, table: &mut Table) -> Result<(), FtlError> {
         let keep = table.keep.clone();
-        // A copy is no update: a mount that counts the updates made last leaves out blocks of copies.
+        // A copy is no update: a mount that counts the updates made last leaves out blocks of
+        // copies.
         self.core.settling = Some(0);
         // Of a page whose block is erased nobody knows any more that it was dead; if the erase
         // fails, it can still be read.
@@ -78,7 +82,8 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         if speaks_for <= seq { self.renew(table, at, lpn.0).map(drop) } else { Ok(()) }
     }
 
-    /// Copies the page that counts of a logical page; an entry leads to the copy. Answers where it is, or [`LOST`].
+    /// Copies the page that counts of a logical page; an entry leads to the copy. Answers where it
+    /// is, or [`LOST`].
     fn copy_page(&mut self, table: &mut Table, (from, spare): FoundPage) -> Result<Ppn, FtlError> {
         let lpn = Lpn(spare.tag);
         let to = match self.core.move_host_page(Purpose::Recovery, Stream(0), Origin { ppn: from, spare }) {
@@ -119,7 +124,8 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         Ok(())
     }
 
-    /// Programs a leaf in place of a piece, or of a part of it in which a logical page is; answers of which.
+    /// Programs a leaf in place of a piece, or of a part of it in which a logical page is; answers
+    /// of which.
     fn renew(&mut self, table: &mut Table, at: usize, lpn: u32) -> Result<Range<u32>, FtlError> {
         let piece = table.pieces[at].clone();
         debug_assert!(piece.lpns.contains(&lpn), "{lpn} is not in {:?}", piece.lpns);

@@ -1,28 +1,32 @@
 //! Mounting a mapping table that is a B-tree in flash.
 //!
 //! 1. Two spare areas of every block: what it holds and how old it is ([`Survey`]).
-//! 2. *With a battery*, what it saved: dirty entries, inner nodes, counts of live pages, and what the validity store held in RAM, if
-//!    nothing was programmed since. Then all is as it was. Nothing is programmed or erased, so that the saved state stays
-//!    valid until the first operation.
+//! 2. *With a battery*, what it saved: dirty entries, inner nodes, counts of live pages, and what
+//!    the validity store held in RAM, if nothing was programmed since. Then all is as it was.
+//!    Nothing is programmed or erased, so that the saved state stays valid until the first
+//!    operation.
 //!
 //! Else the tree is found again from its leaves, and the validity store is written anew:
 //!
 //! 3. Spare areas of the tree's blocks: which leaves count ([`leaves`]). Inner nodes do not.
-//! 4. *If a battery could not save*, for want of a good block, or a page of the tree is missing, every spare area of host data:
-//!    the newest copy of a logical page counts, unless its leaf speaks for it. Trims may be undone.
-//!    *With a bound on dirty entries*, spare areas of the blocks that hold the n pages of host data programmed last: the
-//!    newest copy of a logical page has an entry that was only in RAM if its leaf does not speak for it and names another.
-//! 5. Every leaf: what an entry names lives, all else is dead. Without a bound on dirty entries an entry can name a page that
-//!    holds something else by now, so that every one is checked against the spare area it leads to; one that is wrong is lost.
+//! 4. *If a battery could not save*, for want of a good block, or a page of the tree is missing,
+//!    every spare area of host data: the newest copy of a logical page counts, unless its leaf
+//!    speaks for it. Trims may be undone. *With a bound on dirty entries*, spare areas of the
+//!    blocks that hold the n pages of host data programmed last: the newest copy of a logical page
+//!    has an entry that was only in RAM if its leaf does not speak for it and names another.
+//! 5. Every leaf: what an entry names lives, all else is dead. Without a bound on dirty entries an
+//!    entry can name a page that holds something else by now, so that every one is checked against
+//!    the spare area it leads to; one that is wrong is lost.
 //! 6. The page programmed last is written again, as its program may have been cut short (`settle`).
-//! 7. Leaves that count in part are written as leaves of their own, then inner nodes over all leaves, as far as they do not fit RAM.
+//! 7. Leaves that count in part are written as leaves of their own, then inner nodes over all
+//!    leaves, as far as they do not fit RAM.
 //! 8. The entries found in 4 and 5 are written, each leaf once with all of its own: it speaks for
 //!    every page of host data that is older than the leaf.
 //! 9. The validity store is written; blocks are collected until enough are free.
 //!
-//! Cut short, it can be begun again any number of times: until 6 no page is erased that counts, or that would if the page
-//! programmed last could not be read; and no other page of host data is moved before 9, so the n programmed last stay among the
-//! youngest.
+//! Cut short, it can be begun again any number of times: until 6 no page is erased that counts, or
+//! that would if the page programmed last could not be read; and no other page of host data is
+//! moved before 9, so the n programmed last stay among the youngest.
 //! Takes a bit for each page of the device and some forty bytes a leaf while it lasts.
 
 use super::flat::holds;
@@ -59,7 +63,8 @@ pub(super) struct Table {
     pub(super) broken: Vec<Lpn>,
     /// Live pages of each block.
     valid: Vec<u16>,
-    /// The page of host data or of the tree that was programmed last, and those that were before power went once.
+    /// The page of host data or of the tree that was programmed last, and those that were before
+    /// power went once.
     pub(super) last: Vec<FoundPage>,
     /// Pages that do not count, and may read well at a later mount.
     pub(super) doubts: Vec<FoundPage>,
@@ -75,7 +80,8 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
     /// Opens a disk after any end, clean or not.
     ///
     /// # Errors
-    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else, or a leaf cannot be read.
+    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for
+    /// something else, or a leaf cannot be read.
     pub fn mount_tree(flash: Flash<N>, config: &Config, options: PageOptions, tree: BtreeOptions) -> Mounted<N> {
         let mut newest = Vec::new();
         let outcome = without_doubt(flash, |flash, excluded| {
@@ -85,7 +91,8 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         or_read_only(outcome, config, Evidence::Sequence)
     }
 
-    /// Pages are `excluded` that did not count after all; those, and the page programmed last, are `seen` with their spare areas.
+    /// Pages are `excluded` that did not count after all; those, and the page programmed last, are
+    /// `seen` with their spare areas.
     fn open_tree(
         flash: Flash<N>,
         config: &Config,
@@ -233,7 +240,8 @@ fn stranded_by_save(survey: &Survey, geometry: &Geometry, pages: &[FoundPage], s
 }
 
 impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
-    /// Steps 3 to 5. Flash is only read. The page programmed last of those that count joins those `seen`.
+    /// Steps 3 to 5. Flash is only read. The page programmed last of those that count joins those
+    /// `seen`.
     fn find_table(
         &mut self,
         survey: &mut Survey,
@@ -290,9 +298,10 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         Ok(table)
     }
 
-    /// The pages that may have been the last before power went, which join those `seen`; and pages that do not count, those seen
-    /// before among them. Young pages get back those that were torn by no cut: they are worn. With
-    /// a battery, `saved` are the pages of the kinds that it programs beside leaves.
+    /// The pages that may have been the last before power went, which join those `seen`; and pages
+    /// that do not count, those seen before among them. Young pages get back those that were torn
+    /// by no cut: they are worn. With a battery, `saved` are the pages of the kinds that it
+    /// programs beside leaves.
     fn set_apart(
         &self,
         survey: &Survey,
@@ -366,7 +375,8 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
 }
 
 impl Table {
-    /// Keeps the blocks of leaves that count in part, and of those that would count if the page programmed last did not.
+    /// Keeps the blocks of leaves that count in part, and of those that would count if the page
+    /// programmed last did not.
     fn keep_before(
         &mut self,
         versions: &[FoundPage],

@@ -6,8 +6,8 @@
 //! 2. The old version of a page dies when the new one is programmed. A mount that finds the new one
 //!    programmed last programs it again before any older version is erased, as it may be one that
 //!    reads now and not later.
-//! 3. So does the collector before it erases a block with the last version of a page that was
-//!    trimmed since.
+//! 3. The collector programs the pages of step 1 before it erases a block with the last version of
+//!    a page that was trimmed since the last flush.
 //! 4. From the first trim on, one block more is held free: the map fills a block of its own. What
 //!    has to be programmed before a block is erased fits into that block.
 
@@ -42,7 +42,8 @@ impl TrimBlocks {
     }
 }
 
-/// Logical pages that a trim forgets before space is looked after again: each can cost a page of the validity store.
+/// Logical pages that a trim forgets before space is looked after again: each can cost a page of
+/// the validity store.
 pub(super) fn trim_step(geometry: &Geometry) -> u32 {
     2 * geometry.pages_per_block()
 }

@@ -10,13 +10,15 @@ use crate::space::core::Origin;
 use nand::{BlockId, Lpn};
 
 impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
-    /// Begins to level wear, if asked to. Last in a mount: until then all that moves fills as few blocks as can be.
+    /// Begins to level wear, if asked to. Last in a mount: until then all that moves fills as few
+    /// blocks as can be.
     pub(super) fn begin_levelling(&mut self, options: Option<WearOptions>) {
         self.placing.level(options);
     }
 
-    /// Looks at the blocks that are due; if data at rest is found on an unworn block while a worn one is free,
-    /// moves it and answers `true`: at most one block a call, so that a write waits for no more than two collections.
+    /// Looks at the blocks that are due; if data at rest is found on an unworn block while a worn
+    /// one is free, moves it and answers `true`: at most one block a call, so that a write waits
+    /// for no more than two collections.
     #[inline(never)]
     pub(super) fn level_wear(&mut self) -> Result<bool, FtlError> {
         let Some(mut wear) = self.placing.wear().cloned() else { return Ok(false) };

@@ -1,18 +1,22 @@
-//! Superblocks: groups of neighbouring logical blocks that are mapped by page within blocks of their own.
+//! Superblocks: groups of neighbouring logical blocks that are mapped by page within blocks of
+//! their own.
 //!
 //! A write's journey:
 //! 1. The page goes to the next page of the block that its superblock has open for the host.
-//! 2. If that is full, the superblock opens another, unless it has as many extra blocks as it may have, or too few are free.
-//! 3. Else it collects its emptiest block. What lives there goes to a block apart from the host's: it outlived
-//!    what was written with it and is cold, while what the host writes is hot. Only if no block can be opened then, the host
-//!    fills up the cold one.
-//! 4. A superblock that has no extra block gets one from the superblock written least recently that has, of which blocks
-//!    are collected until one is free.
+//! 2. If that is full, the superblock opens another, unless it has as many extra blocks as it may
+//!    have, or too few are free.
+//! 3. Else it collects its emptiest block. What lives there goes to a block apart from the host's:
+//!    it outlived what was written with it and is cold, while what the host writes is hot. Only if
+//!    no block can be opened then, the host fills up the cold one.
+//! 4. A superblock that has no extra block gets one from the superblock written least recently that
+//!    has, of which blocks are collected until one is free.
 //!
-//! A superblock's pages never fill more blocks than it has logical blocks. So of the blocks of one that has more, some have dead
-//! pages, and collecting the emptiest gains, until it has no more; and if few blocks are free, some superblock has more.
+//! A superblock's pages never fill more blocks than it has logical blocks. So of the blocks of one
+//! that has more, some have dead pages, and collecting the emptiest gains, until it has no more;
+//! and if few blocks are free, some superblock has more.
 //!
-//! One block more than [`RESERVE`] is free between requests: a mount may have to take one before it can free one.
+//! One block more than [`RESERVE`] is free between requests: a mount may have to take one before it
+//! can free one.
 
 use super::log_block::area::{Area, AreaOptions, Room};
 use super::log_block::blocks::{RESERVE, Role};
@@ -78,16 +82,19 @@ impl<N: Nand> SuperblockFtl<N> {
 
     /// Opens a disk again, also after power loss.
     ///
-    /// 1. Maps are made from what is on flash ([`super::log_block::recover`]); a block belongs to the superblock of the pages that
-    ///    live in it.
-    /// 2. The blocks with the page programmed last and the one that the host wrote last are collected, so that these pages do not
-    ///    depend on programs that may have been cut short. That frees a block for the one it takes, or is taken back, so
-    ///    attempts do not add up. If one of these pages cannot be read then, all is done again without it. Blocks with a torn
+    /// 1. Maps are made from what is on flash ([`super::log_block::recover`]); a block belongs to
+    ///    the superblock of the pages that live in it.
+    /// 2. The blocks with the page programmed last and the one that the host wrote last are
+    ///    collected, so that these pages do not depend on programs that may have been cut short.
+    ///    That frees a block for the one it takes, or is taken back, so attempts do not add up. If
+    ///    one of these pages cannot be read then, all is done again without it. Blocks with a torn
     ///    page that a later mount could read are emptied and erased.
-    /// 3. Blocks are collected until so many are free as between requests: trimmed pages that came back may hold some.
+    /// 3. Blocks are collected until so many are free as between requests: trimmed pages that came
+    ///    back may hold some.
     ///
     /// # Errors
-    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something else, or with other groups.
+    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for
+    /// something else, or with other groups.
     pub fn mount(flash: Flash<N>, config: &Config, name: &'static str, groups: GroupOptions) -> Mounted<N>
     where
         N: 'static,
@@ -200,14 +207,16 @@ impl<N: Nand> SuperblockFtl<N> {
         block.is_some() && self.area.blocks.has_room(block)
     }
 
-    /// The block that takes the next page of the host to a superblock; blocks are collected first if one has to be free.
+    /// The block that takes the next page of the host to a superblock; blocks are collected first
+    /// if one has to be free.
     #[inline]
     fn hot(&mut self, group: u32) -> Result<BlockId, FtlError> {
         let hot = self.open[group as usize].hot;
         if self.has_room(hot) { Ok(hot) } else { self.open_hot(group) }
     }
 
-    /// Finds room for the host: in a block of its own, or if none is free with the pages that were collected.
+    /// Finds room for the host: in a block of its own, or if none is free with the pages that were
+    /// collected.
     #[cold]
     fn open_hot(&mut self, group: u32) -> Result<BlockId, FtlError> {
         self.open[group as usize].hot = BlockId::NONE;
@@ -248,7 +257,8 @@ impl<N: Nand> SuperblockFtl<N> {
         self.collect_emptiest(oldest)
     }
 
-    /// Collects the block of a superblock in which least lives. The one that takes what lives is spared unless nothing lives in it.
+    /// Collects the block of a superblock in which least lives. The one that takes what lives is
+    /// spared unless nothing lives in it.
     fn collect_emptiest(&mut self, group: u32) -> Result<(), FtlError> {
         let (blocks, cold) = (&self.area.blocks, self.open[group as usize].cold);
         let others = self.groups.blocks(group).filter(|&block| block != cold || blocks.valid(block) == 0);
@@ -312,7 +322,8 @@ impl<N: Nand> SuperblockFtl<N> {
         lpns.find(|lpn| owned(lpn) && self.area.locate(*lpn) == page)
     }
 
-    /// Every page-mapped block belongs to a superblock, and every page is in a block of its own superblock.
+    /// Every page-mapped block belongs to a superblock, and every page is in a block of its own
+    /// superblock.
     fn check_groups(&self) -> Result<(), String> {
         let geometry = *self.area.blocks.geometry();
         for block in (0..geometry.blocks()).map(BlockId) {

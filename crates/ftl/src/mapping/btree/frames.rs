@@ -1,8 +1,9 @@
-//! The frames in RAM that hold nodes of the tree: where a node is, and which was used least recently.
+//! The frames in RAM that hold nodes of the tree: where a node is, and which was used least
+//! recently.
 //!
-//! A frame holds an inner node, a leaf that may be forgotten at any time, or nothing. Those that can give way are in three lists by what
-//! that takes, each in the order of use: nothing and leaves, clean inner nodes, dirty ones. An inner node with children in frames
-//! is in none.
+//! A frame holds an inner node, a leaf that may be forgotten at any time, or nothing. Those that
+//! can give way are in three lists by what that takes, each in the order of use: nothing and
+//! leaves, clean inner nodes, dirty ones. An inner node with children in frames is in none.
 
 use super::node::Node;
 use alloc::vec::Vec;
@@ -123,7 +124,8 @@ impl Frames {
         &mut self.frames[at].node
     }
 
-    /// Splits the node in one frame, leaving its upper half in another; answers the first key of that.
+    /// Splits the node in one frame, leaving its upper half in another; answers the first key of
+    /// that.
     pub(super) fn split(&mut self, lower: usize, upper: usize) -> u32 {
         let mut node = core::mem::replace(&mut self.frames[upper].node, Node::nothing());
         let key = self.frames[lower].node.split(&mut node);
@@ -323,7 +325,8 @@ impl Frames {
         }
     }
 
-    /// The frame used least recently of those that take no more than an effort to be free, but not `kept`. Empty ones come first.
+    /// The frame used least recently of those that take no more than an effort to be free, but not
+    /// `kept`. Empty ones come first.
     pub(super) fn oldest(&self, most: Effort, kept: usize) -> Option<usize> {
         let of_list = |&(oldest, _): &(u32, u32)| {
             let at = if oldest == kept as u32 { self.frames[kept].newer } else { oldest };
@@ -332,7 +335,8 @@ impl Frames {
         self.ends[..=most as usize].iter().filter_map(of_list).min_by_key(|at| self.frames[*at].used)
     }
 
-    /// What the root was is in a frame that was free, and its children have that for a parent. The root is another node now.
+    /// What the root was is in a frame that was free, and its children have that for a parent. The
+    /// root is another node now.
     pub(super) fn lower_root(&mut self, at: usize) {
         let children = core::mem::replace(&mut self.frames[ROOT].children, 0);
         for frame in self.frames.iter_mut().skip(1).filter(|frame| frame.inner && frame.parent() == ROOT) {
@@ -344,7 +348,8 @@ impl Frames {
         self.link(at, true);
     }
 
-    /// The children of a node in a frame that begin at a key or behind it have another parent from now on.
+    /// The children of a node in a frame that begin at a key or behind it have another parent from
+    /// now on.
     pub(super) fn hand_over(&mut self, lower: usize, upper: usize, key: u32) {
         debug_assert!(self.frames[lower].parent == self.frames[upper].parent && self.frames[upper].node.first() == key);
         self.unlink(lower);
@@ -362,7 +367,8 @@ impl Frames {
         self.link(upper, true);
     }
 
-    /// A frame holds an inner node that was saved. Lists and index know of it after [`Frames::settle`].
+    /// A frame holds an inner node that was saved. Lists and index know of it after
+    /// [`Frames::settle`].
     pub(super) fn set_saved(&mut self, at: usize, parent: usize, dirty: bool) {
         let frame = &mut self.frames[at];
         (frame.parent, frame.dirty, frame.inner) = (parent as u32, dirty, true);

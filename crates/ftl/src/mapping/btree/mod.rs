@@ -1,18 +1,22 @@
-//! The mapping table as a B-tree over extents in flash, with a cache of entries in RAM (uFTL; GeckoFTL, section 5.3).
+//! The mapping table as a B-tree over extents in flash, with a cache of entries in RAM (uFTL;
+//! GeckoFTL, section 5.3).
 //!
-//! 1. A leaf holds extents of consecutive logical pages on consecutive pages: data written in sequence needs few of them, data
-//!    written at random one a page, eight bytes each (`node`).
+//! 1. A leaf holds extents of consecutive logical pages on consecutive pages: data written in
+//!    sequence needs few of them, data written at random one a page, eight bytes each (`node`).
 //! 2. Only the root and a fixed number of nodes are in RAM (`tree`).
-//! 3. A write that misses the cache of entries reads the leaf first and reports the old copy at once.
-//! 4. A dirty entry that has to leave is written to its leaf together with every other dirty entry of that leaf for which
-//!    there is room; a leaf without room for the entry that leaves is split.
-//! 5. A spare area says a node's first key, and its level or its end. Whether a page of the tree is current, its parent knows.
+//! 3. A write that misses the cache of entries reads the leaf first and reports the old copy at
+//!    once.
+//! 4. A dirty entry that has to leave is written to its leaf together with every other dirty entry
+//!    of that leaf for which there is room; a leaf without room for the entry that leaves is split.
+//! 5. A spare area says a node's first key, and its level or its end. Whether a page of the tree is
+//!    current, its parent knows.
 //!
-//! 6. A leaf's spare area says its range of logical pages, so that the tree can be found again from its leaves
-//!    ([`crate::recovery::leaves`]). A battery saves dirty entries and inner nodes (uFTL), or only the entries of so many pages written
-//!    last may be dirty ([`BtreeOptions::recent_updates`], IB-FTL).
-//! 7. An entry counts as clean only once its leaf is programmed and its parent leads there: so at any time what is dirty in
-//!    RAM and what is in flash make up the whole table.
+//! 6. A leaf's spare area says its range of logical pages, so that the tree can be found again from
+//!    its leaves ([`crate::recovery::leaves`]). A battery saves dirty entries and inner nodes
+//!    (uFTL), or only the entries of so many pages written last may be dirty
+//!    ([`BtreeOptions::recent_updates`], IB-FTL).
+//! 7. An entry counts as clean only once its leaf is programmed and its parent leads there: so at
+//!    any time what is dirty in RAM and what is in flash make up the whole table.
 
 mod frames;
 mod node;
@@ -44,9 +48,11 @@ const ENTRIES_PER_LIST: u64 = 8;
 pub struct BtreeOptions {
     /// C: entries that the cache holds, at least 2.
     pub cache_entries: u32,
-    /// Nodes held in RAM, at least 16: inner ones, and leaves if those are cached. More on a device with more inner nodes.
+    /// Nodes held in RAM, at least 16: inner ones, and leaves if those are cached. More on a device
+    /// with more inner nodes.
     pub node_frames: u32,
-    /// Leaves share the frames with inner nodes, whichever was used last: adaptive caching of the index (IB-FTL).
+    /// Leaves share the frames with inner nodes, whichever was used last: adaptive caching of the
+    /// index (IB-FTL).
     pub cache_leaves: bool,
     /// A battery saves dirty entries and inner nodes.
     pub battery: bool,
@@ -71,8 +77,9 @@ pub struct BtreeMap {
     trimmed: Vec<Ppn>,
 }
 
-/// Inner nodes are held in RAM, as GeckoFTL's paper takes for granted (section 5.3), and a few nodes more: as many inner nodes as there
-/// are once every page was written at random, when leaves are two thirds full and inner nodes have just split.
+/// Inner nodes are held in RAM, as GeckoFTL's paper takes for granted (section 5.3), and a few
+/// nodes more: as many inner nodes as there are once every page was written at random, when leaves
+/// are two thirds full and inner nodes have just split.
 fn frames(logical_pages: u32, page_bytes: u32, options: BtreeOptions) -> u32 {
     let capacity = Node::capacity(page_bytes) as u32;
     let leaves = logical_pages.div_ceil(capacity * 2 / 3);
@@ -121,7 +128,8 @@ impl BtreeMap {
         Self::find_in_leaf(ctx, leaf, self.tree.item(place).value, lpn.0)
     }
 
-    /// Where a leaf on a page says that a logical page is; an extent that leads out of the device is damage.
+    /// Where a leaf on a page says that a logical page is; an extent that leads out of the device
+    /// is damage.
     fn find_in_leaf<N: Nand, V>(ctx: &Context<'_, N, V>, leaf: &Node, on: Ppn, lpn: u32) -> Result<Ppn, FtlError> {
         let found = leaf.find(lpn);
         if is_page(found) && found.0 >= ctx.core.space.geometry().pages() {
@@ -131,7 +139,8 @@ impl BtreeMap {
         Ok(found)
     }
 
-    /// Brings the leaf of a dirty entry up to date, with every dirty entry of it for which there is room.
+    /// Brings the leaf of a dirty entry up to date, with every dirty entry of it for which there is
+    /// room.
     fn synchronise<N: Nand, V: Validity>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
@@ -200,9 +209,11 @@ impl BtreeMap {
         }
     }
 
-    /// Takes dirty entries over into the leaf at hand, as long as they fit, but not those that are being trimmed. If all of them do, it
-    /// speaks for every page of host data programmed before `seq`. Answers how many were looked at: while the tree is young, one leaf
-    /// can cover most of what is dirty, and as many as it has room for in all are not taken before the rest is left for its next turn.
+    /// Takes dirty entries over into the leaf at hand, as long as they fit, but not those that are
+    /// being trimmed. If all of them do, it speaks for every page of host data programmed before
+    /// `seq`. Answers how many were looked at: while the tree is young, one leaf can cover most of
+    /// what is dirty, and as many as it has room for in all are not taken before the rest is left
+    /// for its next turn.
     fn absorb(&mut self, end: u32, seq: u64, trimmed: Range<u32>) -> usize {
         let room = self.tree.capacity;
         let (mut seen, mut left) = (0, 0);
@@ -221,7 +232,8 @@ impl BtreeMap {
         seen
     }
 
-    /// The leaf at hand is on flash: of the first dirty entries, so many, those that it agrees with are clean.
+    /// The leaf at hand is on flash: of the first dirty entries, so many, those that it agrees with
+    /// are clean.
     fn settle(&mut self, end: u32, seen: usize) {
         let mut rest = seen;
         self.for_each_dirty(end, |leaf, cmt, slot| {
@@ -236,7 +248,8 @@ impl BtreeMap {
         });
     }
 
-    /// Lets entries leave until the cache is not overfull; dirty ones are written to their leaf first.
+    /// Lets entries leave until the cache is not overfull; dirty ones are written to their leaf
+    /// first.
     fn shrink<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
         while self.cmt.is_overfull()
             && let Some(slot) = self.cmt.oldest()
@@ -250,7 +263,8 @@ impl BtreeMap {
         Ok(())
     }
 
-    /// Caches a clean entry that is not there. If the entry that had to leave before could not, it is tried again first.
+    /// Caches a clean entry that is not there. If the entry that had to leave before could not, it
+    /// is tried again first.
     fn admit<N: Nand, V: Validity>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
@@ -263,7 +277,8 @@ impl BtreeMap {
         Ok(self.cmt.insert(lpn, ppn))
     }
 
-    /// A page of a logical page was programmed, and its entry cached: what leaves the ring of recent updates is synchronised.
+    /// A page of a logical page was programmed, and its entry cached: what leaves the ring of
+    /// recent updates is synchronised.
     fn note_update<N: Nand, V: Validity>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
@@ -283,7 +298,8 @@ impl BtreeMap {
         }
     }
 
-    /// Caches an entry that is not there for a page just programmed, or a trimmed one; answers where the logical page was.
+    /// Caches an entry that is not there for a page just programmed, or a trimmed one; answers
+    /// where the logical page was.
     fn admit_new<N: Nand, V: Validity>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
@@ -343,8 +359,8 @@ impl Mapping for BtreeMap {
         self.shrink(ctx)
     }
 
-    /// With a bound on dirty entries a trim changes its leaf at once: its entry could not be found after power loss, and the
-    /// page that it forgets may be erased and hold other data by then.
+    /// With a bound on dirty entries a trim changes its leaf at once: its entry could not be found
+    /// after power loss, and the page that it forgets may be erased and hold other data by then.
     fn keep_lost<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<(), FtlError> {
         match self.cmt.find(lpn).filter(|slot| self.cmt.is_dirty(*slot)) {
             Some(slot) if ctx.core.space.free_blocks() >= ROOM => self.synchronise(ctx, slot, Purpose::Translation),
@@ -376,7 +392,8 @@ impl Mapping for BtreeMap {
     ) -> Result<(), FtlError> {
         debug_assert!(lpn.0 < self.logical_pages && is_page(from) && from != to);
         let slot = match self.cmt.find(lpn) {
-            // Two pages of a victim lived for the same logical page: only an image that contradicts itself says so.
+            // Two pages of a victim lived for the same logical page: only an image that contradicts
+            // itself says so.
             Some(slot) if self.cmt.ppn(slot) != from => return if is_page(to) { ctx.page_died(to) } else { Ok(()) },
             Some(slot) => {
                 self.cmt.set_ppn(slot, to);
@@ -442,9 +459,10 @@ impl Mapping for BtreeMap {
         Ok(false)
     }
 
-    /// Every page of a block being collected can cost a program on every level but the root's, and a split one more; twice that if
-    /// another leaf has to be written because its entry leaves the ring of recent updates. A mount that
-    /// finds no saved nodes programs those of all levels between leaves and root.
+    /// Every page of a block being collected can cost a program on every level but the root's, and
+    /// a split one more; twice that if another leaf has to be written because its entry leaves the
+    /// ring of recent updates. A mount that finds no saved nodes programs those of all levels
+    /// between leaves and root.
     fn reserve_pages(&self) -> u32 {
         let (_, levels) = self.tree.bounds();
         let work = (levels - 1) * self.pages_per_block + 2 * levels;

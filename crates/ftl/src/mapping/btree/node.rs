@@ -1,9 +1,11 @@
 //! A node of the tree: items in order of their keys, in a page.
 //!
-//! A page holds the node's level (4 bytes), how many items follow (4 bytes), a sequence number (8 bytes), then 8 bytes an item:
-//! key and value, all little-endian. A leaf speaks for every page of host data with a smaller sequence number. An item of a leaf (level 0) is an extent: it maps the logical pages from its key up to the
-//! next key, or to the leaf's end, to consecutive pages from its value on; or all of them to nothing. An item of an inner node
-//! leads to the child whose first key it has.
+//! A page holds the node's level (4 bytes), how many items follow (4 bytes), a sequence number (8
+//! bytes), then 8 bytes an item: key and value, all little-endian. A leaf speaks for every page of
+//! host data with a smaller sequence number. An item of a leaf (level 0) is an extent: it maps the
+//! logical pages from its key up to the next key, or to the leaf's end, to consecutive pages from
+//! its value on; or all of them to nothing. An item of an inner node leads to the child whose first
+//! key it has.
 
 use super::super::{LOST, is_page};
 use alloc::vec::Vec;
@@ -30,17 +32,20 @@ impl Item {
     }
 }
 
-/// Items that a guess may be off before the search doubles them: half a line of a processor's cache.
+/// Items that a guess may be off before the search doubles them: half a line of a processor's
+/// cache.
 const GUESS_STEP: usize = 4;
 
 /// A node in RAM, its items as its page holds them: read where it lies and programmed from there.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) level: u32,
-    /// A leaf says where every page of host data was that was programmed before this sequence number; 0 for an inner node.
+    /// A leaf says where every page of host data was that was programmed before this sequence
+    /// number; 0 for an inner node.
     pub(super) speaks_for: u64,
     count: usize,
-    /// The page, and room for one item more. Level, count and sequence number are put there when it is programmed.
+    /// The page, and room for one item more. Level, count and sequence number are put there when it
+    /// is programmed.
     bytes: Vec<u8>,
 }
 
@@ -49,7 +54,8 @@ const fn follow(value: Ppn, n: u32) -> Ppn {
     if is_page(value) { Ppn(value.0.saturating_add(n)) } else { value }
 }
 
-/// How one logical page's change alters the items: `removed` from `at` on give way to the first `count` of `new`.
+/// How one logical page's change alters the items: `removed` from `at` on give way to the first
+/// `count` of `new`.
 struct Change {
     at: usize,
     removed: usize,
@@ -163,7 +169,8 @@ impl Node {
         &mut self.bytes[..bytes]
     }
 
-    /// Becomes what was read to a page of so many bytes; if it is damaged, what is wrong. What its items say was not looked at yet.
+    /// Becomes what was read to a page of so many bytes; if it is damaged, what is wrong. What its
+    /// items say was not looked at yet.
     pub(super) fn take(&mut self, page_bytes: usize, level: u32, key: u32) -> Result<(), &'static str> {
         let count = word(&self.bytes, 4) as usize;
         if word(&self.bytes, 0) != level || count == 0 || count > Self::capacity(page_bytes as u32) {
@@ -176,7 +183,8 @@ impl Node {
 
     /// Whether the items are in order and lead to pages before `limit`; if not, what is wrong.
     pub(super) fn check(&self, limit: u32) -> Result<(), &'static str> {
-        // Every item is looked at, whatever the others are: without a branch for each, several are looked at at once.
+        // Every item is looked at, whatever the others are: without a branch for each, several are
+        // looked at at once.
         let misplaced = |(one, next): (Item, Item)| u32::from(one.key >= next.key);
         if self.items().zip(self.items().skip(1)).map(misplaced).fold(0, BitOr::bitor) != 0 {
             return Err(OUT_OF_ORDER);
@@ -210,8 +218,9 @@ impl Node {
         self.slots().partition_point(|slot| Item::decode(*slot).key <= key).saturating_sub(1)
     }
 
-    /// As [`Self::position`], in a node whose keys end before `end`. Looks first where the item would be if all covered equally
-    /// many keys: of a large tree's inner nodes, that takes fewer lines from memory than halving.
+    /// As [`Self::position`], in a node whose keys end before `end`. Looks first where the item
+    /// would be if all covered equally many keys: of a large tree's inner nodes, that takes fewer
+    /// lines from memory than halving.
     pub(super) fn position_by_guess(&self, key: u32, end: u32) -> usize {
         let slots = self.slots();
         let covers = |at: usize| slots.get(at).is_some_and(|slot| Item::decode(*slot).key <= key);
@@ -317,7 +326,8 @@ impl Node {
         );
     }
 
-    /// Leaves the lower half here and hands the upper half to `upper`; answers the first key of that.
+    /// Leaves the lower half here and hands the upper half to `upper`; answers the first key of
+    /// that.
     pub(super) fn split(&mut self, upper: &mut Self) -> u32 {
         debug_assert!(self.count > 1);
         let middle = self.count / 2;
@@ -328,7 +338,8 @@ impl Node {
         upper.first()
     }
 
-    /// As [`Node::split`], of a leaf that ends before `end`: each half covers as many logical pages.
+    /// As [`Node::split`], of a leaf that ends before `end`: each half covers as many logical
+    /// pages.
     pub(super) fn halve(&mut self, upper: &mut Self, end: u32) -> u32 {
         let (first, middle) = (self.first(), u32::midpoint(self.first(), end));
         upper.copy(self);

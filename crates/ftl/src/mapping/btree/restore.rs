@@ -39,8 +39,8 @@ impl BtreeMap {
         }
     }
 
-    /// Takes over what [`Mapping::save`](crate::mapping::Mapping::save) put; how many entries were dirty. `None` if it is not of this
-    /// disk on a device of so many pages, or of a larger cache.
+    /// Takes over what [`Mapping::save`](crate::mapping::Mapping::save) put; how many entries were
+    /// dirty. `None` if it is not of this disk on a device of so many pages, or of a larger cache.
     pub fn load(&mut self, source: &mut Source<'_>, pages: u32) -> Option<u64> {
         self.tree.load(source, pages)?;
         let entries = self.cmt.saved(source, self.logical_pages, pages)?;
@@ -48,8 +48,8 @@ impl BtreeMap {
         Some(entries.len() as u64)
     }
 
-    /// Reads a part of a leaf: `each` is told where each of its logical pages is, and the sequence number such that the leaf speaks for
-    /// every page of host data programmed before.
+    /// Reads a part of a leaf: `each` is told where each of its logical pages is, and the sequence
+    /// number such that the leaf speaks for every page of host data programmed before.
     ///
     /// # Errors
     /// [`FtlError::Damaged`] if the page is no such leaf, those of the device, and those of `each`.
@@ -103,9 +103,9 @@ impl BtreeMap {
         Ok((self.leaf.find(lpn.0), self.leaf.speaks_for))
     }
 
-    /// Programs a leaf that takes the place of a part of one and speaks for every page of host data programmed before it: with
-    /// entries that are newer than flash, by logical page. If it has no room for all, it covers less, but always `lpn`.
-    /// Answers where it is and what it covers.
+    /// Programs a leaf that takes the place of a part of one and speaks for every page of host data
+    /// programmed before it: with entries that are newer than flash, by logical page. If it has no
+    /// room for all, it covers less, but always `lpn`. Answers where it is and what it covers.
     ///
     /// # Errors
     /// As [`BtreeMap::read_piece`].
@@ -139,8 +139,9 @@ impl BtreeMap {
         self.leaf.clip(range.start, range.end);
     }
 
-    /// Programs the leaf of a logical page anew, so that it speaks for every page of host data programmed before. If dirty entries do
-    /// not fit, it covers less and nothing leads to it: only a mount that finds leaves by their spare areas sees it.
+    /// Programs the leaf of a logical page anew, so that it speaks for every page of host data
+    /// programmed before. If dirty entries do not fit, it covers less and nothing leads to it: only
+    /// a mount that finds leaves by their spare areas sees it.
     ///
     /// # Errors
     /// Those of the device.
@@ -201,9 +202,9 @@ impl BtreeMap {
     }
 
     /// Programs the leaf of the first of these entries, which are newer than flash and in the order
-    /// of their logical pages. The leaf takes all that are in its range, so that it speaks for every
-    /// page of host data programmed before. Answers how many. If it has no room for them, it is
-    /// halved instead, and the answer is 0.
+    /// of their logical pages. The leaf takes all that are in its range, so that it speaks for
+    /// every page of host data programmed before. Answers how many. If it has no room for them, it
+    /// is halved instead, and the answer is 0.
     ///
     /// # Errors
     /// Those of the device.
@@ -234,7 +235,8 @@ impl BtreeMap {
         Ok(within.len())
     }
 
-    /// How many of the pages of host data programmed last may have entries only in RAM; `None` if there is no bound.
+    /// How many of the pages of host data programmed last may have entries only in RAM; `None` if
+    /// there is no bound.
     #[must_use]
     pub fn recent_updates(&self) -> Option<u32> {
         (!self.recent.is_empty()).then(|| self.recent.len())

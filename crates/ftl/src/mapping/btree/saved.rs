@@ -34,7 +34,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes over the nodes that were saved; `None` if they are not of this tree on a device of so many pages.
+    /// Takes over the nodes that were saved; `None` if they are not of this tree on a device of so
+    /// many pages.
     pub(super) fn load(&mut self, source: &mut Source<'_>, pages: u32) -> Option<()> {
         self.known = false;
         let count = source.take_u32()?;

@@ -1,15 +1,16 @@
 //! The nodes of the tree that are in RAM, and the way to a leaf.
 //!
-//! 1. The root is always in RAM. Other inner nodes are in a fixed number of frames, the least recently used gives way;
-//!    leaves are read when needed.
-//! 2. The parent of a node in a frame is in a frame too. So a leaf that moves changes a node in RAM, and only a
-//!    dirty node that gives way is programmed, which changes its parent, again in RAM: no chain of programs up to the
-//!    root.
-//! 3. If leaves are cached too ([`super::BtreeOptions::cache_leaves`]), they share the frames with inner nodes: whichever was used least
-//!    recently gives way, so that the share of each follows the workload. A leaf in a frame is never newer than flash, and a
-//!    dirty inner node does not give way to one.
-//! 4. Nodes split when full and never merge. Each half of a leaf of n extents covers at least n/2 logical pages, so the
-//!    number of nodes is bounded however the tree came about.
+//! 1. The root is always in RAM. Other inner nodes are in a fixed number of frames, the least
+//!    recently used gives way; leaves are read when needed.
+//! 2. The parent of a node in a frame is in a frame too. So a leaf that moves changes a node in
+//!    RAM, and only a dirty node that gives way is programmed, which changes its parent, again in
+//!    RAM: no chain of programs up to the root.
+//! 3. If leaves are cached too ([`super::BtreeOptions::cache_leaves`]), they share the frames with
+//!    inner nodes: whichever was used least recently gives way, so that the share of each follows
+//!    the workload. A leaf in a frame is never newer than flash, and a dirty inner node does not
+//!    give way to one.
+//! 4. Nodes split when full and never merge. Each half of a leaf of n extents covers at least n/2
+//!    logical pages, so the number of nodes is bounded however the tree came about.
 
 use super::frames::{Effort, Frames, ROOT};
 use super::node::{Item, Node};
@@ -20,10 +21,12 @@ use crate::validity::Validity;
 use alloc::vec::Vec;
 use nand::{Nand, PageKind, Ppn};
 
-/// Levels that a tree of logical pages numbered by 32 bits can have, if a node holds at least 62 items.
+/// Levels that a tree of logical pages numbered by 32 bits can have, if a node holds at least 62
+/// items.
 const MOST_LEVELS: u32 = 8;
 
-/// What a page of the tree is, as `aux` in its spare area says: a leaf's end, or the complement of an inner node's level.
+/// What a page of the tree is, as `aux` in its spare area says: a leaf's end, or the complement of
+/// an inner node's level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::mapping) enum Role {
     /// A leaf, and the end of its range of logical pages.
@@ -137,7 +140,8 @@ impl Tree {
         Ok(())
     }
 
-    /// As [`Tree::read`], but if the leaf is in a frame now that answers in which, and `leaf` holds anything.
+    /// As [`Tree::read`], but if the leaf is in a frame now that answers in which, and `leaf` holds
+    /// anything.
     pub(super) fn find_leaf<N: Nand, V>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
@@ -173,8 +177,9 @@ impl Tree {
 
     /// Takes a node of a level from the page that an item names.
     ///
-    /// What a leaf's items say is not looked at again if that is known to be sound: a page that can be read holds what was programmed
-    /// there. Those who would go astray with an entry look where it leads.
+    /// What a leaf's items say is not looked at again if that is known to be sound: a page that can
+    /// be read holds what was programmed there. Those who would go astray with an entry look where
+    /// it leads.
     fn fetch<N: Nand, V>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
@@ -340,8 +345,8 @@ impl Tree {
         Ok(at)
     }
 
-    /// A frame that is free: a node without children in frames gives way, but not `kept`. There is one, because there are
-    /// more frames than levels.
+    /// A frame that is free: a node without children in frames gives way, but not `kept`. There is
+    /// one, because there are more frames than levels.
     fn vacate<N: Nand, V: Validity>(
         &mut self,
         ctx: &mut Context<'_, N, V>,

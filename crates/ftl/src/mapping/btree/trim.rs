@@ -7,7 +7,8 @@ use crate::space::core::Context;
 use crate::validity::Validity;
 use nand::{Lpn, Nand, Ppn};
 
-/// Logical pages that one step of a trim forgets at most, because each can be reported to the validity store.
+/// Logical pages that one step of a trim forgets at most, because each can be reported to the
+/// validity store.
 pub(super) const STEP: u32 = 256;
 
 impl BtreeMap {
@@ -81,7 +82,8 @@ impl BtreeMap {
         self.program_halves(ctx, place, key, purpose)
     }
 
-    /// Programs the leaf at hand and its sibling, which begins at `key`, in place of the leaf at a place.
+    /// Programs the leaf at hand and its sibling, which begins at `key`, in place of the leaf at a
+    /// place.
     pub(super) fn program_halves<N: Nand, V: Validity>(
         &mut self,
         ctx: &mut Context<'_, N, V>,

@@ -1,11 +1,14 @@
-//! The cached mapping table (CMT): entries by logical page, in LRU order, dirty ones also by translation page.
+//! The cached mapping table (CMT): entries by logical page, in LRU order, dirty ones also by
+//! translation page.
 //!
-//! The LRU order can be in two segments, as DFTL has it: an entry that comes is on probation, one that is used again is protected.
-//! So a scan of pages that are used once does not drive out what is used often. The entry protected longest without being used
-//! goes back on probation when there are too many, and the one longest on probation leaves.
+//! The LRU order can be in two segments, as DFTL has it: an entry that comes is on probation, one
+//! that is used again is protected. So a scan of pages that are used once does not drive out what
+//! is used often. The entry protected longest without being used goes back on probation when there
+//! are too many, and the one longest on probation leaves.
 //!
 //! The third order is what lets a synchronisation find every dirty entry of one translation page
-//! without scanning the cache (GeckoFTL, section 4, footnote 6), in one array access instead of a tree walk.
+//! without scanning the cache (GeckoFTL, section 4, footnote 6), in one array access instead of a
+//! tree walk.
 
 use crate::contract::FtlError;
 use crate::mapping::is_page;
@@ -43,7 +46,8 @@ struct Entry {
 #[derive(Debug)]
 pub(in crate::mapping) struct Cmt {
     entries: Vec<Entry>,
-    /// Entries that may be cached; there is one place more, so that an entry can come before another leaves.
+    /// Entries that may be cached; there is one place more, so that an entry can come before
+    /// another leaves.
     capacity: u32,
     used: u32,
     /// The place that is free once all have been used.
@@ -98,8 +102,9 @@ impl Cmt {
         }
     }
 
-    /// The same, empty, in two segments of which the protected one holds at most so many percent of the entries. Two are always
-    /// on probation when one has to leave: the one that came, and that one.
+    /// The same, empty, in two segments of which the protected one holds at most so many percent of
+    /// the entries. Two are always on probation when one has to leave: the one that came, and that
+    /// one.
     pub(super) fn segmented(mut self, percent: u32) -> Self {
         let share = u64::from(self.capacity) * u64::from(percent.min(100)) / 100;
         self.protectable = (share as u32).min(self.capacity.saturating_sub(1));
@@ -166,14 +171,15 @@ impl Cmt {
         self.entries[slot.0 as usize].flags & DIRTY != 0
     }
 
-    /// Whether a before-image of the entry is in flash that was not yet reported (GeckoFTL, section 4.1).
+    /// Whether a before-image of the entry is in flash that was not yet reported (GeckoFTL, section
+    /// 4.1).
     #[inline]
     pub(in crate::mapping) fn is_uip(&self, slot: Slot) -> bool {
         self.entries[slot.0 as usize].flags & UIP != 0
     }
 
-    /// The before-image was found without being synchronised. An entry that recovery made keeps its flag: its translation
-    /// page may name yet another copy.
+    /// The before-image was found without being synchronised. An entry that recovery made keeps its
+    /// flag: its translation page may name yet another copy.
     pub(in crate::mapping) fn clear_uip(&mut self, slot: Slot) {
         let entry = &mut self.entries[slot.0 as usize];
         if entry.flags & UNCERTAIN == 0 {
@@ -181,13 +187,15 @@ impl Cmt {
         }
     }
 
-    /// Whether recovery made the entry, so that its before-image may have been reported, erased or written again.
+    /// Whether recovery made the entry, so that its before-image may have been reported, erased or
+    /// written again.
     #[inline]
     pub(in crate::mapping) fn is_uncertain(&self, slot: Slot) -> bool {
         self.entries[slot.0 as usize].flags & UNCERTAIN != 0
     }
 
-    /// Marks an entry as made by recovery: dirty, with a before-image that nothing is known of (C.3.2).
+    /// Marks an entry as made by recovery: dirty, with a before-image that nothing is known of
+    /// (C.3.2).
     pub(in crate::mapping) fn mark_recovered(&mut self, slot: Slot) {
         self.mark_dirty(slot, true);
         self.entries[slot.0 as usize].flags |= UNCERTAIN;
@@ -426,8 +434,8 @@ impl Cmt {
         4 + 8 * (self.capacity as u64 + 1)
     }
 
-    /// The dirty entries that were saved; `None` if they are not of a disk of so many logical pages on a device of so many
-    /// pages, or more than the cache holds.
+    /// The dirty entries that were saved; `None` if they are not of a disk of so many logical pages
+    /// on a device of so many pages, or more than the cache holds.
     pub(in crate::mapping) fn saved(
         &self,
         source: &mut Source<'_>,
@@ -448,7 +456,8 @@ impl Cmt {
         pages.windows(2).all(|pair| pair[0] != pair[1]).then_some(entries)
     }
 
-    /// Caches entries that were saved. Programs nothing: one too many leaves with the next operation.
+    /// Caches entries that were saved. Programs nothing: one too many leaves with the next
+    /// operation.
     pub(in crate::mapping) fn restore_saved(&mut self, entries: &[(Lpn, Ppn)]) {
         debug_assert!(self.used == 0 && entries.len() <= self.entries.len());
         for (lpn, ppn) in entries {
@@ -467,7 +476,8 @@ impl Cmt {
         self.epoch = self.epoch.wrapping_add(1);
     }
 
-    /// The first dirty entry, in the order of places from `from` on, that was not updated in this epoch or the one before.
+    /// The first dirty entry, in the order of places from `from` on, that was not updated in this
+    /// epoch or the one before.
     pub(in crate::mapping) fn next_stale(&self, from: u32) -> Option<Slot> {
         let stale = |entry: &Entry| entry.flags & DIRTY != 0 && self.epoch.wrapping_sub(entry.epoch) >= 2;
         let rest = self.entries.get(from as usize..self.used as usize)?;

@@ -1,27 +1,30 @@
 //! The translation table in flash, with a cache of entries in RAM (DFTL; GeckoFTL, section 4).
 //!
-//! 1. Translation page t holds the entries of logical pages t·n … t·n + n - 1, four bytes each; the global mapping
-//!    directory (GMD) in RAM says where each translation page is.
+//! 1. Translation page t holds the entries of logical pages t·n … t·n + n - 1, four bytes each; the
+//!    global mapping directory (GMD) in RAM says where each translation page is.
 //! 2. A lookup that misses the cache reads one translation page and caches the entry, clean.
 //! 3. A write caches an entry, dirty. Unless `LAZY` (DFTL) a miss reads the
-//!    translation page first and reports the old copy at once. If `LAZY` (GeckoFTL, section 4.1) the entry gets the UIP flag:
-//!    its before-image is reported when the entry is synchronised.
+//!    translation page first and reports the old copy at once. If `LAZY` (GeckoFTL, section 4.1)
+//!    the entry gets the UIP flag: its before-image is reported when the entry is synchronised.
 //! 4. When the cache is full its least recently used entry leaves. If it is dirty, its translation
-//!    page is synchronised: read, brought up to date with *every* dirty entry of it, and programmed. The entry
-//!    that comes is in the cache before the other leaves: so a translation page speaks for every page of host data
-//!    programmed before it, and recovery can tell by sequence numbers which entries were only in RAM.
-//! 5. With [`CachedOptions::checkpoints`], after every C insertions and updates every dirty entry that was last updated
-//!    before the checkpoint before is synchronised (GeckoFTL, section 4.3). The paper finds those by a symbol in the LRU
-//!    order; a read would move a dirty entry past it, so entries carry the epoch of their last update instead.
-//! 6. If `LAZY`, every translation page says in its spare area from which sequence number on pages of host data may have entries
-//!    that are only in RAM: how far back recovery has to look. Otherwise one that was moved as it is says how much older than
-//!    its sequence number its contents are.
-//! 7. With [`CachedOptions::recent_updates`] (LazyFTL) only the entries of so many pages written last may be dirty: when a page
-//!    leaves their ring, its translation page is synchronised.
-//! 8. A synchronised entry counts as clean only once its translation page is programmed: so at any time what is dirty in RAM
-//!    and what is in flash make up the whole table.
-//! 9. A trim changes the translation page at once. Its entry could not be found after power loss, and the
-//!    page it forgets may be erased and hold other data by then.
+//!    page is synchronised: read, brought up to date with *every* dirty entry of it, and
+//!    programmed. The entry that comes is in the cache before the other leaves: so a translation
+//!    page speaks for every page of host data programmed before it, and recovery can tell by
+//!    sequence numbers which entries were only in RAM.
+//! 5. With [`CachedOptions::checkpoints`], after every C insertions and updates every dirty entry
+//!    that was last updated before the checkpoint before is synchronised (GeckoFTL, section 4.3).
+//!    The paper finds those by a symbol in the LRU order; a read would move a dirty entry past it,
+//!    so entries carry the epoch of their last update instead.
+//! 6. If `LAZY`, every translation page says in its spare area from which sequence number on pages
+//!    of host data may have entries that are only in RAM: how far back recovery has to look.
+//!    Otherwise one that was moved as it is says how much older than its sequence number its
+//!    contents are.
+//! 7. With [`CachedOptions::recent_updates`] (LazyFTL) only the entries of so many pages written
+//!    last may be dirty: when a page leaves their ring, its translation page is synchronised.
+//! 8. A synchronised entry counts as clean only once its translation page is programmed: so at any
+//!    time what is dirty in RAM and what is in flash make up the whole table.
+//! 9. A trim changes the translation page at once. Its entry could not be found after power loss,
+//!    and the page it forgets may be erased and hold other data by then.
 
 pub(super) mod cmt;
 mod options;
@@ -45,10 +48,10 @@ use recent::Recent;
 /// Bytes of a mapping entry in flash.
 const ENTRY_BYTES: usize = 4;
 
-/// Translation pages that one step of a checkpoint synchronises at most before space is looked after again.
+/// Translation pages that one step of a checkpoint synchronises at most.
 const CHECKPOINT_STEP: u32 = 16;
 
-/// Logical pages that one step of a trim forgets at most, because each can be reported to the validity store.
+/// Logical pages that one step of a trim forgets at most: each can be a report to the store.
 const TRIM_STEP: u32 = 256;
 
 /// A translation page's auxiliary field is a sequence number without its lowest bits.
@@ -68,7 +71,8 @@ struct Checkpoints {
     bound: u64,
 }
 
-/// A translation table in flash behind a cache. `LAZY`: superseded pages are reported when their entry is synchronised.
+/// A translation table in flash behind a cache. `LAZY`: superseded pages are reported when their
+/// entry is synchronised.
 #[derive(Debug)]
 pub struct CachedMap<const LAZY: bool> {
     gmd: Vec<Ppn>,
@@ -157,8 +161,8 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         self.buffer[index * ENTRY_BYTES..][..ENTRY_BYTES].copy_from_slice(&ppn.0.to_le_bytes());
     }
 
-    /// Whether one of these entries of the translation page in the buffer is, or was when it was cached, not that of a page never
-    /// written.
+    /// Whether one of these entries of the translation page in the buffer is, or was when it was
+    /// cached, not that of a page never written.
     fn is_any_mapped(&self, page: u32, mut indices: core::ops::Range<u32>) -> bool {
         indices.any(|index| {
             let cached = self.cmt.find(Lpn(page * self.entries_per_page + index));
@@ -191,7 +195,8 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         Ok(())
     }
 
-    /// Caches a clean entry that is not there. If the entry that had to leave before could not, it is tried again first.
+    /// Caches a clean entry that is not there. If the entry that had to leave before could not, it
+    /// is tried again first.
     #[inline]
     fn admit<N: Nand, V: Validity>(
         &mut self,
@@ -205,7 +210,8 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         Ok(self.cmt.insert(lpn, ppn))
     }
 
-    /// A page of a logical page was programmed, and its entry cached: what leaves the ring of recent updates is synchronised.
+    /// A page of a logical page was programmed, and its entry cached: what leaves the ring of
+    /// recent updates is synchronised.
     #[inline]
     fn note_update<N: Nand, V: Validity>(
         &mut self,
@@ -227,7 +233,8 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         debug_assert!(!self.late, "what left the ring before is not on flash");
         match self.cmt.find(lpn) {
             Some(slot) if self.cmt.is_dirty(slot) && self.cmt.ppn(slot) == ppn => {
-                // Until it is on flash no page is programmed: a mount finds one entry more than the ring holds, not two.
+                // Until it is on flash no page is programmed: a mount finds one entry more than the
+                // ring holds, not two.
                 self.late = true;
                 self.synchronise(ctx, self.cmt.translation_page(lpn), Purpose::Translation)?;
                 self.late = false;
@@ -308,8 +315,8 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         self.shrink(ctx)
     }
 
-    /// A migration is treated like a write, but its before-image goes with its block: an entry that was not cached gets
-    /// no UIP flag.
+    /// A migration is treated like a write, but its before-image goes with its block: an entry that
+    /// was not cached gets no UIP flag.
     fn moved<N: Nand, V: Validity>(
         &mut self,
         ctx: &mut Context<'_, N, V>,
@@ -319,7 +326,8 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
     ) -> Result<(), FtlError> {
         debug_assert!(lpn.0 < self.logical_pages && is_page(from) && from != to);
         let slot = match self.cmt.find(lpn) {
-            // Two pages of a victim lived for the same logical page: only an image that contradicts itself says so.
+            // Two pages of a victim lived for the same logical page: only an image that contradicts
+            // itself says so.
             Some(slot) if self.cmt.ppn(slot) != from => return if is_page(to) { ctx.page_died(to) } else { Ok(()) },
             Some(slot) => {
                 self.cmt.set_ppn(slot, to);
@@ -353,8 +361,9 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         if LAZY && ctx.validity.room() == 0 {
             ctx.validity.flush(ctx.core)?;
         }
-        // The store looks for what it was told before it was flushed in translation pages programmed after that, so it is told
-        // before the page is programmed; and it must not be flushed in between, or the page would name what is durably dead.
+        // The store looks for what it was told before it was flushed in translation pages
+        // programmed after that, so it is told before the page is programmed; and it must not be
+        // flushed in between, or the page would name what is durably dead.
         while next < first + count && (!LAZY || next == first || ctx.validity.room() > 0) {
             let lpn = Lpn(page * self.entries_per_page + next);
             let now = self.checked(ctx, self.gmd[page as usize], entry_at(&self.buffer, next as usize))?;
@@ -420,9 +429,10 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         spare.kind == PageKind::Translation && self.gmd.get(spare.tag as usize) == Some(&ppn)
     }
 
-    /// An entry could not leave the cache, or one that left the ring could not be synchronised; or nothing was programmed since
-    /// saved state was loaded. Then a page of the table is programmed before any other, so that what was saved is stale
-    /// whatever a cut leaves of a page of host data: it would not know of that one.
+    /// An entry could not leave the cache, or one that left the ring could not be synchronised; or
+    /// nothing was programmed since saved state was loaded. Then a page of the table is programmed
+    /// before any other, so that what was saved is stale whatever a cut leaves of a page of host
+    /// data: it would not know of that one.
     #[inline]
     fn urgent(&self) -> bool {
         self.cmt.is_overfull() || self.late || self.resumed
@@ -463,8 +473,9 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         Ok(())
     }
 
-    /// The entry that would be synchronised next anyway is: it takes few programs more. Where only the pages written last may be
-    /// dirty, a mount looks at all of them and need not tell which was the last.
+    /// The entry that would be synchronised next anyway is: it takes few programs more. Where only
+    /// the pages written last may be dirty, a mount looks at all of them and need not tell which
+    /// was the last.
     fn follow_up<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
         match if LAZY && self.recent.is_empty() { self.cmt.oldest_dirty() } else { None } {
             Some(slot) => self.synchronise(ctx, self.cmt.translation_page(self.cmt.lpn(slot)), Purpose::Translation),
@@ -472,8 +483,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         }
     }
 
-    /// Where only the pages written last may be dirty, a mount looks whether each entry leads to a
-    /// live page.
+    /// Where only the last pages may be dirty, a mount asks if each entry leads to a live page.
     fn keep_lost<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<(), FtlError> {
         match if LAZY && self.recent.is_empty() { self.cmt.find(lpn) } else { None } {
             Some(slot) if self.cmt.is_dirty(slot) => {

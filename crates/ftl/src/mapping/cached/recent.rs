@@ -1,8 +1,9 @@
 //! The pages written last, for a table that bounds how old a dirty entry may grow.
 //!
-//! LazyFTL's update and cold block areas (Ma, Feng and Li, SIGMOD 2011) as one ring of pages in the order they were
-//! programmed: a page enters when the host writes it or a collector moves it, and when it leaves, its entry has to be in
-//! flash. So a ring of n pages bounds the dirty entries to n, and recovery has to look at the n pages programmed last.
+//! LazyFTL's update and cold block areas (Ma, Feng and Li, SIGMOD 2011) as one ring of pages in the
+//! order they were programmed: a page enters when the host writes it or a collector moves it, and
+//! when it leaves, its entry has to be in flash. So a ring of n pages bounds the dirty entries to
+//! n, and recovery has to look at the n pages programmed last.
 
 use alloc::vec::Vec;
 use nand::{Lpn, Ppn};

@@ -11,15 +11,16 @@ use alloc::vec::Vec;
 use nand::{Lpn, Nand, PageKind, Ppn, Spare};
 
 impl<const LAZY: bool> CachedMap<LAZY> {
-    /// Takes over the directory that recovery found, and how far back entries may be that are only in RAM.
+    /// Takes over the directory that recovery found, and how far back entries may be that are only
+    /// in RAM.
     pub fn restore(&mut self, gmd: Vec<Ppn>, bound: u64) {
         debug_assert_eq!(gmd.len(), self.gmd.len(), "translation pages");
         self.gmd = gmd;
         self.checkpoints.bound = bound;
     }
 
-    /// From which sequence number on pages of host data may have had entries only in RAM when a translation page with this
-    /// spare area was written.
+    /// From which sequence number on pages of host data may have had entries only in RAM when a
+    /// translation page with this spare area was written.
     #[must_use]
     pub const fn bound_of(spare: &Spare) -> u64 {
         if LAZY { ((spare.aux & !UNSETTLED) as u64) << BOUND_SHIFT } else { 0 }
@@ -37,7 +38,8 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         }
     }
 
-    /// A translation page with this spare area speaks for every page of host data with a smaller sequence number than this.
+    /// A translation page with this spare area speaks for every page of host data with a smaller
+    /// sequence number than this.
     #[must_use]
     pub const fn written_at(spare: &Spare) -> u64 {
         if LAZY { spare.seq } else { aged(spare) }
@@ -81,21 +83,24 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         self.cmt.save_dirty(sink)
     }
 
-    /// The number of translation pages and the dirty entries that [`Mapping::save`](crate::mapping::Mapping::save) put, the least recently
-    /// used first; `None` if they are not of this disk on a device of so many pages, or more than the cache holds.
+    /// The number of translation pages and the dirty entries that
+    /// [`Mapping::save`](crate::mapping::Mapping::save) put, the least recently used first; `None`
+    /// if they are not of this disk on a device of so many pages, or more than the cache holds.
     pub fn saved_entries(&self, source: &mut Source<'_>, pages: u32) -> Option<(u32, Vec<(Lpn, Ppn)>)> {
         let translation_pages = source.take_u32()?;
         Some((translation_pages, self.cmt.saved(source, self.logical_pages, pages)?))
     }
 
-    /// Caches entries that were saved. Programs nothing: one too many leaves with the next operation.
+    /// Caches entries that were saved. Programs nothing: one too many leaves with the next
+    /// operation.
     pub fn restore_saved(&mut self, entries: &[(Lpn, Ppn)]) {
         debug_assert!(!self.resumed && !self.late);
         self.cmt.restore_saved(entries);
         self.resumed = true;
     }
 
-    /// Writes a translation page anew, with entries changed of which it is known already what lives and what is dead.
+    /// Writes a translation page anew, with entries changed of which it is known already what lives
+    /// and what is dead.
     ///
     /// # Errors
     /// Those of the device.
@@ -113,7 +118,8 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         self.replace_page(ctx, page, Purpose::Recovery)
     }
 
-    /// Every entry is in flash, and the next page of host data will carry at least this sequence number.
+    /// Every entry is in flash, and the next page of host data will carry at least this sequence
+    /// number.
     pub fn all_synchronised(&mut self, seq: u64) {
         debug_assert!(self.cmt.oldest_dirty().is_none());
         self.recent.clear();
@@ -121,7 +127,8 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         (self.checkpoints.bound, self.checkpoints.began) = (seq, [seq; 2]);
     }
 
-    /// How many of the pages of host data programmed last may have entries only in RAM; `None` if there is no bound.
+    /// How many of the pages of host data programmed last may have entries only in RAM; `None` if
+    /// there is no bound.
     #[must_use]
     pub fn recent_updates(&self) -> Option<u32> {
         (!self.recent.is_empty()).then(|| self.recent.len())

@@ -71,7 +71,8 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
     }
 
-    /// Whether the buffer says what every dirty entry of a translation page does, or that it is trimmed.
+    /// Whether the buffer says what every dirty entry of a translation page does, or that it is
+    /// trimmed.
     fn has_absorbed(&self, page: u32) -> bool {
         let dirty = core::iter::successors(self.cmt.first_dirty(page), |slot| self.cmt.next_dirty(*slot));
         dirty.map(|slot| (self.cmt.lpn(slot), self.cmt.ppn(slot))).all(|(lpn, now)| {

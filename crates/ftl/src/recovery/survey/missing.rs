@@ -19,7 +19,8 @@ pub(super) struct Broken {
 }
 
 impl Survey {
-    /// Takes note of a block whose last page with a readable spare area is `last`; `inside` if a page of it cannot be read.
+    /// Takes note of a block whose last page with a readable spare area is `last`; `inside` if a
+    /// page of it cannot be read.
     pub(super) fn note_broken(&mut self, block: BlockId, inside: Option<bool>, last: Spare) {
         if last.kind == PageKind::Translation {
             self.newest_translation = self.newest_translation.max(last.seq);
@@ -46,9 +47,10 @@ impl Survey {
     /// A block that misses a page of metadata which may have been complete once, among those read
     /// whole.
     ///
-    /// What a cut tore is the last page of the youngest block. Of translation pages that one is not missed even if it was
-    /// complete: its entries were only in RAM when the page before it was written, and are found as such. A page of the
-    /// validity store can be the last of a run that superseded others, so each is missed.
+    /// What a cut tore is the last page of the youngest block. Of translation pages that one is not
+    /// missed even if it was complete: its entries were only in RAM when the page before it was
+    /// written, and are found as such. A page of the validity store can be the last of a run that
+    /// superseded others, so each is missed.
     #[must_use]
     pub fn missed(&self) -> Option<BlockId> {
         let missed = |broken: &&Broken| {
@@ -57,8 +59,8 @@ impl Survey {
         self.broken.iter().find(missed).map(|broken| broken.block).or(self.emptied.first().copied())
     }
 
-    /// Whether a translation page may be missing that was complete once: as [`Survey::missed`], or in a block of which
-    /// nothing can be read.
+    /// Whether a translation page may be missing that was complete once: as [`Survey::missed`], or
+    /// in a block of which nothing can be read.
     #[must_use]
     pub fn misses_translation_pages(&self) -> bool {
         let missed = |broken: &Broken| {
@@ -99,13 +101,15 @@ impl Survey {
         &self.pitted
     }
 
-    /// Blocks in which something is and nothing can be read: half erased, or filled with few pages, all of them lost.
+    /// Blocks in which something is and nothing can be read: half erased, or filled with few pages,
+    /// all of them lost.
     #[must_use]
     pub fn illegible(&self) -> &[BlockId] {
         &self.illegible
     }
 
-    /// Pages of blocks of host data whose spare area cannot be read, in blocks that were read whole: nobody knows whose they are.
+    /// Pages of blocks of host data whose spare area cannot be read, in blocks that were read
+    /// whole: nobody knows whose they are.
     #[must_use]
     pub fn mute(&self) -> &[Ppn] {
         &self.mute
@@ -121,8 +125,8 @@ impl Survey {
         self.blocks().filter(ends).map(|(block, _)| block)
     }
 
-    /// Blocks of metadata of which a page cannot be read. They have to go before the next mount could mistake that for a
-    /// loss.
+    /// Blocks of metadata of which a page cannot be read. They have to go before the next mount
+    /// could mistake that for a loss.
     pub fn broken(&self) -> impl Iterator<Item = BlockId> {
         self.broken.iter().map(|broken| broken.block)
     }

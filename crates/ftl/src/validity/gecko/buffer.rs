@@ -21,7 +21,8 @@ pub(super) struct Buffer {
     slots: Box<[u32]>,
     /// By how much a 32-bit hash is shifted to index `slots`.
     hash_shift: u32,
-    /// After [`Buffer::sort`]: key × 2^32 + index, ascending; entries that say nothing are left out.
+    /// After [`Buffer::sort`]: key × 2^32 + index, ascending; entries that say nothing are left
+    /// out.
     order: Vec<u64>,
 }
 

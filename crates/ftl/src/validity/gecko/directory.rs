@@ -1,8 +1,8 @@
 //! Run directories: for each page of each run, where it lies and the first sub-entry in it.
 //!
-//! All directories share one array, oldest run first. A flush always merges the youngest runs, so the
-//! array is a stack: the output's pages are pushed on top and then slide down over its inputs. Its
-//! capacity is the store's footprint; it never grows.
+//! All directories share one array, oldest run first. A flush always merges the youngest runs, so
+//! the array is a stack: the output's pages are pushed on top and then slide down over its inputs.
+//! Its capacity is the store's footprint; it never grows.
 
 use super::format::{self, PageName};
 use super::shape::{SLACK_BYTES, Shape};
@@ -114,7 +114,8 @@ impl Directory {
         &self.entries[self.pending..]
     }
 
-    /// The run under way is complete: it takes the place of the youngest `inputs` runs, whose pages go to `discard`.
+    /// The run under way is complete: it takes the place of the youngest `inputs` runs, whose pages
+    /// go to `discard`.
     pub fn complete(&mut self, mut run: Run, inputs: usize, mut discard: impl FnMut(Ppn)) {
         let kept = self.runs.len() - inputs;
         debug_assert!(
@@ -159,8 +160,9 @@ impl Directory {
         self.entries[index].ppn = to;
     }
 
-    /// The directory indices of the pages of a run that may hold sub-entries from `first` to `last`:
-    /// none, one, or two where they straddle pages (more if a block has more parts than a page has entries).
+    /// The directory indices of the pages of a run that may hold sub-entries from `first` to
+    /// `last`: none, one, or two where they straddle pages (more if a block has more parts than a
+    /// page has entries).
     pub fn pages_for(&self, run: &Run, first: u32, last: u32) -> core::ops::Range<usize> {
         let pages = self.pages_of(run);
         let begin = pages.partition_point(|page| page.first_id <= first).saturating_sub(1);
@@ -177,8 +179,8 @@ impl Directory {
         self.runs.iter().skip(1).map(|run| run.pages).sum()
     }
 
-    /// Whether some run is not of a lower level than the next older: a two-way cascade was cut short.
-    /// Returns how many of the youngest runs must be merged to mend it, 0 if none.
+    /// Whether some run is not of a lower level than the next older: a two-way cascade was cut
+    /// short. Returns how many of the youngest runs must be merged to mend it, 0 if none.
     pub fn unsettled(&self, shape: &Shape) -> usize {
         let level = |run: &Run| shape.level_of(u64::from(run.entries));
         let disorder = |pair: &[Run]| level(&pair[1]) >= level(&pair[0]);

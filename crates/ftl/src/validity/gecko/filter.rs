@@ -1,8 +1,10 @@
-//! Which of the shorter runs can have an entry of a block, in RAM: a query reads no page of the others.
+//! Which of the shorter runs can have an entry of a block, in RAM: a query reads no page of the
+//! others.
 //!
-//! One table of cells for all runs, each run with its own bit in every cell: adding a run's blocks sets its bit in the cells that
-//! they hash to, and when the run is merged away its bit is cleared in all of them. A run with as many entries as there are
-//! cells has its bit in two thirds of them, so longer runs get none. Nor do runs that a mount finds, until they are merged.
+//! One table of cells for all runs, each run with its own bit in every cell: adding a run's blocks
+//! sets its bit in the cells that they hash to, and when the run is merged away its bit is cleared
+//! in all of them. A run with as many entries as there are cells has its bit in two thirds of them,
+//! so longer runs get none. Nor do runs that a mount finds, until they are merged.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,17 +1,19 @@
 //! When which runs are merged (section 3, Appendix A).
 //!
-//! 1. The buffer counts as the youngest run, of level 0. A run takes part if what has been gathered so far would land in its level
-//!    or above; its entries are added, and the next older run is tried.
+//! 1. The buffer counts as the youngest run, of level 0. A run takes part if what has been gathered
+//!    so far would land in its level or above; its entries are added, and the next older run is
+//!    tried.
 //! 2. If the runs younger than the oldest would hold more than a full run, all take part.
-//! 3. Merging many ways does this in one merge. Merging two ways first merges the buffer with the youngest run, then
-//!    always the two youngest runs, until the same runs have become one.
-//! 4. A cascade of two-way merges that power loss cut short can leave a run of a level that an older one has. The next
-//!    flush takes both in.
+//! 3. Merging many ways does this in one merge. Merging two ways first merges the buffer with the
+//!    youngest run, then always the two youngest runs, until the same runs have become one.
+//! 4. A cascade of two-way merges that power loss cut short can leave a run of a level that an
+//!    older one has. The next flush takes both in.
 //!
-//! What would land where is foreseen from entries, not counted after the merge: otherwise a run that
-//! collisions keep just short of the next level is rewritten for ever and never promoted.
+//! What would land where is foreseen from entries, not counted after the merge: otherwise a run
+//! that collisions keep just short of the next level is rewritten for ever and never promoted.
 //!
-//! Every merge has the youngest run or the buffer in it, so the run written last is always the youngest.
+//! Every merge has the youngest run or the buffer in it, so the run written last is always the
+//! youngest.
 
 use super::Gecko;
 use super::directory::Directory;
@@ -30,8 +32,8 @@ impl Gecko {
     /// Writes the buffer out, and merges.
     ///
     /// # Errors
-    /// Those of the device. If the buffer could not be written, nothing has changed; if a later merge
-    /// failed, the buffer is on flash and the next flush merges again.
+    /// Those of the device. If the buffer could not be written, nothing has changed; if a later
+    /// merge failed, the buffer is on flash and the next flush merges again.
     #[cold]
     pub(super) fn flush_buffer<S: MetaStore>(&mut self, store: &mut S) -> Result<(), FtlError> {
         let flush_seq = self.held_seq.unwrap_or(store.reported_seq());
@@ -50,7 +52,8 @@ impl Gecko {
         Ok(())
     }
 
-    /// How many of the youngest runs a merge of the buffer must take in so that every level has at most one run after it.
+    /// How many of the youngest runs a merge of the buffer must take in so that every level has at
+    /// most one run after it.
     fn participants(&self) -> usize {
         let runs = self.directory.runs();
         if self.directory.young_pages() + self.shape.buffer_pages > self.shape.full_run_pages {
@@ -70,7 +73,8 @@ impl Gecko {
         count
     }
 
-    /// Merges so many of the youngest runs, and the buffer if a flush is under way that began at `flush_seq`.
+    /// Merges so many of the youngest runs, and the buffer if a flush is under way that began at
+    /// `flush_seq`.
     fn merge_youngest<S: MetaStore>(
         &mut self,
         store: &mut S,

@@ -1,4 +1,5 @@
-//! Bytes of pages and runs, as `FORMAT.md` in this folder lays them down; nothing else reads or writes them.
+//! Bytes of pages and runs, as `FORMAT.md` in this folder lays them down; nothing else reads or
+//! writes them.
 
 use crate::validity::check::check_value;
 use nand::Spare;
@@ -103,7 +104,8 @@ pub(super) fn is_named(page: &[u8], name: PageName) -> bool {
     get_u32(page, 4) == name.tag() && get_u32(page, 8) == name.aux()
 }
 
-/// Whether a page image is this page and as it was written; for pages of unknown history. No entry is shorter than `least_entry`.
+/// Whether a page image is this page and as it was written; for pages of unknown history. No entry
+/// is shorter than `least_entry`.
 pub(super) fn is_sound(page: &[u8], name: PageName, least_entry: usize) -> bool {
     let end = used(page);
     is_named(page, name)

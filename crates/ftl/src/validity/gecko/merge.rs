@@ -1,15 +1,17 @@
-//! Merging the buffer and runs in one linear pass (section 3.1, Algorithm 3, Appendix A), any number of ways.
+//! Merging the buffer and runs in one linear pass (section 3.1, Algorithm 3, Appendix A), any
+//! number of ways.
 //!
 //! 1. Each input stands at its smallest key; the inputs are in order of age, youngest first.
-//! 2. The smallest sub-entry number among them is next. If it opens a new block, nothing of that block is void yet.
-//! 3. From the youngest to the oldest input that stands there: take the bitmap by OR; if the
-//!    entry has the erase flag, all older inputs are void for the whole block, not only for this part.
+//! 2. The smallest sub-entry number among them is next. If it opens a new block, nothing of that
+//!    block is void yet.
+//! 3. From the youngest to the oldest input that stands there: take the bitmap by OR; if the entry
+//!    has the erase flag, all older inputs are void for the whole block, not only for this part.
 //! 4. The result has the erase flag if any entry taken had it, for it may still shield older runs
 //!    that take no part; it loses the flag when the oldest run takes part.
 //! 5. A result without bits and flag is dropped.
 //!
-//! Part 0 is a block's first sub-entry and the only one with a flag, so step 3 knows a block's erase
-//! before it meets the entries that the erase made void.
+//! Part 0 is a block's first sub-entry and the only one with a flag, so step 3 knows a block's
+//! erase before it meets the entries that the erase made void.
 
 use super::buffer::Buffer;
 use super::directory::{Directory, Run};
@@ -65,7 +67,8 @@ struct Input {
     at: usize,
     /// Where the entries of the page end; where the next one begins, if they are packed.
     end: usize,
-    /// If they are packed: entries of the page not read yet, and the sub-entry and bitmap of the last that was.
+    /// If they are packed: entries of the page not read yet, and the sub-entry and bitmap of the
+    /// last that was.
     left: u32,
     id: u32,
     bitmap: Box<[u64]>,
@@ -135,7 +138,8 @@ impl Merger {
         }
     }
 
-    /// Steps 2 to 5 until every input is exhausted, for bitmaps of so many words, or any number if 0.
+    /// Steps 2 to 5 until every input is exhausted, for bitmaps of so many words, or any number if
+    /// 0.
     fn run<S: MetaStore, const WORDS: usize>(
         &mut self,
         store: &mut S,

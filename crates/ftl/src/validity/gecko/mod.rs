@@ -1,33 +1,45 @@
-//! Logarithmic Gecko: page validity as a log-structured merge tree on flash (GeckoFTL, section 3, Appendices A and C.1).
+//! Logarithmic Gecko: page validity as a log-structured merge tree on flash (GeckoFTL, section 3,
+//! Appendices A and C.1).
 //!
 //! A report that a page died costs no flash operation: it goes into a buffer of V entries. A full
-//! buffer is written as a sorted run, runs of like size are merged, and a query reads one page of each of the few runs. Use it
-//! where B·K/8 bytes of RAM for a bitmap are too many; where they are not, [`super::ram_bitmap`] is faster and simpler.
+//! buffer is written as a sorted run, runs of like size are merged, and a query reads one page of
+//! each of the few runs. Use it where B·K/8 bytes of RAM for a bitmap are too many; where they are
+//! not, [`super::ram_bitmap`] is faster and simpler.
 //!
 //! # The algorithm
 //! 1. *Invalidate* (Algorithm 1): set a bit in the buffer's entry for that part of the block.
-//! 2. *Erased* (Algorithm 2): set the erase flag of the block's part 0, blank the block's entries in the buffer. One
-//!    flag speaks for all parts.
-//! 3. *Flush*, when an entry has no room: sort the buffer and merge it with the runs that the result would meet in its level,
-//!    all at once or two at a time (`merge`, `flush`). Runs are discarded only when the run that replaces them is complete.
-//! 4. *Query*: the buffer, then the runs from the youngest to the oldest, until an erase flag ends it.
-//! 5. *Recover* (Appendix C.1): the youngest complete run names the older ones that live (`recover`).
+//! 2. *Erased* (Algorithm 2): set the erase flag of the block's part 0, blank the block's entries
+//!    in the buffer. One flag speaks for all parts.
+//! 3. *Flush*, when an entry has no room: sort the buffer and merge it with the runs that the
+//!    result would meet in its level, all at once or two at a time (`merge`, `flush`). Runs are
+//!    discarded only when the run that replaces them is complete.
+//! 4. *Query*: the buffer, then the runs from the youngest to the oldest, until an erase flag ends
+//!    it.
+//! 5. *Recover* (Appendix C.1): the youngest complete run names the older ones that live
+//!    (`recover`).
 //!
 //! # Where this departs from the paper
-//! - The erase flag is one per block, in part 0, instead of one per sub-entry (section 3.3 leaves it open).
-//! - The buffer is an input of the first merge, instead of becoming a run first; that saves a write and a read a flush.
-//! - Which runs a flush merges follows from the entries they hold, so that T > 2 does not merge runs that would not meet.
-//! - When the younger runs together exceed a full run, everything is merged: space is bounded whatever the host does.
-//! - The buffer is flushed when an entry finds no room, so a failed flush leaves it as it was and the report can be made again.
+//! - The erase flag is one per block, in part 0, instead of one per sub-entry (section 3.3 leaves
+//!   it open).
+//! - The buffer is an input of the first merge, instead of becoming a run first; that saves a write
+//!   and a read a flush.
+//! - Which runs a flush merges follows from the entries they hold, so that T > 2 does not merge
+//!   runs that would not meet.
+//! - When the younger runs together exceed a full run, everything is merged: space is bounded
+//!   whatever the host does.
+//! - The buffer is flushed when an entry finds no room, so a failed flush leaves it as it was and
+//!   the report can be made again.
 //!
 //! # Beyond the paper, each an option that is off in the paper's preset
-//! - Packed entries (`packed`): most entries say that one page died, near the last one; they take two or three bytes instead of eight,
-//!   so a page holds three times as many and all that is merged shrinks likewise.
-//! - A buffer of several pages: as many levels less as it has doublings. All of it waits in RAM, so recovery has more to find.
+//! - Packed entries (`packed`): most entries say that one page died, near the last one; they take
+//!   two or three bytes instead of eight, so a page holds three times as many and all that is
+//!   merged shrinks likewise.
+//! - A buffer of several pages: as many levels less as it has doublings. All of it waits in RAM, so
+//!   recovery has more to find.
 //! - A filter (`filter`): queries pass over the shorter runs that have no entry of the block.
 //!
-//! Reading order: `format` and `FORMAT.md`, `shape`, `buffer`, `directory`, `merge`, `writer`, `packed`, `filter`, `flush`,
-//! `recover`.
+//! Reading order: `format` and `FORMAT.md`, `shape`, `buffer`, `directory`, `merge`, `writer`,
+//! `packed`, `filter`, `flush`, `recover`.
 //!
 #![doc = include_str!("FORMAT.md")]
 
@@ -86,7 +98,8 @@ impl Gecko {
     /// An empty store: no page of the device is dead.
     ///
     /// # Errors
-    /// [`FtlError::Unsupported`] if T is below 2, a page is too short for one entry, or addresses do not fit the format.
+    /// [`FtlError::Unsupported`] if T is below 2, a page is too short for one entry, or addresses
+    /// do not fit the format.
     pub fn new(page_bytes: usize, blocks: u32, pages_per_block: u32, options: &GeckoOptions) -> Result<Self, FtlError> {
         let shape = Shape::new(page_bytes, blocks, pages_per_block, options)?;
         let ways = if shape.multi_way { shape.levels as usize } else { 2 };
@@ -117,18 +130,20 @@ impl Gecko {
         self.directory.runs().len()
     }
 
-    /// The sequence number that the device's next program would have carried when the last flush began, or that of the first
-    /// page of the oldest block whose erase had not been reported by then; 0 before the first flush.
+    /// The sequence number that the device's next program would have carried when the last flush
+    /// began, or that of the first page of the oldest block whose erase had not been reported by
+    /// then; 0 before the first flush.
     ///
-    /// All that was reported before is on flash. What was reported later is only in the buffer: after recovery,
-    /// every block erased and every page that died since must be reported again.
+    /// All that was reported before is on flash. What was reported later is only in the buffer:
+    /// after recovery, every block erased and every page that died since must be reported again.
     #[must_use]
     pub fn last_flush_seq(&self) -> u64 {
         self.flush_seq
     }
 
-    /// Lets flushes claim no more than the last one before power loss did, until [`Gecko::release_flush_seq`]: recovery
-    /// that is cut short after a flush would otherwise take the reports it had not yet repeated for flushed.
+    /// Lets flushes claim no more than the last one before power loss did, until
+    /// [`Gecko::release_flush_seq`]. A recovery that is cut short after a flush would otherwise
+    /// take reports for flushed that the recovery before had not yet repeated.
     pub fn hold_flush_seq(&mut self) {
         debug_assert!(self.held_seq.is_none(), "the claim of flushes is held already");
         self.held_seq = Some(self.flush_seq);
@@ -165,7 +180,8 @@ impl Gecko {
         erased
     }
 
-    /// Adds the entries of a block in one page, which is in the scratch buffer, to `words`; whether one has the erase flag.
+    /// Adds the entries of a block in one page, which is in the scratch buffer, to `words`; whether
+    /// one has the erase flag.
     fn query_page(&mut self, block: BlockId, words: &mut [u64]) -> bool {
         if let Some(packing) = self.shape.packing {
             return self.query_packed_page(packing, block, words);

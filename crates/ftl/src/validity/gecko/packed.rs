@@ -1,7 +1,8 @@
-//! Packed entries: each as short as what it says, for [`GeckoOptions::packed`](crate::config::GeckoOptions::packed).
+//! Packed entries: each as short as what it says, for
+//! [`GeckoOptions::packed`](crate::config::GeckoOptions::packed).
 //!
-//! Most entries of the younger runs are one dead page and most neighbours are near, so two or three bytes do where the paper's
-//! entry takes a key and a bitmap. `FORMAT.md` has the bytes.
+//! Most entries of the younger runs are one dead page and most neighbours are near, so two or three
+//! bytes do where the paper's entry takes a key and a bitmap. `FORMAT.md` has the bytes.
 
 use super::format::HEADER_BYTES;
 
@@ -47,8 +48,8 @@ impl Packing {
         1 + 5 + self.bitmap_bytes
     }
 
-    /// Writes the entry that follows sub-entry `before` to the start of `out`, which has room for [`Packing::most`] and a word;
-    /// answers how many bytes it takes.
+    /// Writes the entry that follows sub-entry `before` to the start of `out`, which has room for
+    /// [`Packing::most`] and a word; answers how many bytes it takes.
     pub fn put(self, out: &mut [u8], before: u32, key: u32, bitmap: &[u64]) -> usize {
         let dead: u32 = bitmap.iter().map(|word| word.count_ones()).sum();
         let delta = (key >> 1).wrapping_sub(before);
@@ -91,8 +92,8 @@ impl Packing {
         at + self.bitmap_bytes
     }
 
-    /// Reads the entry at `at`, which follows sub-entry `before`, into `bitmap`. A page that is damaged beyond what the
-    /// device noticed gives wrong entries, and no more.
+    /// Reads the entry at `at`, which follows sub-entry `before`, into `bitmap`. A page that is
+    /// damaged beyond what the device noticed gives wrong entries, and no more.
     #[inline]
     pub fn get(self, page: &[u8], at: usize, before: u32, bitmap: &mut [u64]) -> Unpacked {
         let byte = |at: usize| page.get(at).copied().unwrap_or(0);

@@ -1,14 +1,16 @@
 //! Finding the live runs after power loss (Appendix C.1).
 //!
-//! 1. Sort the pages that were found by run, youngest first, and index; of several copies of a page, latest program first.
-//! 2. The youngest run whose last page is sound and whose other pages were found is the youngest live one; all younger are
-//!    remnants of merges that power loss cut short.
+//! 1. Sort the pages that were found by run, youngest first, and index; of several copies of a
+//!    page, latest program first.
+//! 2. The youngest run whose last page is sound and whose other pages were found is the youngest
+//!    live one; all younger are remnants of merges that power loss cut short.
 //! 3. It names the older runs that live. Read the postamble of each.
 //! 4. Check that the runs cover every flush exactly once.
-//! 5. New runs take numbers above all that were found, and above one that a page may have burned unreadably.
+//! 5. New runs take numbers above all that were found, and above one that a page may have burned
+//!    unreadably.
 //!
-//! Only postambles are read, and pages that were found more than once: a copy that was cut short can
-//! have a spare area that reads well and contents that do not.
+//! Only postambles are read, and pages that were found more than once: a copy that was cut short
+//! can have a spare area that reads well and contents that do not.
 
 use super::Gecko;
 use super::directory::{DirEntry, Run};
@@ -44,12 +46,13 @@ struct Complete {
 impl Gecko {
     /// Rebuilds the run directories from flash; the buffer is empty.
     ///
-    /// `pages` are the pages of kind [`PageKind::Validity`] whose spare areas can be read, dead ones included, in any order.
-    /// Others are passed over.
+    /// `pages` are the pages of kind [`PageKind::Validity`] whose spare areas can be read, dead
+    /// ones included, in any order. Others are passed over.
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] as [`Gecko::new`], and if the store was written with another T or
-    /// another partitioning; [`FtlError::Damaged`] if a live run cannot be read; those of the device.
+    /// another partitioning; [`FtlError::Damaged`] if a live run cannot be read; those of the
+    /// device.
     pub fn recover<S: MetaStore>(
         store: &mut S,
         options: &GeckoOptions,
@@ -160,7 +163,8 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
-    /// Reads a run's postamble, given all copies of all its pages; `None` if the run is not complete.
+    /// Reads a run's postamble, given all copies of all its pages; `None` if the run is not
+    /// complete.
     fn run<S: MetaStore>(&mut self, store: &mut S, copies: &[Found]) -> Result<Option<Complete>, FtlError> {
         let Some(last) = self.load(store, copies.iter().filter(|copy| copy.name.last))? else { return Ok(None) };
         let mut pages = Vec::new();

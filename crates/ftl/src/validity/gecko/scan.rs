@@ -1,4 +1,5 @@
-//! Reading everything once: what recovery needs to count the dead pages of every block (Appendix C, step 5).
+//! Reading everything once: what recovery needs to count the dead pages of every block (Appendix C,
+//! step 5).
 
 use super::Gecko;
 use super::directory::Directory;
@@ -46,7 +47,8 @@ impl<S, F: FnMut(BlockId, &PageSet)> Sink<S> for Gather<'_, F> {
 }
 
 impl Gecko {
-    /// Calls `each` with every block that has dead pages, in ascending order, and those pages. Reads every live page once.
+    /// Calls `each` with every block that has dead pages, in ascending order, and those pages.
+    /// Reads every live page once.
     ///
     /// Allocates; meant for recovery and checks.
     ///

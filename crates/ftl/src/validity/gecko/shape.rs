@@ -1,4 +1,5 @@
-//! Numbers that follow from geometry and options: entry size, V, levels, and the bounds that the engine relies on.
+//! Numbers that follow from geometry and options: entry size, V, levels, and the bounds that the
+//! engine relies on.
 
 use super::format::{self, HEADER_BYTES, INDEX_END, PAGE_BYTES_MAX, RUN_NUMBER_BYTES, SUMMARY_BYTES, WORD_BYTES};
 use super::packed::Packing;
@@ -41,7 +42,8 @@ pub(super) struct Shape {
     pub packing: Option<Packing>,
     /// Entries that fit a page, at least so many if they are packed.
     pub page_entries: u32,
-    /// V: entries in the buffer; with a buffer of one page, a run of so many fits one page with its postamble.
+    /// V: entries in the buffer; with a buffer of one page, a run of so many fits one page with its
+    /// postamble.
     pub buffer_entries: u32,
     /// Pages with entries that a buffer fills at most.
     pub buffer_pages: u32,
@@ -144,8 +146,8 @@ impl Shape {
         ((block << self.part_bits) + offset / self.chunk, offset % self.chunk)
     }
 
-    /// One word of the bitmap that begins at `at`. Buffers have `SLACK_BYTES` more than they use, so that the last word
-    /// can be read, and written, whole.
+    /// One word of the bitmap that begins at `at`. Buffers have `SLACK_BYTES` more than they use,
+    /// so that the last word can be read, and written, whole.
     #[inline]
     pub fn bitmap_word(&self, bytes: &[u8], at: usize, word: usize) -> u64 {
         let at = at + 8 * word;
@@ -154,7 +156,8 @@ impl Shape {
         if word + 1 == self.bitmap_words { value & self.last_word_mask } else { value }
     }
 
-    /// Adds the bitmap that begins at `at` to `dead`, whose words are 64 pages of the block of which it is this part.
+    /// Adds the bitmap that begins at `at` to `dead`, whose words are 64 pages of the block of
+    /// which it is this part.
     pub fn add_bitmap(&self, dead: &mut [u64], part: u32, bytes: &[u8], at: usize) {
         for word in 0..self.bitmap_words {
             add_word(dead, (part * self.chunk) as usize + 64 * word, self.bitmap_word(bytes, at, word));
@@ -173,7 +176,8 @@ impl Shape {
         self.first_id(block) + self.partitions - 1
     }
 
-    /// The level of a run of so many entries: i holds T^i to T^(i+1) - 1 times what fits the pages of a buffer (section 3).
+    /// The level of a run of so many entries: i holds T^i to T^(i+1) - 1 times what fits the pages
+    /// of a buffer (section 3).
     pub fn level_of(&self, entries: u64) -> u32 {
         let buffer = u64::from(self.page_entries) * u64::from(self.buffer_pages);
         let buffers = entries.div_ceil(buffer).clamp(1, u64::from(self.full_run_buffers.max(1)));
@@ -187,8 +191,8 @@ impl Shape {
         self.packing.map_or(HEADER_BYTES + count as usize * self.entry_bytes, |packing| packing.end(page, count))
     }
 
-    /// The most runs that live at a time: one in each level with a buffer of one page, and one more where a two-way cascade was
-    /// cut short.
+    /// The most runs that live at a time: one in each level with a buffer of one page, and one more
+    /// where a two-way cascade was cut short.
     pub const fn runs_max(&self) -> usize {
         self.levels as usize + 1
     }
@@ -203,8 +207,8 @@ impl Shape {
         if self.run_fits_a_page {
             return 0;
         }
-        // An item that does not fit leaves at most this much of a page unused; only the first item is longer, and
-        // whatever room it leaves is left in a page with entries.
+        // An item that does not fit leaves at most this much of a page unused; only the first item
+        // is longer, and whatever room it leaves is left in a page with entries.
         let unused = RUN_NUMBER_BYTES - 1;
         self.postamble_bytes(pages).div_ceil(self.page_bytes - HEADER_BYTES - unused) as u32
     }
@@ -229,21 +233,23 @@ impl Shape {
         pages
     }
 
-    /// The most live pages at any time: the oldest run, the younger ones (kept to one full run in all), and the output
-    /// of a merge while its inputs still live; a buffer more that a two-way cascade adds to the younger ones.
+    /// The most live pages at any time: the oldest run, the younger ones (kept to one full run in
+    /// all), and the output of a merge while its inputs still live; a buffer more that a two-way
+    /// cascade adds to the younger ones.
     pub fn footprint_pages(&self) -> u32 {
         let entries_pages = 3 * self.full_run_pages + self.buffer_pages;
         if self.run_fits_a_page {
             return entries_pages;
         }
-        // Each run, and the output, rounds its tail up twice: for what every postamble has and for its directory.
+        // Each run, and the output, rounds its tail up twice: for what every postamble has and for
+        // its directory.
         let runs = self.runs_max() as u32 + 1;
         entries_pages + runs * (self.tail_pages(1) + 1) + self.tail_pages(entries_pages)
     }
 }
 
-/// How much longer than the paper's entries those of a page can be when they are packed, of so many sub-entry numbers: a number
-/// 2^21 after the last takes one or two bytes more, which few can be.
+/// How much longer than the paper's entries those of a page can be when they are packed, of so many
+/// sub-entry numbers: a number 2^21 after the last takes one or two bytes more, which few can be.
 const fn far_bytes(numbers: u64) -> usize {
     2 + 2 * (numbers >> 21) as usize
 }

@@ -131,7 +131,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the postamble and programs the last page. The caller then calls [`Directory::complete`].
+    /// Writes the postamble and programs the last page. The caller then calls
+    /// [`Directory::complete`].
     ///
     /// # Errors
     /// Those of the device.
@@ -182,7 +183,8 @@ impl Writer {
         })
     }
 
-    /// Writes one item of the postamble at `at`, or at the start of the next page if it does not fit.
+    /// Writes one item of the postamble at `at`, or at the start of the next page if it does not
+    /// fit.
     fn item<S: MetaStore>(
         &mut self,
         store: &mut S,

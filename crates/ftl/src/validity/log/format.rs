@@ -21,7 +21,8 @@ pub(super) struct Entry {
     pub ppn: Ppn,
     /// The position of the next older entry about a page of the same block, or [`NOWHERE`].
     pub older: u32,
-    /// The sequence number that the device's next program was to carry when the entry was made, 48 bits.
+    /// The sequence number that the device's next program was to carry when the entry was made, 48
+    /// bits.
     pub stamp: u64,
 }
 
@@ -37,7 +38,8 @@ impl Entry {
     /// Page 4, older 4, stamp less that of the page's first entry 2.
     pub const BYTES: usize = 10;
 
-    /// Whether an entry with this stamp can stand at a place in a page that holds the ones before it.
+    /// Whether an entry with this stamp can stand at a place in a page that holds the ones before
+    /// it.
     pub fn fits(page: &[u8], index: usize, stamp: u64) -> bool {
         index == 0 || stamp.wrapping_sub(long(page, FIRST_STAMP)) <= u64::from(u16::MAX)
     }
@@ -102,7 +104,8 @@ impl Header {
         (check_value(CHECK_START, &page[4..end]) == word(page, 0)).then_some(header)
     }
 
-    /// The header of a page of which it is known that it was written whole; `None` if its entries would not fit it.
+    /// The header of a page of which it is known that it was written whole; `None` if its entries
+    /// would not fit it.
     pub fn read_known(page: &[u8]) -> Option<Self> {
         let header =
             Self { number: long(page, 4), before: word(page, 12), slots: word(page, 16), count: word(page, 20) };

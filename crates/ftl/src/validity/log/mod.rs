@@ -1,30 +1,37 @@
 //! Page validity log (PVL): dead pages are logged, and chained by block.
 //!
-//! The store of IB-FTL (Huang, Chang and Kuo, TODAES 2013) with the cleaning that GeckoFTL's paper adds to it
-//! (Appendix E). Reports are as cheap as they can be; queries read a page for almost every dead page of the block, and
-//! RAM holds ten bytes a block. Not for devices short of RAM, nor where recovery has to be quick: it scans the log.
+//! The store of IB-FTL (Huang, Chang and Kuo, TODAES 2013) with the cleaning that GeckoFTL's paper
+//! adds to it (Appendix E). Reports are as cheap as they can be; queries read a page for almost
+//! every dead page of the block, and RAM holds ten bytes a block. Not for devices short of RAM, nor
+//! where recovery has to be quick: it scans the log.
 //!
-//! 1. A report becomes an entry in a buffer of one page: the dead page, the position of the block's entry before it,
-//!    and a timestamp. RAM holds the position of each block's newest entry. A full buffer is programmed, and one whose
-//!    first entry is so old that sixteen bits do not hold the time since.
-//! 2. Positions count entries around a ring of log pages; a directory in RAM says where each page is.
-//! 3. An erase forgets the block's chain and notes the time, as the next program's sequence number. Entries that are
-//!    not younger are obsolete: a page has to be programmed before it can die again.
-//! 4. A query follows the chain towards older entries. The chain ends where it leads to a page that has been
-//!    cleaned; such a link names a slot of the ring that is empty or holds a younger page than the entry with the link.
-//! 5. When the log is longer than X entries, up to four of its oldest pages are cleaned for every V new entries: entries made
-//!    after the last erase of their block are reported again, the others dropped. A cleaned page is discarded once what
-//!    was reported again is in flash.
+//! 1. A report becomes an entry in a buffer of one page: the dead page, the position of the block's
+//!    entry before it, and a timestamp. RAM holds the position of each block's newest entry. A full
+//!    buffer is programmed, and one whose first entry is so old that sixteen bits do not hold the
+//!    time since.
+//! 2. Positions count entries around a ring of log pages; a directory in RAM says where each page
+//!    is.
+//! 3. An erase forgets the block's chain and notes the time, as the next program's sequence number.
+//!    Entries that are not younger are obsolete: a page has to be programmed before it can die
+//!    again.
+//! 4. A query follows the chain towards older entries. The chain ends where it leads to a page that
+//!    has been cleaned; such a link names a slot of the ring that is empty or holds a younger page
+//!    than the entry with the link.
+//! 5. When the log is longer than X entries, up to four of its oldest pages are cleaned for every V
+//!    new entries: entries made after the last erase of their block are reported again, the others
+//!    dropped. A cleaned page is discarded once what was reported again is in flash.
 //!
-//! The paper sets X to twice the pages that over-provisioning adds, because no more than those can be dead. That holds
-//! only once every logical page was written: before that, all pages of the device may be dead. So X is where
-//! cleaning begins, not a bound. The bound, in pages: a pass cleans the n pages that the log has when it begins. Meanwhile n/4 pages
-//! of new entries come in, and at most d pages return, d being what all pages of the device would fill. So a pass that begins
-//! with n ends with n/4 + d, none begins with more than the larger of X/V and 4d/3, and d/4 more is the most in between.
-//! Cleaning comes before the next report, not after a program: power loss in between would else
-//! leave a page more each time. So a mount owes it too.
+//! The paper sets X to twice the pages that over-provisioning adds, because no more than those can
+//! be dead. That holds only once every logical page was written: before that, all pages of the
+//! device may be dead. So X is where cleaning begins, not a bound. The bound, in pages: a pass
+//! cleans the n pages that the log has when it begins. Meanwhile n/4 pages of new entries come in,
+//! and at most d pages return, d being what all pages of the device would fill. So a pass that
+//! begins with n ends with n/4 + d, none begins with more than the larger of X/V and 4d/3, and d/4
+//! more is the most in between. Cleaning comes before the next report, not after a program: power
+//! loss in between would else leave a page more each time. So a mount owes it too.
 //!
-//! Power loss: entries in the buffer, the chain heads and the times of erases are lost; what is on flash says the rest.
+//! Power loss: entries in the buffer, the chain heads and the times of erases are lost; what is on
+//! flash says the rest.
 //!
 #![doc = include_str!("FORMAT.md")]
 
@@ -109,7 +116,8 @@ impl ValidityLog {
     /// The empty log of a device on which no page is dead.
     ///
     /// # Errors
-    /// [`FtlError::Unsupported`] if a page holds no entry, or positions in the log would need more than 32 bits.
+    /// [`FtlError::Unsupported`] if a page holds no entry, or positions in the log would need more
+    /// than 32 bits.
     pub fn new(options: LogOptions) -> Result<Self, FtlError> {
         let unsupported = |reason| FtlError::Unsupported { ftl: "the page validity log", reason };
         let per_page = u64::from(options.page_bytes).saturating_sub(HEADER_BYTES as u64) / Entry::BYTES as u64;
@@ -172,8 +180,8 @@ impl ValidityLog {
 
     /// Reads the page so many after the oldest into `scratch`; answers how many entries it has.
     ///
-    /// Its check value is not asked for: a page of the ring was programmed to its end since the mount, or was found sound in it,
-    /// and what reads at all is what was programmed.
+    /// Its check value is not asked for: a page of the ring was programmed to its end since the
+    /// mount, or was found sound in it, and what reads at all is what was programmed.
     fn fetch<S: MetaStore>(&mut self, store: &mut S, purpose: Purpose, age: u32) -> Result<u32, FtlError> {
         debug_assert!(age < self.pages, "page {age} of {} is not in the log", self.pages);
         let ppn = self.ring[self.slot(age) as usize];
@@ -190,7 +198,8 @@ impl ValidityLog {
             self.program(store)?;
         } else if !Entry::fits(&self.buffer, self.buffered as usize, store.next_seq()) {
             self.program(store)?;
-            // The bound counts pages: one that is not full has to be followed by cleaning as a full one is.
+            // The bound counts pages: one that is not full has to be followed by cleaning as a full
+            // one is.
             self.fresh = self.per_page;
         }
         let block = self.block_of(ppn).index();
@@ -279,7 +288,8 @@ impl Store for ValidityLog {
 
 impl Validity for ValidityLog {
     const TRACKS_METADATA: bool = false;
-    /// Reports wait in RAM, but old translation pages do not help to find them: nothing need be kept for that.
+    /// Reports wait in RAM, but old translation pages do not help to find them: nothing need be
+    /// kept for that.
     const BUFFERED: bool = false;
 
     /// On an error the report may have been taken; to make it again does no harm.
@@ -307,7 +317,8 @@ impl Validity for ValidityLog {
         while position != NOWHERE {
             let (slot, index) = (position / self.per_page, position % self.per_page);
             let age = self.age(slot);
-            // Older entries have smaller positions; a chain that leads elsewhere has ended, or an image made it up.
+            // Older entries have smaller positions; a chain that leads elsewhere has ended, or an
+            // image made it up.
             if (age, index) >= younger {
                 break;
             }

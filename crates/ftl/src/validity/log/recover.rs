@@ -1,9 +1,11 @@
 //! Reading the log after power loss, all of it, as IB-FTL has to (GeckoFTL's paper, section 5.3).
 //!
 //! 1. Sort the pages that were found by number; of several copies of a page, latest program first.
-//! 2. The one with the highest number that is sound is the newest, and says how many before it are part of the log.
-//! 3. Read those, oldest first. An entry counts if it is younger than the first page of its block; the last that counts is the
-//!    head of its block's chain. Chains on flash are as they were: what was lost with the buffer was at their young end.
+//! 2. The one with the highest number that is sound is the newest, and says how many before it are
+//!    part of the log.
+//! 3. Read those, oldest first. An entry counts if it is younger than the first page of its block;
+//!    the last that counts is the head of its block's chain. Chains on flash are as they were: what
+//!    was lost with the buffer was at their young end.
 //!
 //! What is missing afterwards are the reports that were in the buffer.
 
@@ -20,13 +22,13 @@ use nand::{BlockId, NandError, PageKind, Ppn, Spare};
 const NEVER: u64 = (1 << 48) - 1;
 
 impl ValidityLog {
-    /// The log that is on flash. `found` are the pages of kind [`PageKind::Validity`] whose spare areas can be read, dead ones
-    /// included, in any order; `first_seq` says which sequence number the first page of a block carries, `None` if the block
-    /// holds no page.
+    /// The log that is on flash. `found` are the pages of kind [`PageKind::Validity`] whose spare
+    /// areas can be read, dead ones included, in any order; `first_seq` says which sequence number
+    /// the first page of a block carries, `None` if the block holds no page.
     ///
     /// # Errors
-    /// [`FtlError::Damaged`] if a page of the log is missing or cannot be read, or the log was made for another device or disk;
-    /// those of the device.
+    /// [`FtlError::Damaged`] if a page of the log is missing or cannot be read, or the log was made
+    /// for another device or disk; those of the device.
     pub fn recover<S: MetaStore>(
         store: &mut S,
         site: &Site,
@@ -38,7 +40,8 @@ impl ValidityLog {
             log.erased.set(block, first_seq(block).unwrap_or(NEVER));
         }
         let mut found: Vec<(Ppn, Spare)> = found.into_iter().filter(|(_, s)| s.kind == PageKind::Validity).collect();
-        // Numbers wrap at 2^32 after more writes than any device outlives; what is on flash then lies close together.
+        // Numbers wrap at 2^32 after more writes than any device outlives; what is on flash then
+        // lies close together.
         let base = found.iter().max_by_key(|(_, spare)| spare.seq).map_or(0, |(_, spare)| spare.tag);
         let order = |spare: &Spare| spare.tag.wrapping_sub(base).wrapping_add(1 << 31);
         found.sort_unstable_by_key(|(_, spare)| (Reverse(order(spare)), Reverse(spare.seq)));
@@ -88,7 +91,8 @@ impl ValidityLog {
         }
     }
 
-    /// Takes the first sound copy of the page so many after the oldest, and its entries; `false` if there is none.
+    /// Takes the first sound copy of the page so many after the oldest, and its entries; `false` if
+    /// there is none.
     fn adopt<S: MetaStore>(
         &mut self,
         store: &mut S,

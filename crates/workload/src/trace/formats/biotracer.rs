@@ -1,4 +1,5 @@
-//! BIOtracer logs of mobile phones (Zhou et al., IISWC 2015). The time of a request is its first, when it was queued.
+//! BIOtracer logs of mobile phones (Zhou et al., IISWC 2015). The time of a request is its first,
+//! when it was queued.
 
 use super::FormatEntry;
 use super::fields::{self, Line, Parsed, decimal, int, scaled, time_ns, words};

@@ -1,7 +1,7 @@
 //! The text output of blkparse (blktrace).
 //!
-//! Of the many events of a request one kind is kept: Q (queued) if the file has any, else I, D or C in this order. The
-//! summary at the end of the file is passed over.
+//! Of the many events of a request one kind is kept: Q (queued) if the file has any, else I, D or C
+//! in this order. The summary at the end of the file is passed over.
 
 use super::FormatEntry;
 use super::fields::{self, int, scaled, time_ns};

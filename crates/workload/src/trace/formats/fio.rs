@@ -1,7 +1,8 @@
 //! fio's I/O logs, versions 2 and 3.
 //!
-//! Version 2 has no times but `wait` lines (microseconds, relative to the last wait); version 3 puts the time of each
-//! action, in microseconds, first. `sync` and `datasync` are flushes; `add`, `open` and `close` are passed over.
+//! Version 2 has no times but `wait` lines (microseconds, relative to the last wait); version 3
+//! puts the time of each action, in microseconds, first. `sync` and `datasync` are flushes; `add`,
+//! `open` and `close` are passed over.
 
 use super::FormatEntry;
 use super::fields::{self, Line, Parsed, int};

@@ -1,13 +1,15 @@
-//! The five-column ASCII form of DiskSim, FlashSim, SSDSim and MQSim: `time device address size flag`.
+//! The five-column ASCII form of DiskSim, FlashSim, SSDSim and MQSim:
+//! `time device address size flag`.
 //!
-//! The file does not state its units. What the options do not say is guessed once all rows are read, and every guess
-//! goes into the notes with its reason:
+//! The file does not state its units. What the options do not say is guessed once all rows are
+//! read, and every guess goes into the notes with its reason:
 //!
 //! 1. Address: bytes if every address and size is a multiple of 512, else sectors.
-//! 2. Size: as the address; but 4-KiB pages if that would be sectors and half of the requests are of one or two.
-//! 3. Time: milliseconds if there are decimals (seconds if that made more than a million requests a second).
-//!    Otherwise nanoseconds if all times are multiples of 1000 (a microsecond clock written in ns); else the finest
-//!    unit with at most 200,000 requests a second.
+//! 2. Size: as the address; but 4-KiB pages if that would be sectors and half of the requests are
+//!    of one or two.
+//! 3. Time: milliseconds if there are decimals (seconds if that made more than a million requests a
+//!    second). Otherwise nanoseconds if all times are multiples of 1000 (a microsecond clock
+//!    written in ns); else the finest unit with at most 200,000 requests a second.
 //! 4. Flag: 1 reads, 0 writes, as in DiskSim. Letters speak for themselves.
 
 use super::fields::{self, decimal, decimal_ns, int, words};

@@ -36,8 +36,8 @@ pub struct FormatEntry {
     pub(super) read: fn(&mut Input<'_>, &mut Builder<'_>) -> Result<(), WorkloadError>,
 }
 
-/// The table: each file of this folder (but `fields`, shared by the text formats) has its row. The most particular come
-/// first, because the first of equally good matches is taken.
+/// The table: each file of this folder (but `fields`, shared by the text formats) has its row. The
+/// most particular come first, because the first of equally good matches is taken.
 static TABLE: &[FormatEntry] = &[
     vscsi::ENTRY,
     fio::ENTRY,

@@ -1,4 +1,5 @@
-//! The CSV form of the MSR Cambridge traces (Narayanan et al., FAST 2008). The device is named `host.disk`.
+//! The CSV form of the MSR Cambridge traces (Narayanan et al., FAST 2008). The device is named
+//! `host.disk`.
 
 use super::FormatEntry;
 use super::fields::{self, Line, Parsed, commas, int, operation};

@@ -1,8 +1,10 @@
-//! libCacheSim's oracleGeneral: 24-byte little-endian records `u32 time_s, u64 object, u32 size, i64 next access`.
+//! libCacheSim's oracleGeneral: 24-byte little-endian records
+//! `u32 time_s, u64 object, u32 size, i64 next access`.
 //!
-//! It is a cache trace: it does not say what reads and what writes, nor where an object lies. Requests are taken for
-//! writes unless the options say otherwise. Object numbers are taken for sectors, unless they are too large for
-//! addresses; then objects are laid out one after another in order of first appearance, in 4-KiB pages.
+//! It is a cache trace: it does not say what reads and what writes, nor where an object lies.
+//! Requests are taken for writes unless the options say otherwise. Object numbers are taken for
+//! sectors, unless they are too large for addresses; then objects are laid out one after another in
+//! order of first appearance, in 4-KiB pages.
 
 use super::{FormatEntry, Unsaid};
 use crate::error::WorkloadError;
@@ -44,8 +46,8 @@ fn access(record: &[u8]) -> Access {
     }
 }
 
-/// The records carry no mark, so many things at once must look right: times that do not fall, sane sizes, and next
-/// accesses that lie ahead.
+/// The records carry no mark, so many things at once must look right: times that do not fall, sane
+/// sizes, and next accesses that lie ahead.
 fn detect(head: &[u8]) -> u32 {
     let (mut good, mut all, mut last_s) = (0, 0, 0);
     for (index, record) in head.chunks_exact(RECORD_BYTES).take(256).enumerate() {

@@ -1,4 +1,5 @@
-//! What the replayer of Heimdall and its relatives writes: the trace's own arrival first, the measured submission sixth.
+//! What the replayer of Heimdall and its relatives writes: the trace's own arrival first, the
+//! measured submission sixth.
 
 use super::FormatEntry;
 use super::fields::{self, Line, Parsed, commas, decimal, int, time_ns};

@@ -1,8 +1,11 @@
 //! VMware's VSCSI traces (CloudPhysics), versions 1 and 2, little endian.
 //!
-//! Version 1, 32 bytes: `u32 number, u32 bytes, u32 scatter entries, u16 command, u16 version, u64 LBN, u64 time_us`.
-//! Version 2, 40 bytes: `u16 command, u16 version, u32 number, u32 bytes, u32 scatter entries, u64 LBN, u64 time_us,
-//! u64 response_us`. The upper byte of `version` is 1 or 2, the lower byte of `command` the SCSI opcode.
+//! Version 1, 32 bytes:
+//! `u32 number, u32 bytes, u32 scatter entries, u16 command, u16 version, u64 LBN, u64 time_us`.
+//! Version 2, 40 bytes:
+//! `u16 command, u16 version, u32 number, u32 bytes, u32 scatter entries, u64 LBN, u64 time_us`,
+//! then `u64 response_us`.
+//! The upper byte of `version` is 1 or 2, the lower byte of `command` the SCSI opcode.
 
 use super::FormatEntry;
 use crate::error::WorkloadError;

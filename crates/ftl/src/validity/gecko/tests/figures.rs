@@ -1,6 +1,7 @@
-//! Flash operations per host write, against figures from a separate count-only model: uniform random writes, greedy garbage
-//! collection, B = 128, 4096-byte pages, 70% of the device logical, K = 2^15: 0.010 to 0.012 programs and 0.078 to 0.094 reads
-//! with S = 4, T = 2, multi-way merging. S = 1 and two-way merging each cost about twice as much, T = 4 and 8 more than 2.
+//! Flash operations per host write, against figures from a separate count-only model: uniform
+//! random writes, greedy garbage collection, B = 128, 4096-byte pages, 70% of the device logical, K
+//! = 2^15: 0.010 to 0.012 programs and 0.078 to 0.094 reads with S = 4, T = 2, multi-way merging. S
+//! = 1 and two-way merging each cost about twice as much, T = 4 and 8 more than 2.
 
 use super::store::MemStore;
 use crate::config::GeckoOptions;
@@ -14,8 +15,8 @@ use std::vec::Vec;
 
 const PAGES: u32 = 128;
 
-/// A device with greedy garbage collection, of which only who is dead is known: a host write kills a
-/// uniformly random live page. What is reported goes to a [`Gecko`] too.
+/// A device with greedy garbage collection, of which only who is dead is known: a host write kills
+/// a uniformly random live page. What is reported goes to a [`Gecko`] too.
 struct Drive {
     dead: Vec<u128>,
     /// Full blocks by how many of their pages live; entries that no longer hold are passed over.

@@ -1,4 +1,5 @@
-//! Any sequence of reports, queries, relocations and power cuts, on any geometry, against sets of pages.
+//! Any sequence of reports, queries, relocations and power cuts, on any geometry, against sets of
+//! pages.
 
 use super::store::MemStore;
 use crate::config::GeckoOptions;
@@ -55,7 +56,8 @@ impl Rig {
         }
     }
 
-    /// Runs a report, and checks what it cost and, if it flushed, what power loss at any point of it would leave.
+    /// Runs a report, and checks what it cost and, if it flushed, what power loss at any point of
+    /// it would leave.
     fn report(&mut self, report: impl Fn(&mut Gecko, &mut MemStore) -> Result<(), FtlError>) {
         let before = self.cut_everywhere.then(|| (self.gecko.clone(), self.store.clone()));
         let (programs, flushes, next_seq) = (self.store.programs, self.gecko.flushes(), self.store.next_seq());
@@ -224,7 +226,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..600)
 }
 
-/// Page bytes, blocks, pages in a block: pages so short that a few reports make a level, and common ones.
+/// Page bytes, blocks, pages in a block: pages so short that a few reports make a level, and common
+/// ones.
 const GEOMETRIES: [(usize, u32, u32); 8] = [
     (512, 16, 8),
     (128, 16, 8),

@@ -1,5 +1,5 @@
-//! Places where the paper is thin: each test goes red if its remedy is taken out. Numbers are those of the table in
-//! docs/RECOVERY.md; the other places are in `tests/all/gecko_thin.rs`.
+//! Places where the paper is thin: each test goes red if its remedy is taken out. Numbers are those
+//! of the table in docs/RECOVERY.md; the other places are in `tests/all/gecko_thin.rs`.
 //!
 //! | taken out | red, besides the property test |
 //! |---|---|
@@ -18,7 +18,8 @@ use nand::{BlockId, Ppn, Spare};
 use proptest::prelude::*;
 use std::vec::Vec;
 
-/// 64 blocks of 128 pages in four parts; pages of 128 bytes hold 14 entries, so that a few flushes fill levels.
+/// 64 blocks of 128 pages in four parts; pages of 128 bytes hold 14 entries, so that a few flushes
+/// fill levels.
 fn small(multi_way: bool) -> Rig {
     Rig::new(128, 64, 128, GeckoOptions { partitions: 4, multi_way, ..GeckoOptions::PAPER })
 }
@@ -70,7 +71,8 @@ fn place_2_a_younger_entry_without_flag_keeps_the_flag_of_the_older() {
 
 #[test]
 fn place_5_a_merged_run_does_not_come_back() {
-    // Bits of block 9 go into a small run, which an erase flag then kills in a merge. Its pages are still on flash.
+    // Bits of block 9 go into a small run, which an erase flag then kills in a merge. Its pages are
+    // still on flash.
     for multi_way in [true, false] {
         let mut rig = small(multi_way);
         fill(&mut rig);
@@ -132,8 +134,8 @@ fn place_1_a_run_without_entries_replaces_what_it_voids() {
     rig.check();
 }
 
-/// The worst host for space: each flush brings as many new entries as can be, level after level, and
-/// collisions keep runs at the top of their level.
+/// The worst host for space: each flush brings as many new entries as can be, level after level,
+/// and collisions keep runs at the top of their level.
 #[test]
 fn bounds_hold_under_adversarial_reports() {
     for (page_bytes, blocks, pages_per_block) in [(512, 16, 8), (128, 16, 8), (128, 64, 128), (128, 256, 32)] {
