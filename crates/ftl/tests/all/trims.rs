@@ -265,6 +265,34 @@ fn a_flush_programs_nothing_unless_something_was_trimmed_since() {
     }
 }
 
+/// The map has more pages than a block, and what has to be programmed before an erase must fit into
+/// one.
+#[test]
+fn trims_in_more_parts_of_the_disk_than_a_block_has_pages_are_kept_in_time() {
+    const PART: u32 = 512 * 8;
+    const PARTS: u32 = 12;
+    const BLOCK: u32 = 4;
+    let entry = ftls::find::<Device>("page").unwrap();
+    let config = Config::new(PARTS * PART);
+    let geometry = one_die(PARTS * PART / BLOCK + 60, BLOCK, 512);
+    let nand = Faulty::new(SimNand::new(geometry, Capabilities::MODERN), FaultPlan::default());
+    let mut ftl = (entry.format)(Flash::new(nand), &config).unwrap();
+    for lpn in (0..PARTS * PART).map(Lpn) {
+        ftl.write(lpn, &Stamp { lpn, version: 1 }).unwrap();
+    }
+    let before = ftl.flash().counts().total().programs;
+    for part in 0..PARTS {
+        ftl.trim(Lpn(part * PART + 7), 1).unwrap();
+        let kept = ftl.flash().counts().total().programs - before;
+        assert!(u64::from(part + 1) < kept + u64::from(BLOCK), "{kept} pages are kept of {} trims", part + 1);
+    }
+    for turn in 0..20_000 {
+        let lpn = Lpn(turn * 7919 % (PARTS * PART));
+        ftl.write(lpn, &Stamp { lpn, version: 2 }).unwrap();
+    }
+    ftl.check().unwrap();
+}
+
 /// One of the two checkpoints is lost: what was flushed is in the other.
 #[test]
 fn a_flushed_trim_stays_trimmed_if_either_checkpoint_cannot_be_read() {
