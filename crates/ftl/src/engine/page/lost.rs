@@ -118,7 +118,7 @@ impl Findings {
 
     /// Whether a block was erased since a translation page was written. What that says was true
     /// then.
-    fn is_erased(&self, survey: &Survey, block: BlockId, page: usize) -> bool {
+    pub(super) fn is_erased(&self, survey: &Survey, block: BlockId, page: usize) -> bool {
         survey.block(block).is_none_or(|info| info.kind != PageKind::User || info.first_seq > self.written[page])
     }
 

@@ -51,7 +51,7 @@ impl Findings {
                 let missing = |known| self.note_missing(known, (lpn, entry), of_page, unclaimed);
                 if !doubt.known.is_some_and(missing) {
                     let missing = doubt.known.is_none() && mute;
-                    self.check_entry(flash, (lpn, entry), of_page, (self.written[page], missing))?;
+                    self.check_entry((flash, survey), (lpn, entry), of_page, (page, missing))?;
                 }
             }
         }
@@ -89,11 +89,12 @@ impl Findings {
 
     fn check_entry<N: Nand>(
         &mut self,
-        flash: &mut Flash<N>,
+        (flash, survey): (&mut Flash<N>, &Survey),
         (lpn, entry): (Lpn, Ppn),
         of_page: &[Copy],
-        (written, missing): (u64, bool),
+        (page, missing): (usize, bool),
     ) -> Result<(), FtlError> {
+        let written = self.written[page];
         debug_assert!(of_page.iter().all(|copy| copy.lpn == lpn) && of_page.is_sorted_by(|a, b| a.seq >= b.seq));
         // A younger copy than the one that flash names could not be read when that was written.
         let named = of_page.first().is_some_and(|newest| newest.seq <= written);
@@ -101,7 +102,7 @@ impl Findings {
         match of_page.first() {
             Some(newest) if newest.seq > written => self.unsaved.push(*newest),
             Some(newest) if newest.ppn == entry => {}
-            newest if is_page(entry) && Self::leads_elsewhere(flash, lpn, entry)? => {
+            newest if is_page(entry) && self.leads_elsewhere((flash, survey), (lpn, entry), page)? => {
                 self.dead.extend(newest.map(|newest| newest.ppn));
                 // Trimmed later, unless a page of which nobody knows whose it was is the present
                 // copy.
@@ -113,16 +114,22 @@ impl Findings {
         Ok(())
     }
 
-    /// Whether a page can be read and is not one of this logical page: what named it is out of
-    /// date.
-    fn leads_elsewhere<N: Nand>(flash: &mut Flash<N>, lpn: Lpn, entry: Ppn) -> Result<bool, FtlError> {
-        if entry.0 >= flash.nand().geometry().pages() {
+    /// Whether the page of an entry is not one of this logical page: the entry is out of date. A
+    /// page that cannot be read is one of it unless its block was erased since.
+    fn leads_elsewhere<N: Nand>(
+        &self,
+        (flash, survey): (&mut Flash<N>, &Survey),
+        (lpn, entry): (Lpn, Ppn),
+        page: usize,
+    ) -> Result<bool, FtlError> {
+        let geometry = *flash.nand().geometry();
+        if entry.0 >= geometry.pages() {
             return Ok(true);
         }
         match flash.read_spare(Purpose::Recovery, entry) {
             Ok(Some(spare)) => Ok(spare.kind != PageKind::User || spare.tag != lpn.0),
             Ok(None) => Ok(true),
-            Err(NandError::Uncorrectable { .. }) => Ok(false),
+            Err(NandError::Uncorrectable { .. }) => Ok(self.is_erased(survey, geometry.block_of(entry), page)),
             Err(error) => Err(error.into()),
         }
     }
