@@ -173,11 +173,8 @@ impl<N: Nand> Area<N> {
     fn checkpoint(&mut self) -> Result<bool, FtlError> {
         self.checkpoints.opened = 0;
         self.list_contents();
-        // A try fails with a block; two blocks may go bad while one request is served.
-        for _ in 0..3 {
-            if !self.make_room()? {
-                return Ok(false);
-            }
+        // A try that fails takes a block with it.
+        while self.make_room()? {
             if self.write_checkpoint()? {
                 core::mem::swap(&mut self.checkpoints.current, &mut self.checkpoints.next);
                 debug_assert!(self.checkpoints.current.len() == self.checkpoints.each as usize);
