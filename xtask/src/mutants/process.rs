@@ -63,7 +63,8 @@ impl Run<'_> {
         // tells the time.
         let seconds = self.limit.as_secs_f64().ceil() as u64;
         let program = if self.measured { "\"$0\" \"$@\" && times" } else { "exec \"$0\" \"$@\"" };
-        let script = format!("ulimit -t {seconds} -v {KIBIBYTES} 2>/dev/null; {program}");
+        // Some shells take one limit at a time.
+        let script = format!("ulimit -t {seconds}; ulimit -v {KIBIBYTES} 2>/dev/null; {program}");
         let mut child = Command::new("sh")
             .arg("-c")
             .arg(script)
@@ -161,6 +162,7 @@ pub fn ftls(executable: &Path) -> Result<Vec<String>> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     fn end(script: &str, limit: Duration) -> End {
         let folder = std::env::temp_dir();
@@ -177,6 +179,21 @@ mod tests {
         assert_eq!(end("echo test a ... ok", Duration::from_secs(9)), End::Passed);
         assert_eq!(end("echo test a ... FAILED; exec sleep 60", Duration::from_secs(9)), End::Failed);
         assert_eq!(end("exec sleep 60", Duration::from_millis(9)), End::TimedOut);
+    }
+
+    #[test]
+    fn a_run_that_never_ends_uses_up_its_processor_time() {
+        let folder = std::env::temp_dir().join(format!("openftl-endless-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let executable = folder.join("endless");
+        std::fs::write(&executable, "#!/bin/sh\nwhile :; do :; done\n").unwrap();
+        std::fs::set_permissions(&executable, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let (start, limit) = (Instant::now(), Duration::from_secs(1));
+        let run =
+            Run { executable: &executable, folder: &folder, tests: &[], environment: &[], limit, measured: false };
+        assert_eq!(run.run().unwrap().0, End::TimedOut);
+        assert!(start.elapsed() < limit * WALL / 2, "only the clock on the wall ended it");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
