@@ -21,8 +21,12 @@ const GRACE: Duration = Duration::from_secs(3);
 const INTEGRATION: &str = " all";
 /// A test that takes longer runs alone.
 const SLOW: Duration = Duration::from_millis(500);
-/// An unmutated test that takes longer hangs.
+/// An exploration that takes longer unmutated hangs.
 const UNMUTATED: Duration = Duration::from_secs(1200);
+/// A test that takes longer unmutated is left out: a mutant that survives costs the time of all.
+const SLOWEST: Duration = Duration::from_secs(60);
+/// The time that is noted of it.
+const LEFT_OUT: Duration = Duration::from_secs(u32::MAX as u64);
 /// The tests of `inject/explorer.rs`, each run over each FTL.
 const EXPLORER: [&str; 4] = ["behaviour", "replays", "worn", "fading"];
 /// Tests of the explorer's own that explore or replay: the others do that over each FTL.
@@ -82,6 +86,7 @@ pub enum Verdict {
 /// Every check.
 pub struct Checks {
     checks: Vec<Check>,
+    left_out: Vec<String>,
     exploration: Exploration,
 }
 
@@ -91,7 +96,7 @@ impl Checks {
     /// # Errors
     /// If a test is red without a mutant.
     pub fn unmutated(copy: &Copy, binaries: &[Binary], exploration: Exploration, jobs: usize) -> Result<Self> {
-        let mut checks = Self { checks: Vec::new(), exploration };
+        let mut checks = Self { checks: Vec::new(), left_out: Vec::new(), exploration };
         let slow = |binary: &&Binary| exploration.quick && binary.name.ends_with(INTEGRATION);
         for binary in binaries.iter().filter(|binary| !slow(binary)) {
             let (package, name) = binary.name.split_once(' ').unwrap_or_default();
@@ -111,6 +116,10 @@ impl Checks {
             }
         }
         checks.measure(&copy.target, jobs)?;
+        for check in &mut checks.checks {
+            let left_out = check.tests.extract_if(.., |test| test.time >= LEFT_OUT);
+            checks.left_out.extend(left_out.map(|test| format!("{} {}", check.binary.name, test.name)));
+        }
         checks.checks = checks.checks.into_iter().flat_map(Check::split).collect();
         checks.checks.sort_by_key(Check::turn);
         Ok(checks)
@@ -130,8 +139,11 @@ impl Checks {
             // It is not there if it was never made.
             let _ = fs::remove_file(&path);
             let note = (NOTES, path.to_string_lossy().into_owned());
-            let (end, time) = self.run(check, &[&check.tests[test]], note, UNMUTATED)?;
-            if end != End::Passed {
+            let limit = if check.ftl.is_some() { UNMUTATED } else { SLOWEST };
+            let (end, mut time) = self.run(check, &[&check.tests[test]], note, limit)?;
+            if (end, check.ftl.is_none()) == (End::TimedOut, true) {
+                time = LEFT_OUT;
+            } else if end != End::Passed {
                 bail!("{}: put it right first", self.red(check, &check.tests[test].name));
             }
             let text = fs::read_to_string(&path).unwrap_or_default();
@@ -220,6 +232,11 @@ impl Checks {
             verdict = Verdict::Survived;
         }
         Ok(verdict)
+    }
+
+    /// The tests that take too long.
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     /// How long everything takes unmutated, in turn.

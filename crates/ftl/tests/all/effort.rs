@@ -1,5 +1,6 @@
 //! What the same requests cost every FTL, under every setting that it honours, is what it was: each
-//! flash operation of the run and of the mount after it, by purpose, and RAM.
+//! flash operation of the run and of the mount after it, by purpose, the steps of the mount, and
+//! RAM.
 //!
 //! The table beside this file holds it. A change that is meant to alter it writes it anew with
 //! `OPENFTL_RENEW=1`; the difference belongs to what a reviewer reads.
@@ -40,8 +41,13 @@ fn lines(name: &str, config: &str, outcome: &Result<Outcome, FtlError>, table: &
     match &outcome.mount {
         None => {}
         Some(Ok((counts, report))) => {
-            let rebuilt = report.rebuilt_entries;
-            writeln!(table, "{name} {config} mount{} rebuilt={rebuilt}", told(counts)).unwrap();
+            let ftl::MountReport { steps, rebuilt_entries, unreadable_pages, .. } = report;
+            let found = format!("rebuilt={rebuilt_entries} unreadable={unreadable_pages}");
+            writeln!(table, "{name} {config} mount{} {found}", told(counts)).unwrap();
+            for ftl::MountStep { name: step, ops } in steps.iter().filter(|_| config == "plain") {
+                let ftl::OpCounts { reads, spare_reads, programs, erases, .. } = ops;
+                writeln!(table, "{name} {config} step {step}: {reads}/{spare_reads}/{programs}/{erases}").unwrap();
+            }
         }
         Some(Err(error)) => writeln!(table, "{name} {config} mount refused: {error}").unwrap(),
     }
