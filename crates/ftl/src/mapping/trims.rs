@@ -235,3 +235,36 @@ impl TrimMap {
         report.push(RamItem { name: "trim_map", bytes });
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use nand::Dimensions;
+
+    #[test]
+    fn blocks_are_at_risk_until_every_page_with_a_trim_is_programmed() {
+        let dimensions = Dimensions {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks: 8,
+            pages_per_block: 4,
+            page_bytes: 512,
+            spare_bytes: 32,
+        };
+        let mut map = TrimMap::new(3 * 4096, &Geometry::new(dimensions).unwrap());
+        assert!(!map.is_behind() && map.next_stale().is_none());
+        map.trimmed(Lpn(4096), Some(BlockId(2)));
+        map.trimmed(Lpn(9000), Some(BlockId(3)));
+        map.trimmed(Lpn(9001), None);
+        assert!(map.is_behind() && !map.risks(BlockId(1)));
+        assert_eq!((map.next_stale(), map.risky_pages()), (Some(1), 2));
+        map.programmed(1, Ppn(0));
+        assert!(map.risks(BlockId(2)) && map.risks(BlockId(3)), "page 2 of the map is not programmed yet");
+        assert_eq!((map.next_stale(), map.risky_pages()), (Some(2), 1));
+        map.programmed(2, Ppn(1));
+        assert!(!map.risks(BlockId(2)) && !map.risks(BlockId(3)) && !map.is_behind());
+        assert!(map.owns(Ppn(1), 2) && !map.owns(Ppn(1), 1));
+    }
+}

@@ -397,3 +397,40 @@ impl Header {
         pages(geometry, self.words_in_all(geometry))
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use nand::Dimensions;
+
+    #[test]
+    fn a_header_fits_its_device_and_disk_and_no_other() {
+        let dimensions = Dimensions {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks: 1 << 20,
+            pages_per_block: 2048,
+            page_bytes: 512,
+            spare_bytes: 32,
+        };
+        let geometry = Geometry::new(dimensions).unwrap();
+        let header = Header {
+            seq: 9,
+            erases: 1,
+            blocks: 1 << 20,
+            pages_per_block: 2048,
+            logical_pages: 1 << 20,
+            logs: 4,
+            fused: 512,
+        };
+        let fits = |header: Header| header.fits(&geometry, 1 << 20);
+        assert!(fits(header));
+        assert!(!fits(Header { seq: Spare::SEQ_END / 2, ..header }));
+        assert!(!fits(Header { blocks: 1, logs: 0, ..header }) && !fits(Header { pages_per_block: 1024, ..header }));
+        assert!(!fits(Header { logical_pages: 1 << 19, ..header }) && !fits(Header { fused: 513, ..header }));
+        assert!(!fits(Header { logs: (1 << 20) + 1, ..header }), "more log blocks than blocks");
+        assert!(!fits(Header { logs: 1 << 20, ..header }), "more words than can be counted");
+    }
+}

@@ -501,7 +501,6 @@ impl Survey {
         let youngest = self.largest_seq();
         let mut read: Vec<BlockId> = pages.iter().map(|(ppn, _)| geometry.block_of(*ppn)).collect();
         read.sort_unstable();
-        read.dedup();
         let spans =
             |info: &BlockInfo, seq: u64| (info.first_seq..=info.last_seq).contains(&seq) && info.last_seq < u64::MAX;
         // A mount leaves the next number out, and a program that is tried again takes it.

@@ -183,8 +183,25 @@ impl Validity for RamBitmap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nand::{Flags, PageKind};
     use proptest::prelude::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn no_page_on_flash_is_one_of_a_bitmap_in_ram() {
+        let bitmap = RamBitmap::new(4, 4);
+        let spare = Spare {
+            kind: PageKind::Validity,
+            tag: 0,
+            seq: 1,
+            erase_count: 0,
+            erased_at: 0,
+            aux: 0,
+            flags: Flags::NONE,
+        };
+        assert!((0..16).all(|ppn| !bitmap.owns(Ppn(ppn), &spare)));
+        assert_eq!((bitmap.footprint_pages(), bitmap.reserve_pages()), (0, 0));
+    }
 
     proptest! {
         #[test]

@@ -23,14 +23,14 @@ fn device(entry: &Entry<Device>) -> Device {
     Faulty::new(SimNand::new(geometry, capabilities), FaultPlan::default())
 }
 
-/// The page programmed last of those with the lost page.
-fn newest(nand: &mut Device) -> (u64, Ppn) {
+/// The page programmed last of those with the lost page, if there is one.
+fn newest(nand: &mut Device) -> Option<(u64, Ppn)> {
     let pages = nand.geometry().pages();
     let copies = (0..pages).map(Ppn).filter_map(|ppn| {
         let spare = nand.inner_mut().read_spare(ppn).unwrap()?;
         (spare.kind == nand::PageKind::User && spare.tag == LOST.0).then_some((spare.seq, ppn))
     });
-    copies.max().unwrap()
+    copies.max()
 }
 
 fn read(ftl: &mut dyn Ftl<Device>) -> Result<Stamp, FtlError> {
@@ -50,7 +50,7 @@ fn harmed(entry: &Entry<Device>, config: &Config, blemish: Blemish) -> (Box<dyn 
         ftl.write(lpn, &Stamp { lpn, version: at as u16 + 1 }).unwrap();
     }
     assert_eq!(read(&mut *ftl), Ok(NEWEST));
-    let (_, ppn) = newest(ftl.flash_mut().nand_mut());
+    let (_, ppn) = newest(ftl.flash_mut().nand_mut()).unwrap();
     ftl.flash_mut().nand_mut().damage(ppn, blemish);
     (ftl, ppn)
 }
@@ -94,6 +94,19 @@ fn a_lost_page_stays_lost_after_its_block_was_erased_and_a_mount() {
             ftl.trim(LOST, 1).unwrap();
             assert_eq!(read(&mut *ftl), Ok(Stamp::UNWRITTEN), "{name}");
         }
+    }
+}
+
+#[test]
+fn maps_in_non_volatile_memory_say_what_is_lost_and_flash_does_not() {
+    for entry in log_block_ftls::<Device>() {
+        let (name, config) = (entry.info.name, Config { maps: ftl::Maps::NonVolatile, ..Config::new(LOGICAL) });
+        let (mut ftl, ppn) = harmed(&entry, &config, Blemish::DataUnreadable);
+        write_others(&mut *ftl, ppn).unwrap();
+        assert!(is_lost(&mut *ftl), "{name}");
+        ftl.check().unwrap();
+        let younger = newest(ftl.flash_mut().nand_mut()).filter(|(seq, _)| *seq > u64::from(4 * LOGICAL));
+        assert_eq!(younger, None, "{name} programmed a page of what was lost");
     }
 }
 

@@ -98,6 +98,32 @@ fn nothing_acknowledged_is_lost_whenever_power_is_cut() {
 }
 
 /// Figures of recovery leave this step out, by its name.
+/// The first page of a block is its last one then, or next to it.
+#[test]
+fn disks_of_the_shortest_blocks_come_back() {
+    for entry in ftls::table::<Device>() {
+        let (Some(mount), program_order) = (entry.mount, entry.info.program_order) else { continue };
+        let mut shortest = Vec::new();
+        for pages in 1..=3 {
+            let capabilities = Capabilities { program_order, ..Capabilities::MODERN };
+            let nand = Faulty::new(SimNand::new(one_die(480, pages, 512), capabilities), FaultPlan::default());
+            let Ok(mut ftl) = (entry.format)(Flash::new(nand), &config()) else { continue };
+            shortest.push(pages);
+            let mut expected = vec![vec![0_u16]; PAGES as usize];
+            for round in 1..40 {
+                let base = ftl.flash().nand().ops();
+                *ftl.flash_mut().nand_mut().plan_mut() = FaultPlan::cut(base + 37 + u64::from(round), CutOutcome::Done);
+                work(&mut *ftl, &mut expected, round);
+                ftl.flash_mut().nand_mut().power_up();
+                ftl.power_failing().unwrap();
+                ftl = mount(Flash::new(ftl.into_flash().into_nand()), &config()).unwrap().0;
+                check(&mut *ftl, &mut expected, &format!("{}, {pages} pages a block, round {round}", entry.info.name));
+            }
+        }
+        assert!(shortest.contains(&3), "{} takes blocks of {shortest:?} pages", entry.info.name);
+    }
+}
+
 #[test]
 fn collections_at_the_end_of_a_mount_are_a_step_of_their_own() {
     let config = Config { cache_entries: 8, ..Config::new(200) };

@@ -89,6 +89,13 @@ mod tests {
     }
 
     #[test]
+    fn full_victims_of_a_full_area_bend_little() {
+        let mut learned = Learned::new(1);
+        learned.collected(u32::MAX, 1.0);
+        assert!((0.3..3.0).contains(&learned.bend()), "{}", learned.bend());
+    }
+
+    #[test]
     fn an_area_without_over_provisioning_counts_as_one_with_a_block() {
         let [mut none, mut one] = [Learned::new(0), Learned::new(1)];
         none.collected(3, 0.5);

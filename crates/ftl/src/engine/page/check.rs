@@ -90,3 +90,87 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::PageOptions;
+    use super::*;
+    use crate::config::Config;
+    use crate::contract::{Ftl, FtlError};
+    use crate::flash::Flash;
+    use crate::mapping::ram::RamMap;
+    use crate::validity::ram_bitmap::RamBitmap;
+    use nand::{Capabilities, Dimensions, Geometry, Ppn, SimNand, Stamp};
+
+    const BLOCKS: u32 = 24;
+    const PAGES: u32 = 4;
+    const OPTIONS: PageOptions =
+        PageOptions { name: "page", validity: "ram-bitmap", metadata_apart: false, battery: false };
+
+    type Disk = PageFtl<SimNand, RamMap, RamBitmap>;
+
+    fn disk() -> Disk {
+        let dimensions = Dimensions {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks: BLOCKS,
+            pages_per_block: PAGES,
+            page_bytes: 512,
+            spare_bytes: 32,
+        };
+        let geometry = Geometry::new(dimensions).unwrap();
+        let (map, store) = (RamMap::new(30, &geometry), RamBitmap::new(BLOCKS, PAGES));
+        let flash = Flash::new(SimNand::new(geometry, Capabilities::MODERN));
+        let mut disk = Disk::format(flash, &Config::new(30), OPTIONS, map, store).unwrap();
+        for lpn in (0..30).chain([3, 7]).map(Lpn) {
+            disk.write(lpn, &Stamp { lpn, version: 1 }).unwrap();
+        }
+        disk.check_invariants().unwrap();
+        disk
+    }
+
+    fn broken(harm: impl FnOnce(&mut Disk)) -> String {
+        let mut disk = disk();
+        harm(&mut disk);
+        disk.check_invariants().unwrap_err()
+    }
+
+    fn lead(disk: &mut Disk, lpn: Lpn, ppn: Ppn) {
+        let (mut ctx, mapping) = disk.parts();
+        mapping.record(&mut ctx, lpn, ppn).unwrap();
+    }
+
+    #[test]
+    fn an_invariant_that_is_broken_is_named() {
+        let beyond = broken(|disk| lead(disk, Lpn(5), Ppn(BLOCKS * PAGES)));
+        assert!(beyond.contains("the device does not have"), "{beyond}");
+        let twice = broken(|disk| lead(disk, Lpn(6), disk.mapping.hint(Lpn(5))));
+        assert!(twice.contains("is mapped twice"), "{twice}");
+        let other = broken(|disk| {
+            let [five, six] = [5, 6].map(|lpn| disk.mapping.hint(Lpn(lpn)));
+            lead(disk, Lpn(5), six);
+            lead(disk, Lpn(6), five);
+        });
+        assert!(other.contains("logical page 5 is mapped to") && other.contains("which holds"), "{other}");
+        let dead = broken(|disk| {
+            let five = disk.mapping.hint(Lpn(5));
+            disk.validity.invalidate(&mut disk.core, five).unwrap();
+        });
+        assert!(dead.contains("holds logical page 5 but counts as dead"), "{dead}");
+        let count = broken(|disk| {
+            let five = disk.mapping.hint(Lpn(5));
+            disk.core.space.page_died(five);
+        });
+        assert!(count.contains("live pages but counts"), "{count}");
+    }
+
+    #[test]
+    fn an_error_about_no_page_is_no_loss_of_metadata() {
+        let disk = disk();
+        let damaged = |ppn| FtlError::Damaged { structure: "saved state", ppn, reason: "it is torn" };
+        assert!(!disk.is_metadata_loss(&damaged(Ppn::NONE)));
+        assert!(!disk.is_metadata_loss(&damaged(disk.mapping.hint(Lpn(5)))), "host data");
+    }
+}

@@ -62,7 +62,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             next += mapping.forget(&mut ctx, Lpn(next), count)?;
             debug_assert!(next <= end, "more is forgotten than was asked for");
             let risky = self.mapping.risky_trim_pages();
-            if risky > 0 && risky + PAGES_A_STEP > self.core.space.geometry().pages_per_block() {
+            if risky + PAGES_A_STEP > self.core.space.geometry().pages_per_block() {
                 self.keep_trims()?;
             }
         }

@@ -470,6 +470,20 @@ mod tests {
     }
 
     #[test]
+    fn children_of_the_root_are_those_of_the_node_that_takes_its_place() {
+        let mut frames = Frames::new(512, FRAMES);
+        frames.node_mut(ROOT).clear(0);
+        for (at, key) in [(1, 10), (2, 20), (FRAMES as usize - 1, 30)] {
+            hold(&mut frames, at, ROOT, key, false);
+        }
+        frames.node_mut(7).clear(0);
+        frames.lower_root(7);
+        assert_eq!([10, 20, 30].map(|key| frames.child(7, key)), [Some(1), Some(2), Some(FRAMES as usize - 1)]);
+        assert_eq!(([10, 20, 30].map(|key| frames.child(ROOT, key)), frames.child(ROOT, 0)), ([None; 3], Some(7)));
+        assert_eq!((frames.get(7).children, frames.get(ROOT).children), (3, 1));
+    }
+
+    #[test]
     fn a_frame_of_no_name_is_never_found() {
         let mut frames = Frames::new(512, FRAMES);
         assert_eq!(frames.leaf(Ppn::NONE), None);

@@ -461,5 +461,10 @@ mod tests {
         disordered.copy(&node);
         disordered.insert(3, Item { key: 90, value: Ppn::NONE });
         assert!(node.check(1000).is_ok() && disordered.check(1000).is_err());
+        let mut twice = leaf();
+        twice.copy(&node);
+        let key = node.items().nth(2).unwrap().key;
+        twice.insert(3, Item { key, value: Ppn::NONE });
+        assert!(twice.check(1000).is_err(), "two items begin at one key");
     }
 }

@@ -301,14 +301,15 @@ impl Cmt {
         self.unlink(at);
     }
 
-    /// The entry that was protected longest without being used.
+    /// The entry that was protected longest without being used; [`NONE`] if none is protected.
     fn oldest_protected(&self) -> u32 {
         if self.probation == NONE { self.oldest } else { self.entries[self.probation as usize].newer }
     }
 
     /// Puts an entry on probation, as the newest.
     fn push_on_probation(&mut self, at: u32) {
-        let newer = if self.protected == 0 { NONE } else { self.oldest_protected() };
+        let newer = self.oldest_protected();
+        debug_assert!((newer == NONE) == (self.protected == 0));
         if newer == NONE {
             self.push_newest(at);
         } else {

@@ -221,6 +221,10 @@ mod tests {
             let mut page = [0xA5; 64];
             seal(&mut page, used, 0, name);
             assert!(is_sound(&page, name, 8));
+            for other in [PageName { run: 6, ..name }, PageName { index: 2, ..name }, PageName { last: false, ..name }]
+            {
+                assert!(!is_sound(&page, other, 8), "{name:?} passes for {other:?}");
+            }
             for at in 0..used {
                 let mut damaged = page;
                 damaged[at] ^= 0x10;
