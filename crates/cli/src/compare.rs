@@ -152,6 +152,9 @@ fn check_time(args: &CompareArgs) -> Result<()> {
         Some(scale) if !(0.0..=1e6).contains(&scale) => {
             Err(usage(format!("--time-scale {scale} is not a factor from 0 to 1000000; 0.5 plays twice as fast")))
         }
+        _ if time.gc == Some(Gc::Idle) && !time.open_loop => Err(usage(
+            "--gc idle collects while no request is in the device, and a closed loop always has one; add --open-loop",
+        )),
         _ => Ok(()),
     }
 }

@@ -25,14 +25,17 @@ pub struct DevicePlan {
     pub logical_pages: u32,
 }
 
+/// The longest that an operation of a device may take: 1000 s.
+const LONGEST_NS: u64 = 1_000_000_000_000;
+
 impl DevicePlan {
     /// A device of the profile's shape, its number of blocks scaled to `capacity_bytes` raw
     /// (rounded to whole blocks on every plane, at least one; `None` keeps the profile's own) of
     /// which the host sees `logical_ratio`.
     ///
     /// # Errors
-    /// [`SimError::BadSpec`] if the ratio is not within (0, 1), [`SimError::Geometry`] if the shape
-    /// is refused.
+    /// [`SimError::BadSpec`] if the ratio is not within (0, 1) or an operation takes longer than
+    /// 1000 s, [`SimError::Geometry`] if the shape is refused.
     pub fn new(
         name: &str,
         dimensions: Dimensions,
@@ -46,6 +49,18 @@ impl DevicePlan {
                 what: "logical ratio",
                 reason: format!("{logical_ratio} is not between 0 and 1; 0.7 is usual"),
             });
+        }
+        let Timing { read_ns, spare_read_ns, program_ns, erase_ns, .. } = timing;
+        let times = [
+            ("read_ns", read_ns),
+            ("spare_read_ns", spare_read_ns),
+            ("program_ns", program_ns),
+            ("erase_ns", erase_ns),
+        ];
+        if let Some((field, ns)) = times.into_iter().find(|(_, ns)| *ns > LONGEST_NS) {
+            let reason =
+                format!("{field} of device {name} is {ns} ns, and no operation takes longer than 1000 s (1e12 ns)");
+            return Err(SimError::BadSpec { what: "timing", reason });
         }
         let blocks = match capacity_bytes {
             Some(bytes) => blocks_for(&dimensions, bytes)?,

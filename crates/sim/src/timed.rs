@@ -33,10 +33,20 @@ struct Outstanding {
     strands: u32,
 }
 
+/// Virtual time ends here, after 146 years: nothing that is added to it overflows.
+const CLOCK_END_NS: u64 = 1 << 62;
+
+fn clock_ended(what: &'static str, ns: f64) -> SimError {
+    let years = ns / 1e9 / (365.25 * 24.0 * 3600.0);
+    let reason = format!("virtual time would reach {years:.0} years, and it ends after 146; give shorter times");
+    SimError::BadSpec { what, reason }
+}
+
 /// Plays the feed to its end.
 ///
 /// # Errors
-/// [`SimError`] of the host; [`SimError::BadSpec`] if an option makes no sense.
+/// [`SimError`] of the host; [`SimError::BadSpec`] if an option makes no sense, or virtual time
+/// would end.
 pub(crate) fn play<N: Device>(
     host: &mut Host<N>,
     feed: &mut Feed,
@@ -119,10 +129,14 @@ impl<N: Device> Player<'_, '_, N> {
             });
         }
         while let Some(request) = self.feed.next(self.host.tally())? {
-            let arrival_ns = (request.at_ns as f64 * time_scale) as u64;
+            let arrival_ns = request.at_ns as f64 * time_scale;
+            if arrival_ns >= CLOCK_END_NS as f64 {
+                return Err(clock_ended("arrival times", arrival_ns));
+            }
+            let arrival_ns = arrival_ns as u64;
             loop {
                 if self.machine.next_ns().is_some_and(|ns| ns <= arrival_ns) || self.in_device >= limit {
-                    self.run_event();
+                    self.run_event()?;
                 } else if self.machine.now_ns() >= arrival_ns || !self.collect_if_idle()? {
                     break;
                 }
@@ -131,7 +145,7 @@ impl<N: Device> Player<'_, '_, N> {
             self.dispatch(&request, arrival_ns)?;
         }
         while self.in_device > 0 {
-            self.run_event();
+            self.run_event()?;
         }
         Ok(())
     }
@@ -160,7 +174,7 @@ impl<N: Device> Player<'_, '_, N> {
                 if self.in_device == 0 {
                     return Ok(());
                 }
-                self.run_event();
+                self.run_event()?;
                 continue;
             }
             let event_ns = self.machine.next_ns().unwrap_or(u64::MAX);
@@ -173,7 +187,7 @@ impl<N: Device> Player<'_, '_, N> {
                     }
                 }
                 _ => {
-                    let ended = self.run_event();
+                    let ended = self.run_event()?;
                     if pause_ns == 0 {
                         ready += ended;
                     } else {
@@ -245,7 +259,7 @@ impl<N: Device> Player<'_, '_, N> {
     }
 
     /// Lets the next thing happen; returns how many requests ended with it.
-    fn run_event(&mut self) -> u32 {
+    fn run_event(&mut self) -> Result<u32, SimError> {
         let Self { machine, ended, outstanding, background, .. } = self;
         ended.clear();
         for &token in machine.run_event() {
@@ -262,7 +276,12 @@ impl<N: Device> Player<'_, '_, N> {
         for at in 0..self.ended.len() {
             self.end(self.ended[at]);
         }
-        self.ended.len() as u32
+        let now_ns = self.machine.now_ns();
+        if now_ns >= CLOCK_END_NS {
+            Err(clock_ended("device times", now_ns as f64))
+        } else {
+            Ok(self.ended.len() as u32)
+        }
     }
 
     fn end(&mut self, token: Token) {

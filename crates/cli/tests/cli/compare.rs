@@ -128,6 +128,18 @@ fn open_loops_and_idle_collection_run() {
     assert!(document["results"][0]["latency_us"]["write"]["count"].as_u64().unwrap() > 0);
 }
 
+#[test]
+fn virtual_time_ends_with_an_error_and_what_it_leaves_out_is_said() {
+    let timed = ["compare", "--ftl", "page", "--capacity", "256MiB", "--writes", "2k", "--timing", "queued"];
+    let slow = ["--workload", "uniform:rate=0.01", "--open-loop", "--time-scale", "1e6", "--precondition", "none"];
+    let ran = openftl(&[&timed[..], &slow].concat());
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(ran.err.contains("arrival times") && ran.err.contains("years"), "{}", ran.err);
+    let card = ["compare", "--ftl", "page", "--capacity", "8GiB", "--writes", "1k", "--device", "lftl-card"];
+    let card = [&card[..], &["--timing", "queued", "--precondition", "none"]].concat();
+    assert!(output_of(&card).contains("leaves out what device lftl-card says of read_queue_dies"));
+}
+
 fn without_clock(mut document: Value) -> Value {
     for result in document["results"].as_array_mut().unwrap() {
         result["simulation"] = Value::Null;

@@ -5,7 +5,7 @@ use super::common::{folder, openftl, openftl_in, output_of};
 /// Arguments, exit code, and what the message has to say.
 type Case = (&'static [&'static str], i32, &'static [&'static str]);
 
-const CASES: [Case; 36] = [
+const CASES: &[Case] = &[
     (&["compare", "--ftl", "gekco"], 2, &["no FTL `gekco`", "did you mean `gecko`", "page, dftl"]),
     (&["compare", "--ftl", "page,page"], 2, &["page twice"]),
     (&["compare", "--ftl", ""], 2, &["no FTL ``"]),
@@ -16,6 +16,7 @@ const CASES: [Case; 36] = [
     (&["compare", "--device", "modern-tcl"], 2, &["no device profile `modern-tcl`", "did you mean `modern-tlc`"]),
     (&["compare", "--device", "absent.toml"], 1, &["absent.toml", "list devices --toml"]),
     (&["compare", "--device", "wrong.toml"], 1, &["wrong.toml", "endurance", "unknown field"]),
+    (&["compare", "--device", "slow.toml"], 1, &["program_ns", "slow", "2000000000000 ns", "1000 s"]),
     (&["compare", "--capacity", "12 parsecs"], 2, &["--capacity", "12 parsecs", "8GiB"]),
     (&["compare", "--capacity", "1KiB"], 2, &["--capacity", "at least"]),
     (&["compare", "--capacity", "900PiB"], 2, &["--capacity", "32-bit"]),
@@ -28,6 +29,7 @@ const CASES: [Case; 36] = [
     (&["compare", "--queue-depth", "8"], 2, &["--queue-depth", "--timing queued"]),
     (&["compare", "--timing", "queued", "--open-loop"], 2, &["arrival times", "rate"]),
     (&["compare", "--timing", "queued", "--time-scale", "2"], 2, &["--open-loop"]),
+    (&["compare", "--timing", "queued", "--gc", "idle"], 2, &["--gc idle", "--open-loop"]),
     (&["compare", "--victim", "greedily"], 2, &["no victim policy", "did you mean `greedy`"]),
     (&["compare", "--validity", "gekco"], 2, &["no page-validity store `gekco`", "did you mean `gecko`", "ram-bitmap"]),
     (&["compare", "--ftl", "janus", "--janus-window", "8"], 2, &["--janus-window", "add --janus-defuse validity"]),
@@ -120,6 +122,9 @@ fn check(cases: &[Case]) {
     write("said.trace", "128166372003061629,hm,0,Write,8192,4096,331\n128166372003061630,hm,0,Read,8192,4096,331\n");
     let profile = output_of(&["list", "devices", "--toml", "demo"]);
     write("wrong.toml", &profile.replace("endurance_erases", "endurance"));
+    let time = profile.lines().find(|line| line.starts_with("program_ns")).unwrap();
+    let slow = profile.replace(time, "program_ns = 2_000_000_000_000").replace("\"demo\"", "\"slow\"");
+    write("slow.toml", &slow);
     for (arguments, code, parts) in cases {
         let ran = openftl_in(folder.path(), arguments);
         assert_eq!(ran.code, *code, "{arguments:?}: {}", ran.err);
@@ -134,7 +139,7 @@ fn check(cases: &[Case]) {
 
 #[test]
 fn compare_explains_what_is_wrong() {
-    check(&CASES);
+    check(CASES);
 }
 
 const CRASH_CASES: [Case; 9] = [
