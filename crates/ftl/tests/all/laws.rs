@@ -231,6 +231,27 @@ fn every_ftl_runs_for_ever_on_a_full_device() {
 }
 
 #[test]
+fn a_read_changes_nothing_on_flash_unless_the_table_is_cached() {
+    let shape = SHAPES[2];
+    for entry in ftls::table::<SimNand>() {
+        if entry.info.honours(ftl::Setting::CacheEntries) {
+            continue;
+        }
+        let name = entry.info.name;
+        let (mut ftl, config) = largest(&entry, shape, config(shape, "greedy", "split"));
+        for turn in 0..20 * config.logical_pages {
+            let lpn = Lpn(turn * 7 % config.logical_pages);
+            ftl.write(lpn, &Stamp { lpn, version: (turn % 60_000) as u16 + 1 }).unwrap();
+            let before = ftl.flash().counts().total();
+            ftl.read(lpn, &mut Stamp::UNWRITTEN.clone()).unwrap();
+            let after = ftl.flash().counts().total();
+            let changes = (after.programs - before.programs, after.erases - before.erases);
+            assert_eq!(changes, (0, 0), "{name}: programs and erases of the read after {turn} writes");
+        }
+    }
+}
+
+#[test]
 fn janus_beyond_its_paper_runs_for_ever_on_a_full_device() {
     for shape in SHAPES {
         for entry in ftls::table::<SimNand>().into_iter().filter(|entry| entry.info.name.starts_with("janus")) {

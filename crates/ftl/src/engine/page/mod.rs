@@ -322,8 +322,7 @@ fn most_free(idle: u32, reserve: u32, rest: u32) -> usize {
 }
 
 impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
-    /// Makes an empty disk of a device: every block that is not bad is erased, whatever it seems to
-    /// hold, because a page torn by power loss can read as erased.
+    /// Makes an empty disk: every good block is erased, because a torn page can read as erased.
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for, or the
@@ -434,11 +433,12 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(())
     }
 
-    /// Where a logical page is. The table may be synchronised on the way if a block is left.
+    /// Where a logical page is. If a lookup programs pages, space is made for them first.
     #[inline]
     fn find(&mut self, lpn: Lpn) -> Result<Ppn, FtlError> {
         if !self.core.is_starved() {
-            let found = self.prepare().and_then(|()| {
+            let prepared = if self.mapping.reserve_pages() > 0 { self.prepare() } else { Ok(()) };
+            let found = prepared.and_then(|()| {
                 let (mut ctx, mapping) = self.parts();
                 mapping.lookup(&mut ctx, lpn)
             });
