@@ -73,8 +73,9 @@ pub fn choose(args: &CompareArgs, trace: Option<&Trace>) -> Result<Chosen> {
         }
         None => profile.geometry().map_err(|e| usage(e.to_string()))?,
     };
-    let plan =
-        DevicePlan::new(&profile.name, geometry.dimensions(), profile.capabilities, profile.timing, None, ratio)?;
+    // The options were looked at: what is wrong now is the device's.
+    let plan = DevicePlan::new(&profile.name, geometry.dimensions(), profile.capabilities, profile.timing, None, ratio)
+        .map_err(|error| anyhow::Error::msg(error.to_string()))?;
     check_memory(u64::from(geometry.pages()) * MEMORY_A_PAGE)?;
     if geometry.pages() > PAGES_SOON_DONE {
         notes.push(format!(
