@@ -155,7 +155,10 @@ impl<N: Device> Player<'_, '_, N> {
         if queue_depth == 0 {
             return Err(SimError::BadSpec { what: "queue depth", reason: "0 clients send nothing".to_owned() });
         }
-        let pause_ns = self.controller_ns + think_ns;
+        let pause_ns = self.controller_ns.saturating_add(think_ns);
+        if pause_ns >= CLOCK_END_NS {
+            return Err(clock_ended("think time", pause_ns as f64));
+        }
         let mut ready = queue_depth;
         let mut pausing: BinaryHeap<Reverse<u64>> = BinaryHeap::new();
         loop {

@@ -340,6 +340,26 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
     assert!(WorkloadSpec::synthetic("unifrom").is_err());
 }
 
+/// 2^62 ns: nothing that is added to virtual time before may overflow.
+#[test]
+fn virtual_time_ends_before_it_overflows() {
+    const END_NS: u64 = 1 << 62;
+    let request = |at_ns| Request { at_ns, op: Op::Write, offset: 0, bytes: 4096 };
+    let ends = |workload, host, about: &str| {
+        let mut spec = small("page", workload);
+        spec.precondition = PreconditionMode::Off;
+        spec.timing = queued(host, GcMode::Foreground);
+        let error = run(&spec, &mut |_| {}).unwrap_err();
+        assert!(matches!(&error, SimError::BadSpec { what, .. } if *what == about), "{error}");
+    };
+    let open = HostMode::Open { time_scale: 1.0, outstanding: 8 };
+    ends(fixed(vec![request(1), request(END_NS)]), open, "arrival times");
+    ends(fixed(vec![request(1), request(END_NS - 10_000)]), open, "device times");
+    let closed = |think_ns| HostMode::Closed { queue_depth: 1, think_ns };
+    ends(fixed(vec![request(0)]), closed(u64::MAX), "think time");
+    ends(fixed(vec![request(0); 9]), closed(END_NS / 4), "device times");
+}
+
 #[test]
 fn devices_are_sized_in_whole_rows() {
     let d = device(2, 2, 4, 0.5).geometry.dimensions();
