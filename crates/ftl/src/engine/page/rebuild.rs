@@ -102,7 +102,7 @@ impl Findings {
         match of_page.first() {
             Some(newest) if newest.seq > written => self.unsaved.push(*newest),
             Some(newest) if newest.ppn == entry => {}
-            newest if is_page(entry) && self.leads_elsewhere((flash, survey), (lpn, entry), page)? => {
+            newest if is_page(entry) && self.leads_elsewhere((flash, survey), (lpn, entry), (page, missing))? => {
                 self.dead.extend(newest.map(|newest| newest.ppn));
                 // Trimmed later, unless a page of which nobody knows whose it was is the present
                 // copy.
@@ -115,12 +115,13 @@ impl Findings {
     }
 
     /// Whether the page of an entry is not one of this logical page: the entry is out of date. A
-    /// page that cannot be read is one of it unless its block was erased since.
+    /// page that cannot be read may be one of it, and the entry keeps the error. If the block was
+    /// erased since and a present copy is `missing`, the logical page is lost.
     fn leads_elsewhere<N: Nand>(
         &self,
         (flash, survey): (&mut Flash<N>, &Survey),
         (lpn, entry): (Lpn, Ppn),
-        page: usize,
+        (page, missing): (usize, bool),
     ) -> Result<bool, FtlError> {
         let geometry = *flash.nand().geometry();
         if entry.0 >= geometry.pages() {
@@ -129,7 +130,9 @@ impl Findings {
         match flash.read_spare(Purpose::Recovery, entry) {
             Ok(Some(spare)) => Ok(spare.kind != PageKind::User || spare.tag != lpn.0),
             Ok(None) => Ok(true),
-            Err(NandError::Uncorrectable { .. }) => Ok(self.is_erased(survey, geometry.block_of(entry), page)),
+            Err(NandError::Uncorrectable { .. }) => {
+                Ok(missing && self.is_erased(survey, geometry.block_of(entry), page))
+            }
             Err(error) => Err(error.into()),
         }
     }
