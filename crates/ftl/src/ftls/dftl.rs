@@ -43,8 +43,8 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| {
-            let (page_bytes, pages) = (flash.nand().geometry().page_bytes(), flash.nand().geometry().pages_per_block());
-            let mapping = CachedMap::<false>::new(config.logical_pages, page_bytes, pages, cached(config));
+            let page_bytes = flash.nand().geometry().page_bytes();
+            let mapping = CachedMap::<false>::new(config.logical_pages, page_bytes, cached(config));
             format_over_store(flash, config, OPTIONS, mapping)
         },
         mount: Some(|flash, config| {

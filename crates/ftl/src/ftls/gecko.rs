@@ -43,8 +43,8 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
                 return Ok(Box::new(PageFtl::format_to_heal(flash, config, OPTIONS)?));
             }
             let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config) };
-            let (page_bytes, pages) = (flash.nand().geometry().page_bytes(), flash.nand().geometry().pages_per_block());
-            let mapping = CachedMap::<true>::new(config.logical_pages, page_bytes, pages, cached);
+            let page_bytes = flash.nand().geometry().page_bytes();
+            let mapping = CachedMap::<true>::new(config.logical_pages, page_bytes, cached);
             format_over_store(flash, config, OPTIONS, mapping)
         },
         mount: Some(|flash, config| PageFtl::mount_by_steps(flash, config, OPTIONS)),

@@ -12,8 +12,7 @@ pub mod trims;
 use crate::contract::{FtlError, RamReport};
 use crate::flash::Purpose;
 use crate::saved::Sink;
-use crate::space::core::{Context, Origin};
-use crate::validity::Validity;
+use crate::space::core::{Core, Origin};
 use alloc::vec::Vec;
 use nand::{BlockId, Lpn, Nand, PageKind, Ppn, Spare};
 
@@ -30,7 +29,8 @@ pub const fn is_page(ppn: Ppn) -> bool {
     ppn.0 < LOST.0
 }
 
-/// A mapping table. It reports pages of host data that die to the context.
+/// A mapping table. It notes which pages die ([`Core::page_died`]) and knows no validity store. The
+/// engine tells the store after each call.
 pub trait Mapping: Send {
     /// Whether superseded pages may be unknown to the validity store, so that a collector has to
     /// read the spare area of every page that the store believes to live and ask
@@ -41,20 +41,21 @@ pub trait Mapping: Send {
     ///
     /// # Errors
     /// Those of the device, if the table is in flash.
-    fn lookup<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError>;
+    fn lookup<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<Ppn, FtlError>;
 
     /// As [`Mapping::lookup`], without programming anything: for a disk that can only be read.
     ///
     /// # Errors
     /// Those of the device, if the table is in flash.
-    fn peek<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError>;
+    fn peek<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<Ppn, FtlError>;
 
-    /// A logical page was written to `ppn`, or trimmed ([`Ppn::NONE`]). The copy it had dies.
+    /// A logical page was written to `ppn`, or trimmed ([`Ppn::NONE`]). The copy it had dies. The
+    /// entry is cached if the table is in flash: [`Mapping::urgent`] says whether another has to
+    /// leave for it.
     ///
     /// # Errors
-    /// Those of the device, if the table or the validity store is in flash.
-    fn record<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn, ppn: Ppn)
-    -> Result<(), FtlError>;
+    /// Those of the device, if the table is in flash.
+    fn record<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, ppn: Ppn) -> Result<(), FtlError>;
 
     /// Forgets logical pages from `lpn` on, at most `count` and at least 1; answers how many. What
     /// was forgotten stays so after power loss if the table is in flash; else once
@@ -62,15 +63,10 @@ pub trait Mapping: Send {
     ///
     /// # Errors
     /// As [`Mapping::record`].
-    fn forget<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        count: u32,
-    ) -> Result<u32, FtlError> {
+    fn forget<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, count: u32) -> Result<u32, FtlError> {
         let _ = count;
-        if self.lookup(ctx, lpn)?.is_some() {
-            self.record(ctx, lpn, Ppn::NONE)?;
+        if self.lookup(core, lpn)?.is_some() {
+            self.record(core, lpn, Ppn::NONE)?;
         }
         Ok(1)
     }
@@ -101,8 +97,8 @@ pub trait Mapping: Send {
     ///
     /// # Errors
     /// As [`Mapping::record`].
-    fn keep_trims<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
-        let _ = ctx;
+    fn keep_trims<N: Nand>(&mut self, core: &mut Core<N>) -> Result<(), FtlError> {
+        let _ = core;
         Ok(())
     }
 
@@ -116,13 +112,7 @@ pub trait Mapping: Send {
     ///
     /// # Errors
     /// As [`Mapping::record`].
-    fn moved<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        from: Ppn,
-        to: Ppn,
-    ) -> Result<(), FtlError>;
+    fn moved<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, from: Ppn, to: Ppn) -> Result<(), FtlError>;
 
     /// Whether a page in a block being collected, which the validity store believes to live, is
     /// known here to be superseded. The page goes with its block: the mapping must not report it
@@ -148,15 +138,10 @@ pub trait Mapping: Send {
     ///
     /// # Errors
     /// As [`Mapping::record`].
-    fn move_page<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        origin: Origin,
-        purpose: Purpose,
-    ) -> Result<(), FtlError>;
+    fn move_page<N: Nand>(&mut self, core: &mut Core<N>, origin: Origin, purpose: Purpose) -> Result<(), FtlError>;
 
-    /// Whether [`Mapping::maintain`] has to be called before anything else, because an operation
-    /// was cut short.
+    /// Whether [`Mapping::maintain`] has to be called before anything else: entries have to leave
+    /// the cache, or be on flash.
     fn urgent(&self) -> bool {
         false
     }
@@ -164,11 +149,12 @@ pub trait Mapping: Send {
     /// Whether [`Mapping::maintain`] has something to do.
     fn due(&self) -> bool;
 
-    /// Does a bounded piece of due work, at most [`Mapping::reserve_pages`] programs.
+    /// Does a piece of due work; whether to call again before space is looked after. Such calls
+    /// make at most [`Mapping::reserve_pages`] programs together.
     ///
     /// # Errors
     /// As [`Mapping::record`].
-    fn maintain<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError>;
+    fn maintain<N: Nand>(&mut self, core: &mut Core<N>) -> Result<bool, FtlError>;
 
     /// A block of host data is about to be erased, and the page programmed last is one of host
     /// data. If that is the only page which says where its logical page is, and recovery has to
@@ -176,8 +162,8 @@ pub trait Mapping: Send {
     ///
     /// # Errors
     /// As [`Mapping::record`].
-    fn follow_up<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
-        let _ = ctx;
+    fn follow_up<N: Nand>(&mut self, core: &mut Core<N>) -> Result<(), FtlError> {
+        let _ = core;
         Ok(())
     }
 
@@ -187,8 +173,8 @@ pub trait Mapping: Send {
     ///
     /// # Errors
     /// As [`Mapping::record`].
-    fn keep_lost<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<(), FtlError> {
-        let _ = (ctx, lpn);
+    fn keep_lost<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<(), FtlError> {
+        let _ = (core, lpn);
         Ok(())
     }
 
@@ -197,7 +183,7 @@ pub trait Mapping: Send {
     ///
     /// # Errors
     /// As [`Mapping::record`].
-    fn reveal<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<bool, FtlError>;
+    fn reveal<N: Nand>(&mut self, core: &mut Core<N>) -> Result<bool, FtlError>;
 
     /// The most pages that one call may program.
     fn reserve_pages(&self) -> u32;
@@ -208,6 +194,9 @@ pub trait Mapping: Send {
     /// The most pages that it reports dead between two chances to collect garbage, also while a
     /// block is collected, beside two for each page that [`Mapping::forget`] is told of.
     fn reports(&self) -> u32;
+
+    /// The most pages of host data that die in one call.
+    fn most_deaths(&self) -> u32;
 
     /// The most bytes that [`Mapping::save`] puts; 0 if the table needs no battery.
     fn saved_bytes(&self) -> u64 {
@@ -225,13 +214,8 @@ pub trait Mapping: Send {
     ///
     /// # Errors
     /// As [`Mapping::record`].
-    fn disown<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        kind: PageKind,
-        tag: u32,
-    ) -> Result<(), FtlError> {
-        let _ = (ctx, kind, tag);
+    fn disown<N: Nand>(&mut self, core: &mut Core<N>, kind: PageKind, tag: u32) -> Result<(), FtlError> {
+        let _ = (core, kind, tag);
         Ok(())
     }
 

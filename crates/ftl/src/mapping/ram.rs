@@ -8,8 +8,7 @@ use super::trims::{TrimMap, mark};
 use super::{LOST, Mapping, ROOM, is_page};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
-use crate::space::core::{Context, Origin};
-use crate::validity::Validity;
+use crate::space::core::{Core, Origin};
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Lpn, Nand, PageKind, Ppn, Spare};
 
@@ -52,19 +51,17 @@ impl RamMap {
     ///
     /// # Errors
     /// Those of the device.
-    pub fn program_trims<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        page: u32,
-        purpose: Purpose,
-    ) -> Result<(), FtlError> {
+    pub fn program_trims<N: Nand>(&mut self, core: &mut Core<N>, page: u32, purpose: Purpose) -> Result<(), FtlError> {
         let (contents, tells_losses) = self.trims.contents(page, &self.table);
-        let in_use_seq = ctx.core.settling;
+        let in_use_seq = core.settling;
         let aux = |seq| mark(seq, in_use_seq, tells_losses);
-        let ppn = ctx.core.program_metadata_as(purpose, PageKind::Translation, page, aux, contents)?;
+        let ppn = core.program_metadata_as(purpose, PageKind::Translation, page, aux, contents)?;
         let old = self.trims.programmed(page, ppn);
         debug_assert!(old != ppn && self.trims.owns(ppn, page));
-        if old.is_some() { ctx.metadata_died(old) } else { Ok(()) }
+        if old.is_some() {
+            core.metadata_died(old);
+        }
+        Ok(())
     }
 }
 
@@ -72,39 +69,31 @@ impl Mapping for RamMap {
     const LAZY: bool = false;
 
     #[inline]
-    fn lookup<N: Nand, V: Validity>(&mut self, _: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError> {
+    fn lookup<N: Nand>(&mut self, _: &mut Core<N>, lpn: Lpn) -> Result<Ppn, FtlError> {
         Ok(self.table[lpn.index()])
     }
 
-    fn peek<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError> {
-        self.lookup(ctx, lpn)
+    fn peek<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<Ppn, FtlError> {
+        self.lookup(core, lpn)
     }
 
     #[inline]
-    fn record<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        ppn: Ppn,
-    ) -> Result<(), FtlError> {
+    fn record<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, ppn: Ppn) -> Result<(), FtlError> {
         let old = core::mem::replace(&mut self.table[lpn.index()], ppn);
         debug_assert!(old != ppn || !is_page(ppn), "{lpn} was at {ppn} before it was written there");
         if ppn == LOST {
             self.trims.lost(lpn);
         } else if !ppn.is_some() && old.is_some() {
-            self.trims.trimmed(lpn, is_page(old).then(|| ctx.core.space.geometry().block_of(old)));
+            self.trims.trimmed(lpn, is_page(old).then(|| core.space.geometry().block_of(old)));
         }
-        if is_page(old) { ctx.page_died(old) } else { Ok(()) }
+        if is_page(old) {
+            core.page_died(old);
+        }
+        Ok(())
     }
 
     #[inline]
-    fn moved<N: Nand, V: Validity>(
-        &mut self,
-        _: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        from: Ppn,
-        to: Ppn,
-    ) -> Result<(), FtlError> {
+    fn moved<N: Nand>(&mut self, _: &mut Core<N>, lpn: Lpn, from: Ppn, to: Ppn) -> Result<(), FtlError> {
         debug_assert!(is_page(from) && from != to);
         debug_assert!(self.table[lpn.index()] == from, "{lpn} was not at {from} when it moved");
         self.table[lpn.index()] = to;
@@ -135,19 +124,19 @@ impl Mapping for RamMap {
         self.trims.risky_pages()
     }
 
-    fn keep_trims<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
+    fn keep_trims<N: Nand>(&mut self, core: &mut Core<N>) -> Result<(), FtlError> {
         match self.trims.next_stale() {
-            Some(page) => self.program_trims(ctx, page, Purpose::Translation),
+            Some(page) => self.program_trims(core, page, Purpose::Translation),
             None => Ok(()),
         }
     }
 
-    fn keep_lost<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<(), FtlError> {
-        if ctx.core.space.free_blocks() < ROOM {
+    fn keep_lost<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<(), FtlError> {
+        if core.space.free_blocks() < ROOM {
             // The next flush does it.
             return Ok(());
         }
-        self.program_trims(ctx, self.trims.page_of(lpn), Purpose::Translation)
+        self.program_trims(core, self.trims.page_of(lpn), Purpose::Translation)
     }
 
     fn trim_pages(&self) -> u32 {
@@ -158,13 +147,8 @@ impl Mapping for RamMap {
         self.trims.owns(ppn, spare.tag)
     }
 
-    fn move_page<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        origin: Origin,
-        purpose: Purpose,
-    ) -> Result<(), FtlError> {
-        self.program_trims(ctx, origin.spare.tag, purpose)
+    fn move_page<N: Nand>(&mut self, core: &mut Core<N>, origin: Origin, purpose: Purpose) -> Result<(), FtlError> {
+        self.program_trims(core, origin.spare.tag, purpose)
     }
 
     #[inline]
@@ -172,11 +156,11 @@ impl Mapping for RamMap {
         false
     }
 
-    fn maintain<N: Nand, V: Validity>(&mut self, _: &mut Context<'_, N, V>) -> Result<(), FtlError> {
-        Ok(())
+    fn maintain<N: Nand>(&mut self, _: &mut Core<N>) -> Result<bool, FtlError> {
+        Ok(false)
     }
 
-    fn reveal<N: Nand, V: Validity>(&mut self, _: &mut Context<'_, N, V>) -> Result<bool, FtlError> {
+    fn reveal<N: Nand>(&mut self, _: &mut Core<N>) -> Result<bool, FtlError> {
         Ok(false)
     }
 
@@ -189,6 +173,10 @@ impl Mapping for RamMap {
     }
 
     fn reports(&self) -> u32 {
+        1
+    }
+
+    fn most_deaths(&self) -> u32 {
         1
     }
 

@@ -2,10 +2,11 @@
 
 use super::age::{age, aged};
 use super::blocks::{Slot, Space};
+use super::deaths::{Deaths, Was};
 use crate::contract::{FtlError, Shortage};
 use crate::flash::{Flash, Purpose};
 use crate::placement::Stream;
-use crate::validity::{MetaStore, Validity};
+use crate::validity::MetaStore;
 use alloc::vec::Vec;
 use nand::{BlockId, Flags, Lpn, Nand, NandError, PageKind, Ppn, Spare};
 
@@ -17,8 +18,6 @@ pub struct Core<N> {
     pub space: Space,
     /// The sequence number that the next program carries.
     pub seq: u64,
-    /// Blocks that hold translation pages which recovery may still have to read.
-    pub pins: Pins,
     /// The page programmed last is one of host data, as far as is known since the disk was
     /// formatted or mounted.
     pub host_last: bool,
@@ -28,10 +27,6 @@ pub struct Core<N> {
     /// The program under way, or one that came to nothing and was the last: what it left may read
     /// well, and nothing in RAM knows of it.
     pub unfinished: Option<Unfinished>,
-    /// A page of host data that was programmed when power went, before an entry could lead to it.
-    pub given_up: Option<(Lpn, Ppn)>,
-    /// A page of host data that died when power went, before the validity store could be told.
-    pub unreported: Option<Ppn>,
     /// Power loss has left pages in doubt, and it is not settled yet which of them count. No page
     /// older than the one with this sequence number, the newest of a disk in use, is in doubt. What
     /// is programmed until then says so, and by how much it is younger than that page, or than the
@@ -40,71 +35,17 @@ pub struct Core<N> {
     /// Blocks that were erased only when they were opened, of which the validity store has to be
     /// told, with the sequence number that the next program was to carry then.
     pub newly_erased: Vec<(BlockId, u64)>,
-    /// Pages of host data whose program failed, of which the validity store has to be told: they
-    /// may read well.
-    pub spoilt: Vec<Ppn>,
+    /// Pages that died, of which the validity store has to be told. One whose program failed may
+    /// read well.
+    pub deaths: Deaths,
     /// Good blocks that a disk of this size needs.
     needed: u32,
     /// A page could not be programmed for want of a block: nothing is written any more.
     starved: bool,
 }
 
-/// Blocks that may be opened between two reports to the validity store without growing the list of
-/// them.
+/// Blocks that may be opened before the validity store is told without growing the list of them.
 const NEWLY_ERASED: usize = 64;
-
-/// Programs that may fail between two reports to the validity store without growing the list of
-/// them.
-const SPOILT: usize = 8;
-
-/// Blocks that must not be erased until the validity store has made its reports durable (GeckoFTL,
-/// C.2.2).
-#[derive(Debug, Default)]
-pub struct Pins {
-    blocks: Vec<BlockId>,
-    flushes: u64,
-}
-
-impl Pins {
-    /// Room for as many blocks as may hold metadata.
-    #[must_use]
-    pub fn with_capacity(blocks: u32) -> Self {
-        Self { blocks: Vec::with_capacity(blocks as usize), flushes: 0 }
-    }
-
-    /// Forgets pins that a flush of the store, the `flushes`-th, has made needless.
-    fn refresh(&mut self, flushes: u64) {
-        if flushes != self.flushes {
-            self.blocks.clear();
-            self.flushes = flushes;
-        }
-    }
-
-    /// Pins a block until the store's next flush after its `flushes`-th.
-    pub fn pin(&mut self, block: BlockId, flushes: u64) {
-        self.refresh(flushes);
-        if !self.blocks.contains(&block) {
-            self.blocks.push(block);
-        }
-    }
-
-    /// Forgets every pin: the store has nothing left that is not durable.
-    pub fn clear(&mut self) {
-        self.blocks.clear();
-    }
-
-    /// Whether a block is pinned after the store's `flushes`-th flush.
-    pub fn holds(&mut self, block: BlockId, flushes: u64) -> bool {
-        self.refresh(flushes);
-        self.blocks.contains(&block)
-    }
-
-    /// Bytes of RAM held.
-    #[must_use]
-    pub fn ram_bytes(&self) -> u64 {
-        (self.blocks.capacity() * size_of::<BlockId>()) as u64
-    }
-}
 
 /// A program that has not worked yet.
 #[derive(Clone, Copy, Debug)]
@@ -128,22 +69,19 @@ pub struct Origin {
 
 impl<N: Nand> Core<N> {
     /// A device of which nothing has been written since it was formatted or mounted.
-    /// It needs so many good blocks.
-    pub fn new(flash: Flash<N>, space: Space, pins: Pins, needed: u32) -> Self {
+    /// It needs so many good blocks, and `deaths` has room for what may be noted at a time.
+    pub fn new(flash: Flash<N>, space: Space, deaths: Deaths, needed: u32) -> Self {
         let newly_erased = Vec::with_capacity(NEWLY_ERASED);
         Self {
             flash,
             space,
             seq: 1,
-            pins,
             host_last: false,
             interrupted: None,
             unfinished: None,
-            given_up: None,
-            unreported: None,
             settling: None,
             newly_erased,
-            spoilt: Vec::with_capacity(SPOILT),
+            deaths,
             needed,
             starved: false,
         }
@@ -217,30 +155,21 @@ impl<N: Nand> Core<N> {
         }
     }
 
-    /// Tells the validity store of blocks that were erased when they were opened, before a page in
-    /// them can die, and of pages whose program failed.
-    ///
-    /// A report can flush the store, which opens blocks; the one reported counts as told only when
-    /// the store took it.
-    ///
-    /// # Errors
-    /// Those of the device, if the validity store wrote; the report is made again then.
+    /// A page of host data died.
     #[inline]
-    pub fn report_erased<V: Validity>(&mut self, validity: &mut V) -> Result<(), FtlError> {
-        while let Some(&(block, seq)) = self.newly_erased.first() {
-            validity.erased(self, block, seq)?;
-            debug_assert!(
-                self.newly_erased.first() == Some(&(block, seq)),
-                "the report of {block} changed what is reported"
-            );
-            self.newly_erased.remove(0);
-        }
-        while let Some(&ppn) = self.spoilt.last() {
-            validity.invalidate(self, ppn)?;
-            debug_assert!(self.spoilt.last() == Some(&ppn), "only host data spoils a page that is reported");
-            self.spoilt.pop();
-        }
-        Ok(())
+    pub fn page_died(&mut self, ppn: Ppn) {
+        self.deaths.note(ppn, Was::Host, self.seq);
+    }
+
+    /// A translation page was replaced; the old one may still be needed by recovery.
+    pub fn translation_page_died(&mut self, ppn: Ppn) {
+        self.deaths.note(ppn, Was::Translation, self.seq);
+    }
+
+    /// A page of metadata was replaced that recovery has no more use for.
+    pub fn metadata_died(&mut self, ppn: Ppn) {
+        debug_assert!(!self.space.may_hold(ppn, PageKind::User), "{ppn} is host data");
+        self.deaths.note(ppn, Was::Metadata, self.seq);
     }
 
     /// The next page of a stream of host data, ready to be programmed.
@@ -278,7 +207,7 @@ impl<N: Nand> Core<N> {
             Err(NandError::ProgramFailed { ppn }) => {
                 debug_assert_eq!(ppn, slot.ppn);
                 if spare.kind == PageKind::User {
-                    self.spoilt.push(ppn);
+                    self.deaths.note(ppn, Was::Uncounted, spare.seq);
                 }
                 self.space.abandon(self.space.geometry().block_of(ppn));
                 Ok(None)
@@ -442,80 +371,7 @@ impl<N: Nand> MetaStore for Core<N> {
 
     fn reported_seq(&self) -> u64 {
         debug_assert!(self.newly_erased.iter().all(|(_, seq)| *seq <= self.seq));
-        self.newly_erased.iter().map(|(_, seq)| *seq).min().unwrap_or(self.seq)
-    }
-}
-
-/// What a mapping may do besides keeping entries: use flash, and say which pages died.
-pub struct Context<'a, N, V> {
-    /// Flash and space.
-    pub core: &'a mut Core<N>,
-    /// The page-validity store.
-    pub validity: &'a mut V,
-}
-
-impl<N: Nand, V: Validity> Context<'_, N, V> {
-    /// A page of host data died.
-    ///
-    /// # Errors
-    /// Those of the device, if the validity store is in flash. After a power loss the battery's
-    /// save reports the page again.
-    #[inline]
-    pub fn page_died(&mut self, ppn: Ppn) -> Result<(), FtlError> {
-        self.core.space.page_died(ppn);
-        let reported = self.validity.invalidate(self.core, ppn);
-        if matches!(reported, Err(FtlError::Nand(NandError::PowerLost))) {
-            self.core.unreported = Some(ppn);
-        }
-        reported
-    }
-
-    /// What had to be done before an entry can lead to a page of host data failed: the page is
-    /// dead. Else a collector would take it for the present copy.
-    ///
-    /// # Errors
-    /// This error, or those of the device if the validity store wrote.
-    #[cold]
-    pub fn give_up<T>(&mut self, lpn: Lpn, ppn: Ppn, error: FtlError) -> Result<T, FtlError> {
-        debug_assert!(lpn.is_some() && ppn.is_some());
-        if matches!(error, FtlError::Nand(NandError::PowerLost)) {
-            self.core.space.page_died(ppn);
-            self.core.given_up = Some((lpn, ppn));
-        } else {
-            self.page_died(ppn)?;
-        }
-        Err(error)
-    }
-
-    /// A translation page was replaced; the old one may still be needed by recovery.
-    ///
-    /// # Errors
-    /// Those of the device, if the validity store wrote.
-    pub fn translation_page_died(&mut self, ppn: Ppn) -> Result<(), FtlError> {
-        self.core.space.page_died(ppn);
-        if V::BUFFERED {
-            let block = self.core.space.geometry().block_of(ppn);
-            self.core.pins.pin(block, self.validity.flushes());
-        }
-        self.report_metadata_died(ppn)
-    }
-
-    /// A page of metadata was replaced that recovery has no more use for.
-    ///
-    /// # Errors
-    /// Those of the device, if the validity store wrote.
-    pub fn metadata_died(&mut self, ppn: Ppn) -> Result<(), FtlError> {
-        debug_assert!(!self.core.space.may_hold(ppn, PageKind::User), "{ppn} is host data");
-        self.core.space.page_died(ppn);
-        self.report_metadata_died(ppn)
-    }
-
-    fn report_metadata_died(&mut self, ppn: Ppn) -> Result<(), FtlError> {
-        if !V::TRACKS_METADATA {
-            return Ok(());
-        }
-        // Its block may have been opened, and erased for that, since anything was reported.
-        self.core.report_erased(self.validity)?;
-        self.validity.invalidate(self.core, ppn)
+        let erased = self.newly_erased.iter().map(|(_, seq)| *seq).min();
+        erased.into_iter().chain(self.deaths.since()).min().unwrap_or(self.seq)
     }
 }

@@ -6,3 +6,4 @@ pub mod age;
 pub mod blocks;
 mod candidates;
 pub mod core;
+pub mod deaths;

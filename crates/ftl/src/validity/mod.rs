@@ -48,9 +48,8 @@ pub trait MetaStore {
     /// The sequence number that the next programmed page will carry.
     fn next_seq(&self) -> u64;
 
-    /// The largest sequence number up to which the store was told of every erase;
-    /// [`MetaStore::next_seq`] unless a block was opened, and erased for that, and the report is
-    /// still to come. A flush must not claim to know more.
+    /// The largest sequence number up to which the store was told of every erase and every death;
+    /// [`MetaStore::next_seq`] unless one is still to be told. A flush must not claim to know more.
     fn reported_seq(&self) -> u64 {
         self.next_seq()
     }

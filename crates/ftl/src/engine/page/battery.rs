@@ -1,10 +1,9 @@
 //! What a battery saves, and when: the FTL stands as the last operation left it, which may have
 //! failed half-way.
 //!
-//! 1. A report that failed half-way is completed, or made again if it failed before that. Blocks
-//!    that were opened and not yet reported are reported; so are pages that a collection moved
-//!    before it was cut short, and the page whose program was cut short: it may hold something that
-//!    no entry leads to; so does one to which none could be made to lead.
+//! 1. The store is told what it was not told: of blocks that were opened, and of pages that died
+//!    ([`crate::space::deaths`]). So it is of pages that a collection moved before it was cut
+//!    short, and of the page whose program was cut short: no entry leads to what it may hold.
 //! 2. The mapping programs what outranks such a page, so that a later mount without what was saved
 //!    does not take it for the present one, which a host has not read meanwhile.
 //! 3. A run of checkpoint pages takes the count of live pages of each block (BVC), then what the
@@ -24,10 +23,14 @@ fn saved_bytes<M: Mapping, V: Validity>(geometry: &Geometry, mapping: &M, validi
 
 /// Pages that a save programs at most: the run, and what reports can cost if the store is in flash.
 pub(super) fn saved_pages<M: Mapping, V: Validity>(geometry: &Geometry, mapping: &M, validity: &V) -> u32 {
-    // Beside what a collection moved: what failed half-way, the page whose program was cut short,
-    // and blocks that were opened.
+    // What a collection moved, what a call of the mapping killed, the page whose program was cut
+    // short, one to which no entry leads, and blocks that were opened.
     let opened = 1 + mapping.reserve_pages().div_ceil(geometry.pages_per_block());
-    let reports = if validity.reserve_pages() > 0 { geometry.pages_per_block() + 3 + 2 * opened } else { 0 };
+    let reports = if validity.reserve_pages() > 0 {
+        geometry.pages_per_block() + mapping.most_deaths() + 2 + 2 * opened
+    } else {
+        0
+    };
     saved::pages(saved_bytes(geometry, mapping, validity), geometry.page_bytes()) + reports
 }
 
@@ -46,7 +49,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let geometry = *self.core.space.geometry();
         debug_assert!(!self.power_lost, "power is gone");
         let (interrupted, unfinished) = (self.core.interrupted.take(), self.core.unfinished);
-        let given_up = self.core.given_up.take();
+        let given_up = self.given_up.take();
         // What the save programs must not vouch for what power loss cut short.
         self.core.settling = unfinished.map(|unfinished| unfinished.first);
         if let Some(Origin { ppn, spare }) = interrupted
@@ -60,7 +63,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             self.core.space.stop_filling(geometry.block_of(ppn));
         }
         self.validity.flush(&mut self.core)?;
-        self.report_erased()?;
+        self.tell()?;
         // The store is not told of blocks that are opened from here on, until a mount finds the
         // run.
         let since = self.core.seq;
@@ -72,16 +75,14 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             PageKind::Translation => V::TRACKS_METADATA,
             PageKind::Validity | PageKind::Checkpoint => false,
         });
-        let dead = [dead.map(|origin| origin.ppn), given_up.map(|(_, ppn)| ppn), self.core.unreported.take()];
-        for ppn in dead.into_iter().flatten() {
+        if let Some(Origin { ppn, .. }) = dead {
             self.validity.invalidate(&mut self.core, ppn)?;
         }
         let unfinished = unfinished.map(|unfinished| (unfinished.kind, unfinished.tag));
-        for (kind, tag) in unfinished.into_iter().chain(given_up.map(|(lpn, _)| (PageKind::User, lpn.0))) {
-            let (mut ctx, mapping) = self.parts();
+        for (kind, tag) in unfinished.into_iter().chain(given_up.map(|lpn| (PageKind::User, lpn.0))) {
             // Should it fail while power lasts: what is saved says the same, and there is no time
             // for more.
-            let disowned = mapping.disown(&mut ctx, kind, tag);
+            let disowned = self.call(|mapping, core| mapping.disown(core, kind, tag));
             if matches!(disowned, Err(FtlError::Nand(NandError::PowerLost))) {
                 return disowned;
             }

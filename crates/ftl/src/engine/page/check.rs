@@ -138,8 +138,7 @@ mod tests {
     }
 
     fn lead(disk: &mut Disk, lpn: Lpn, ppn: Ppn) {
-        let (mut ctx, mapping) = disk.parts();
-        mapping.record(&mut ctx, lpn, ppn).unwrap();
+        disk.change(|mapping, core| mapping.record(core, lpn, ppn)).unwrap();
     }
 
     #[test]

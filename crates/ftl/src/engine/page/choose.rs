@@ -137,6 +137,6 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     }
 
     fn is_pinned(&mut self, block: BlockId) -> bool {
-        self.core.pins.holds(block, self.validity.flushes())
+        self.pins.holds(block, self.validity.flushes())
     }
 }

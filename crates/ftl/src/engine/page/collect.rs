@@ -25,6 +25,7 @@ use crate::contract::FtlError;
 use crate::engine::read_only::unless_short;
 use crate::mapping::is_page;
 use crate::space::blocks::BlockState;
+use crate::space::deaths::Was;
 use nand::{BlockId, Flags, PageKind, Ppn, Spare};
 
 /// Free blocks that a page of metadata programmed by a mount finds at least.
@@ -74,8 +75,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                     unpinned = true;
                 }
                 Decision::Reveal => {
-                    let (mut ctx, mapping) = self.parts();
-                    if !mapping.reveal(&mut ctx)? {
+                    if !self.change(|mapping, core| mapping.reveal(core))? {
                         return Ok(false);
                     }
                 }
@@ -89,7 +89,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// for ever.
     pub(super) fn unpin(&mut self) -> Result<(), FtlError> {
         self.validity.flush(&mut self.core)?;
-        self.core.pins.clear();
+        self.pins.clear();
         Ok(())
     }
 
@@ -106,7 +106,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 break;
             }
             let wanted = self.core.space.is_dead(block) && wanted(block, self.core.space.kind(block));
-            if wanted && !self.core.pins.holds(block, self.validity.flushes()) {
+            if wanted && !self.pins.holds(block, self.validity.flushes()) {
                 self.collect(block)?;
             }
         }
@@ -119,7 +119,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if self.core.space.free_blocks() >= ROOM {
             return Ok(());
         }
-        self.report_erased()?;
+        self.tell()?;
         self.free_dead_blocks()?;
         if self.core.space.free_blocks() >= ROOM {
             return Ok(());
@@ -135,7 +135,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     pub(super) fn collect_for(&mut self, victim: BlockId, purpose: Purpose) -> Result<(), FtlError> {
         // Of a block that was erased when it was opened, the store knows only what was there
         // before.
-        self.report_erased()?;
+        self.tell()?;
         self.core.space.begin_collecting(victim);
         debug_assert!(self.core.newly_erased.iter().all(|(block, _)| *block != victim), "{victim} is not reported yet");
         self.live.clear();
@@ -165,8 +165,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if !self.core.host_last || self.core.space.kind(victim) != PageKind::User {
             return Ok(());
         }
-        let (mut ctx, mapping) = self.parts();
-        mapping.follow_up(&mut ctx)
+        self.change(|mapping, core| mapping.follow_up(core))
     }
 
     /// Reports what a collection moved before it was cut short: pages that would otherwise have
@@ -220,8 +219,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             match origin.spare.kind {
                 PageKind::User => self.move_host_page(purpose, origin)?,
                 PageKind::Translation => {
-                    let (mut ctx, mapping) = self.parts();
-                    mapping.move_page(&mut ctx, origin, purpose)?;
+                    self.change(|mapping, core| mapping.move_page(core, origin, purpose))?;
                 }
                 PageKind::Validity | PageKind::Checkpoint => {
                     let (to, spare) = self.core.move_metadata_page(purpose, origin)?;
@@ -265,7 +263,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                     let superseded = self.mapping.superseded(Lpn(spare.tag), ppn);
                     stale += u32::from(superseded);
                     if superseded && V::BUFFERED {
-                        self.parts().0.page_died(ppn)?;
+                        self.page_died(ppn)?;
                     }
                     !superseded
                 }
@@ -344,7 +342,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                     && self.mapping.superseded(lpn, before)
                     && V::BUFFERED
                 {
-                    self.parts().0.page_died(before)?;
+                    self.page_died(before)?;
                 }
             }
         }
@@ -371,8 +369,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             Err(FtlError::Nand(NandError::Uncorrectable { ppn } | NandError::Erased { ppn })) if ppn == origin.ppn => {
                 // A torn page can look alive: its spare area may read only now and then, so that
                 // nobody reported it.
-                let (mut ctx, mapping) = self.parts();
-                if mapping.lookup(&mut ctx, lpn)? != origin.ppn {
+                if self.change(|mapping, core| mapping.lookup(core, lpn))? != origin.ppn {
                     self.core.space.page_died(origin.ppn);
                     return Ok(());
                 }
@@ -386,8 +383,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if to == LOST {
             self.hold_trim_blocks();
             self.record_move(lpn, origin.ppn, to)?;
-            let (mut ctx, mapping) = self.parts();
-            mapping.keep_lost(&mut ctx, lpn)?;
+            self.change(|mapping, core| mapping.keep_lost(core, lpn))?;
         } else {
             self.record_new(lpn, to, |ftl| ftl.record_move(lpn, origin.ppn, to))?;
         }
@@ -405,27 +401,27 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         record: impl FnOnce(&mut Self) -> Result<(), FtlError>,
     ) -> Result<(), FtlError> {
         debug_assert!(self.core.space.valid(self.core.space.geometry().block_of(new)) > 0, "{new} was not programmed");
-        match self.report_erased().and_then(|()| record(self)) {
-            Err(error) if self.mapping.hint(lpn) != new => self.parts().0.give_up(lpn, new, error),
+        match record(self) {
+            Err(error) if self.mapping.hint(lpn) != new => self.give_up(lpn, new, error),
             outcome => outcome,
         }
     }
 
     #[inline]
     fn record_move(&mut self, lpn: Lpn, from: Ppn, to: Ppn) -> Result<(), FtlError> {
-        if V::BUFFERED {
-            // Before the mapping can program its new place: a report that makes the store flush is
-            // not in that flush, and what was programmed before a flush is not compared after power
-            // loss.
-            self.validity.invalidate(&mut self.core, from)?;
-        }
-        let (mut ctx, mapping) = self.parts();
-        mapping.moved(&mut ctx, lpn, from, to)
+        self.change(|mapping, core| {
+            mapping.moved(core, lpn, from, to)?;
+            if V::BUFFERED {
+                // It is counted when the move is done.
+                core.deaths.note(from, Was::Uncounted, core.seq);
+            }
+            Ok(())
+        })
     }
 
     /// Erases a block that was emptied, or retires it.
     fn release(&mut self, block: BlockId, erase_count: u32, purpose: Purpose) -> Result<(), FtlError> {
-        if V::BUFFERED && self.core.pins.holds(block, self.validity.flushes()) {
+        if V::BUFFERED && self.pins.holds(block, self.validity.flushes()) {
             self.unpin()?;
         }
         // Without a block for the map, power loss may undo trims.
@@ -450,7 +446,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         if kind == PageKind::User || V::TRACKS_METADATA {
             self.core.newly_erased.push((block, self.core.seq));
-            self.report_erased()?;
+            self.tell()?;
         }
         Ok(())
     }

@@ -59,7 +59,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         for at in 0..table.doubtful.len() {
             self.copy_doubtful(table, at)?;
         }
-        self.report_erased()?;
+        self.tell()?;
         steps.end("6 settle what is in doubt", &self.core.flash);
         let changed: Vec<u32> = table.changes.keys().map(|lpn| lpn.0 / table.entries_per_page).collect();
         table.renew.extend(changed);
@@ -70,7 +70,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         self.mapping.all_synchronised(self.core.seq);
         steps.end("7 write what was only in RAM", &self.core.flash);
         self.bury_doubts(table, survey)?;
-        self.report_erased()?;
+        self.tell()?;
         self.core.settling = None;
         self.make_space()?;
         steps.end("8 free blocks", &self.core.flash);
@@ -86,10 +86,9 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         let mut behind = rest.split_off(&Lpn(first.0 + table.entries_per_page));
         table.changes.append(&mut behind);
         debug_assert!(rest.keys().all(|lpn| lpn.0 / table.entries_per_page == page));
-        let (mut ctx, mapping) = self.parts();
-        mapping.rewrite_page(&mut ctx, page, rest.into_iter())?;
+        self.change(|mapping, core| mapping.rewrite_page(core, page, rest.into_iter()))?;
         table.renew.remove(&page);
-        self.report_erased()
+        self.tell()
     }
 
     /// Copies a page that may have been cut short.
@@ -99,9 +98,9 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
             Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count: 0, erased_at: 0, aux, flags: Flags::NONE };
         let to = self.core.move_host_page(Purpose::Recovery, Stream(0), Origin { ppn, spare })?;
         debug_assert!(table.doubtful[..at].iter().all(|copy| copy.seq >= seq), "a younger page in doubt comes first");
-        self.report_erased()?;
+        self.tell()?;
         table.changes.insert(lpn, to);
-        self.parts().0.page_died(ppn)
+        self.page_died(ppn)
     }
 
     /// Sees to it that nothing which was in doubt, or could not be read, counts for a later mount.
@@ -111,8 +110,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
             debug_assert!(self.core.seq > survey.largest_seq());
             self.mapping.all_synchronised(self.core.seq);
             self.room()?;
-            let (mut ctx, mapping) = self.parts();
-            mapping.rewrite_page(&mut ctx, 0, core::iter::empty())?;
+            self.change(|mapping, core| mapping.rewrite_page(core, 0, core::iter::empty()))?;
         }
         let spoiled = survey.spoiled().iter().copied().filter(|_| !LAZY);
         let blocks: BTreeSet<BlockId> =

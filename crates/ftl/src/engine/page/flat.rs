@@ -132,7 +132,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         options.only_own_store(config)?;
         let geometry = *flash.nand().geometry();
         let pages = geometry.pages_per_block();
-        let mut mapping = CachedMap::<LAZY>::new(config.logical_pages, geometry.page_bytes(), pages, cached);
+        let mut mapping = CachedMap::<LAZY>::new(config.logical_pages, geometry.page_bytes(), cached);
         let validity = RamBitmap::new(geometry.blocks(), pages);
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
         let (plan, mut flash) = plan.for_mount(flash)?;

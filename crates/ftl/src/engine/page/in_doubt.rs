@@ -94,12 +94,11 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
                 if let Err(at) = findings.dead.binary_search(&ppn) {
                     findings.dead.insert(at, ppn);
                 }
-                self.report_erased()
+                self.tell()
             }
             PageKind::Translation if self.mapping.owns(ppn, &spare) => {
                 // No page of host data is younger: what it says of them stays true for its copy.
-                let (mut ctx, mapping) = self.parts();
-                mapping.move_page(&mut ctx, origin, Purpose::Recovery)
+                self.change(|mapping, core| mapping.move_page(core, origin, Purpose::Recovery))
             }
             PageKind::Validity if self.validity.owns(ppn, &spare) => {
                 let (to, spare) = self.core.move_metadata_page(Purpose::Recovery, origin)?;
@@ -122,8 +121,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
     /// younger translation page says then that it does not count.
     pub(super) fn outrank(&mut self, pages: &[Lpn]) -> Result<(), FtlError> {
         for lpn in pages {
-            let (mut ctx, mapping) = self.parts();
-            mapping.restore_page_of(&mut ctx, *lpn)?;
+            self.change(|mapping, core| mapping.restore_page_of(core, *lpn))?;
             self.free_dead_blocks()?;
         }
         Ok(())

@@ -21,6 +21,7 @@ use crate::mapping::{LOST, is_page};
 use crate::recovery::survey::Survey;
 use crate::space::blocks::BlockState;
 use crate::space::core::Core;
+use crate::space::deaths::{Death, Was};
 use crate::validity::PageSet;
 use crate::validity::gecko::Gecko;
 use alloc::vec::Vec;
@@ -55,7 +56,8 @@ impl Known {
                 .filter(|_| !unheard.contains(&block))
                 .for_each(|offset| dead.insert(geometry.page_at(block, offset).0));
         });
-        core.spoilt.iter().for_each(|ppn| dead.insert(ppn.0));
+        let of_host = |death: &&Death| matches!(death.was, Was::Host | Was::Uncounted);
+        core.deaths.untold().iter().filter(of_host).for_each(|death| dead.insert(death.ppn.0));
         let holds_host = |block: &BlockId| {
             let state = core.space.state(*block);
             core.space.kind(*block) == PageKind::User && matches!(state, BlockState::Closed | BlockState::Active)

@@ -205,7 +205,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     pub(super) fn bury(&mut self, buried: &[Ppn]) -> Result<(), FtlError> {
         for &ppn in buried {
             if self.core.space.state(self.core.space.geometry().block_of(ppn)) == BlockState::Closed {
-                self.parts().0.page_died(ppn)?;
+                self.page_died(ppn)?;
             }
         }
         Ok(())

@@ -3,7 +3,8 @@
 //! A write's journey:
 //! 1. If blocks are short, victims are collected until they are not (`collect`).
 //! 2. Placement picks a stream; the core programs the stream's next page with its spare area.
-//! 3. The mapping records where the page is and reports the copy that died.
+//! 3. The mapping records where the page is and notes the copy that died; the page-validity store
+//!    is told (`tell`).
 //! 4. Work that the mapping owes (a checkpoint) is done in bounded pieces.
 //!
 //! The page is on flash before the mapping knows of it, so that a cut between the two leaves the
@@ -22,12 +23,14 @@ mod in_doubt;
 mod known;
 mod lost;
 mod mount;
+mod pins;
 mod rebuild;
 mod recover;
 mod refresh;
 mod settle;
 mod settle_scan;
 mod steps;
+mod tell;
 mod tree;
 mod trims;
 mod wear;
@@ -42,7 +45,8 @@ use crate::mapping::ram::RamMap;
 use crate::mapping::{LOST, Mapping, is_page};
 use crate::placement::{self, PageWrite, Placement, Placing};
 use crate::space::blocks::{Space, SpaceOptions};
-use crate::space::core::{Context, Core, Origin, Pins};
+use crate::space::core::{Core, Origin};
+use crate::space::deaths::Deaths;
 use crate::validity::{self, PageSet, Receiver, Site, Store, Validity};
 use crate::victim;
 use alloc::boxed::Box;
@@ -51,10 +55,15 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use choose::Need;
 use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Payload, Ppn};
+use pins::Pins;
 use trims::{TrimBlocks, trim_step};
 
 /// Metadata blocks in which nothing lives that may wait to be erased.
 const DEAD_METADATA: u32 = 4;
+
+/// Deaths that may be noted before the store is told, beside host data that dies in a call of the
+/// mapping: pages of metadata, a few for each level of a tree, and pages whose programs failed.
+const UNTOLD: u32 = 32;
 
 /// What makes one page-mapped FTL differ from another, beside its parts.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +81,8 @@ pub struct PageOptions {
 /// A page-mapped FTL.
 pub struct PageFtl<N: Nand, M, V> {
     core: Core<N>,
+    /// Blocks that hold translation pages which recovery may still have to read.
+    pins: Pins,
     mapping: M,
     validity: V,
     placing: Placing,
@@ -94,6 +105,11 @@ pub struct PageFtl<N: Nand, M, V> {
     unreported: bool,
     /// Power went during a request, and nothing was saved since.
     power_lost: bool,
+    /// A logical page of which a page was programmed when power went, before an entry could lead to
+    /// it.
+    given_up: Option<Lpn>,
+    /// Dead pages of one block, while a death is looked up that the store may know of.
+    asked: PageSet,
     /// A page to save state with; empty if there is no battery.
     saving: Vec<u8>,
     /// How to go on when a page of metadata cannot be read; `None` if that is an error.
@@ -359,8 +375,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         space.reserve_free(most_free(idle_blocks, reserve + trim_reserve, plan.overhead.rest));
         let limit = plan.overhead.metadata_limit(&geometry, config.logical_pages, usable);
         let pins = if V::BUFFERED { limit + reserve } else { 0 };
+        let deaths = Deaths::with_capacity(mapping.most_deaths() + UNTOLD);
         Self {
-            core: Core::new(flash, space, Pins::with_capacity(pins), plan.needed),
+            core: Core::new(flash, space, deaths, plan.needed),
+            pins: Pins::with_capacity(pins),
             mapping,
             validity,
             placing: Placing::new(plan.placement),
@@ -375,15 +393,12 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             moved: 0,
             unreported: false,
             power_lost: false,
+            given_up: None,
+            asked: PageSet::new(geometry.pages_per_block()),
             saving: alloc::vec![0; if plan.battery { geometry.page_bytes() as usize } else { 0 }],
             heal: None,
             half_rebuilt: false,
         }
-    }
-
-    #[inline]
-    fn parts(&mut self) -> (Context<'_, N, V>, &mut M) {
-        (Context { core: &mut self.core, validity: &mut self.validity }, &mut self.mapping)
     }
 
     #[inline]
@@ -403,19 +418,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if self.core.is_starved() { Err(self.core.shortage().into()) } else { Ok(()) }
     }
 
-    /// As [`Core::report_erased`].
-    #[inline]
-    fn report_erased(&mut self) -> Result<(), FtlError> {
-        self.core.report_erased(&mut self.validity)
-    }
-
     /// Does what is owed before the mapping may change.
     #[inline]
     fn prepare(&mut self) -> Result<(), FtlError> {
-        if self.mapping.urgent() {
-            let (mut ctx, mapping) = self.parts();
-            mapping.maintain(&mut ctx)?;
-        }
+        self.catch_up()?;
         if self.core.space.dead_metadata() > DEAD_METADATA && self.core.space.may_free(2) {
             self.gain(Need::Tidy)?;
         }
@@ -423,8 +429,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             self.make_space()?;
         }
         while self.mapping.due() {
-            let (mut ctx, mapping) = self.parts();
-            mapping.maintain(&mut ctx)?;
+            self.maintain()?;
             if self.core.space.free_blocks() < self.reserve_blocks {
                 self.make_space()?;
             }
@@ -438,10 +443,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     fn find(&mut self, lpn: Lpn) -> Result<Ppn, FtlError> {
         if !self.core.is_starved() {
             let prepared = if self.mapping.reserve_pages() > 0 { self.prepare() } else { Ok(()) };
-            let found = prepared.and_then(|()| {
-                let (mut ctx, mapping) = self.parts();
-                mapping.lookup(&mut ctx, lpn)
-            });
+            let found = prepared.and_then(|()| self.change(|mapping, core| mapping.lookup(core, lpn)));
             if !self.core.is_starved() {
                 return found;
             }
@@ -449,8 +451,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if self.half_rebuilt {
             return Err(self.core.shortage().into());
         }
-        let (mut ctx, mapping) = self.parts();
-        mapping.peek(&mut ctx, lpn)
+        self.mapping.peek(&mut self.core, lpn)
     }
 
     fn read_page(&mut self, lpn: Lpn, out: &mut N::Payload) -> Result<(), FtlError> {
@@ -483,10 +484,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let stream = self.placing.place(&PageWrite::by_host(lpn));
         let ppn = self.core.program(stream, lpn, data)?;
         self.placing.placed(stream, || self.core.space.geometry().block_of(ppn));
-        self.record_new(lpn, ppn, |ftl| {
-            let (mut ctx, mapping) = ftl.parts();
-            mapping.record(&mut ctx, lpn, ppn)
-        })
+        self.record_new(lpn, ppn, |ftl| ftl.change(|mapping, core| mapping.record(core, lpn, ppn)))
     }
 }
 
@@ -527,12 +525,7 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
         if self.core.space.free_blocks() >= self.idle_blocks {
             return Ok(false);
         }
-        if self.mapping.urgent() {
-            self.powered(|ftl| {
-                let (mut ctx, mapping) = ftl.parts();
-                mapping.maintain(&mut ctx)
-            })?;
-        }
+        self.powered(Self::catch_up)?;
         self.healing(|ftl| ftl.gain(Need::Later))
     }
 
@@ -554,8 +547,9 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
         self.mapping.ram(&mut report);
         self.validity.ram(&mut report);
         self.core.space.ram(&mut report);
-        let buffers = self.live.capacity() * size_of::<Origin>() + self.dead.ram_bytes();
+        let buffers = self.live.capacity() * size_of::<Origin>() + self.dead.ram_bytes() + self.asked.ram_bytes();
         report.push(RamItem { name: "collector_buffers", bytes: buffers as u64 + self.placing.policy_bytes() });
+        report.push(RamItem { name: "untold_deaths", bytes: self.core.deaths.ram_bytes() });
         if !self.saving.is_empty() {
             report.push(RamItem { name: "save_buffer", bytes: self.saving.capacity() as u64 });
         }
@@ -563,7 +557,7 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
             report.push(RamItem { name: "wear", bytes });
         }
         if V::BUFFERED {
-            report.push(RamItem { name: "pinned_blocks", bytes: self.core.pins.ram_bytes() });
+            report.push(RamItem { name: "pinned_blocks", bytes: self.pins.ram_bytes() });
         }
         report
     }

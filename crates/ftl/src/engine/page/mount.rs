@@ -110,10 +110,11 @@ impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
 
     /// The same FTL over another store that knows the same.
     fn over<V: Validity>(self, validity: V) -> PageFtl<N, M, V> {
-        let Self { core, mapping, validity: _, placing, .. } = self;
-        debug_assert!(!self.power_lost && !self.unreported, "a mount left work behind");
+        let Self { core, pins, mapping, validity: _, placing, .. } = self;
+        debug_assert!(!self.power_lost && !self.unreported && core.deaths.is_empty(), "a mount left work behind");
         PageFtl {
             core,
+            pins,
             mapping,
             validity,
             placing,
@@ -128,6 +129,8 @@ impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
             moved: self.moved,
             unreported: self.unreported,
             power_lost: self.power_lost,
+            given_up: self.given_up,
+            asked: self.asked,
             saving: self.saving,
             heal: None,
             half_rebuilt: false,

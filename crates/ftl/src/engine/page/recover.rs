@@ -124,7 +124,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let geometry = nand.geometry();
         let (page_bytes, pages) = (geometry.page_bytes(), geometry.pages_per_block());
         let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config) };
-        let mapping = Mapped::new(config.logical_pages, page_bytes, pages, cached);
+        let mapping = Mapped::new(config.logical_pages, page_bytes, cached);
         Ok((mapping, Gecko::new(page_bytes as usize, geometry.blocks(), pages, &config.gecko)?))
     }
 
@@ -202,10 +202,10 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         space.reserve_free(most_free(self.idle_blocks, self.reserve_blocks, self.rest_blocks));
         (self.mapping, self.validity, self.core.space) = (mapping, gecko, space);
         self.placing.level(None);
-        self.core.pins.clear();
+        self.pins.clear();
         self.core.newly_erased.clear();
         self.core.interrupted = None;
-        self.core.spoilt.clear();
+        self.core.deaths.clear();
         (self.moved, self.unreported) = (0, false);
         self.live.clear();
         // Numbers are left out behind a page that does not count (`Survey::stranded`).
@@ -292,13 +292,14 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         steps.end("9 entries that were only in RAM, cached again", &self.core.flash);
         for (ppn, spare) in &in_doubt {
             if self.mapping.owns(*ppn, spare) {
-                let (mut ctx, mapping) = self.parts();
-                mapping.move_page(&mut ctx, Origin { ppn: *ppn, spare: *spare }, Purpose::Recovery)?;
+                self.change(|mapping, core| {
+                    mapping.move_page(core, Origin { ppn: *ppn, spare: *spare }, Purpose::Recovery)
+                })?;
             }
         }
         self.outrank(&findings.outranked(survey, self.mapping.entries_per_page()))?;
         self.drop_stand_ins(&mut findings);
-        self.report_erased()?;
+        self.tell()?;
         if !findings.lost.is_empty() {
             self.synchronise_all()?;
         }
@@ -345,8 +346,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
     /// Brings every translation page up to date of which entries were cached again.
     fn synchronise_all(&mut self) -> Result<(), FtlError> {
         loop {
-            let (mut ctx, mapping) = self.parts();
-            if !mapping.reveal(&mut ctx)? {
+            if !self.change(|mapping, core| mapping.reveal(core))? {
                 return Ok(());
             }
             self.free_dead_blocks()?;
@@ -365,8 +365,8 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let mut entries: Vec<(Lpn, Ppn)> = unsaved.chain(lost).chain(dangling).collect();
         if !findings.checked && entries.len() <= self.mapping.capacity() as usize {
             for (lpn, ppn) in entries {
-                let (mut ctx, mapping) = self.parts();
-                mapping.restore_entry(&mut ctx, lpn, ppn)?;
+                self.mapping.restore_entry(lpn, ppn);
+                self.catch_up()?;
             }
             return Ok(());
         }
@@ -375,8 +375,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let per_page = self.mapping.entries_per_page();
         for of_page in entries.chunk_by(|a, b| a.0.0 / per_page == b.0.0 / per_page) {
             debug_assert!(of_page.is_sorted_by(|a, b| a.0 < b.0), "a logical page has two entries");
-            let (mut ctx, mapping) = self.parts();
-            mapping.restore_page(&mut ctx, of_page)?;
+            self.change(|mapping, core| mapping.restore_page(core, of_page))?;
             self.free_dead_blocks()?;
         }
         Ok(())
@@ -387,7 +386,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
     fn pin_versions(&mut self, versions: &[FoundPage]) {
         let geometry = *self.core.space.geometry();
         for (ppn, _) in versions {
-            self.core.pins.pin(geometry.block_of(*ppn), self.validity.flushes());
+            self.pins.pin(geometry.block_of(*ppn), self.validity.flushes());
         }
     }
 

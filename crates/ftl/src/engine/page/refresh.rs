@@ -43,7 +43,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             return Ok(());
         }
         debug_assert!(self.core.space.state(block) == BlockState::Closed);
-        if self.core.pins.holds(block, self.validity.flushes()) {
+        if self.pins.holds(block, self.validity.flushes()) {
             self.unpin()?;
         }
         self.collect_for(block, Purpose::Refresh)

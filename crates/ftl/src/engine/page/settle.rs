@@ -56,7 +56,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
             }
         }
         self.core.settling = None;
-        self.report_erased()
+        self.tell()
     }
 
     /// Outranks a page of host data with this sequence number.
@@ -64,8 +64,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         let at = table.piece_of(lpn);
         debug_assert!(table.pieces[at].lpns.contains(&lpn.0));
         let piece = table.pieces[at].clone();
-        let (mut ctx, mapping) = self.parts();
-        let (in_leaf, speaks_for) = mapping.find_in_piece(&mut ctx, &piece, lpn)?;
+        let (in_leaf, speaks_for) = self.mapping.find_in_piece(&mut self.core, &piece, lpn)?;
         let known = table.unsaved.binary_search_by_key(&lpn, |entry| entry.0);
         let entry = known.map_or(in_leaf, |known| table.unsaved[known].1);
         if is_page(entry) && !table.broken.contains(&lpn) {
@@ -96,9 +95,9 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
             }
             Err(error) => return Err(error),
         };
-        self.report_erased()?;
+        self.tell()?;
         if !self.validity.is_dead(from) {
-            self.parts().0.page_died(from)?;
+            self.page_died(from)?;
         }
         debug_assert!(table.unsaved.is_sorted_by(|a, b| a.0 < b.0), "entries are looked up by logical page");
         match table.unsaved.binary_search_by_key(&lpn, |entry| entry.0) {
@@ -129,11 +128,10 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
     fn renew(&mut self, table: &mut Table, at: usize, lpn: u32) -> Result<Range<u32>, FtlError> {
         let piece = table.pieces[at].clone();
         debug_assert!(piece.lpns.contains(&lpn), "{lpn} is not in {:?}", piece.lpns);
-        let (mut ctx, mapping) = self.parts();
-        let seq = ctx.core.seq;
-        let (leaf, lpns) = mapping.renew_piece(&mut ctx, &piece, lpn, &table.unsaved)?;
+        let seq = self.core.seq;
+        let (leaf, lpns) = self.change(|mapping, core| mapping.renew_piece(core, &piece, lpn, &table.unsaved))?;
         debug_assert!(lpns.contains(&lpn) && piece.lpns.start <= lpns.start && lpns.end <= piece.lpns.end);
-        self.report_erased()?;
+        self.tell()?;
         if piece.is_whole() {
             self.core.space.page_died(piece.leaf);
             self.validity.mark(piece.leaf);

@@ -38,15 +38,13 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
                 self.settle_page(page, doubt, trims)?;
             } else {
                 self.free_undoubted(doubt)?;
-                let (mut ctx, mapping) = self.parts();
-                mapping.program_trims(&mut ctx, page.1.tag, Purpose::Recovery)?;
+                self.change(|mapping, core| mapping.program_trims(core, page.1.tag, Purpose::Recovery))?;
             }
         }
         while let Some(page) = self.mapping.next_untold() {
             self.hold_trim_blocks();
             self.free_undoubted(doubt)?;
-            let (mut ctx, mapping) = self.parts();
-            mapping.program_trims(&mut ctx, page, Purpose::Recovery)?;
+            self.change(|mapping, core| mapping.program_trims(core, page, Purpose::Recovery))?;
         }
         Ok(())
     }
@@ -84,8 +82,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
 
     fn place(&mut self, lpn: Lpn, at: Ppn) -> Result<(), FtlError> {
         debug_assert!(lpn.0 < self.logical_pages);
-        let (mut ctx, mapping) = self.parts();
-        mapping.record(&mut ctx, lpn, at)
+        self.change(|mapping, core| mapping.record(core, lpn, at))
     }
 
     /// While too few blocks are free to copy a page to, erases those in which nothing lives and

@@ -42,7 +42,7 @@ use crate::recovery::saved::{self, Saved};
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::saved::Source;
 use crate::space::blocks::Found;
-use crate::space::core::Context;
+use crate::space::core::Core;
 use crate::validity::Store;
 use crate::validity::ram_bitmap::RamBitmap;
 use alloc::vec;
@@ -74,7 +74,7 @@ pub(super) struct Table {
     checked: bool,
 }
 
-type Parts<'a, N> = (&'a mut Context<'a, N, RamBitmap>, &'a mut BtreeMap);
+type Parts<'a, N> = (&'a mut Core<N>, &'a mut BtreeMap, &'a mut RamBitmap);
 
 impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
     /// Opens a disk after any end, clean or not.
@@ -292,8 +292,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         };
         table.set_doubts(doubts);
         table.keep_before(&versions, |ppn| geometry.block_of(ppn), self.logical_pages)?;
-        let mut context = Context { core: &mut self.core, validity: &mut self.validity };
-        table.find_live((&mut context, &mut self.mapping), survey)?;
+        table.find_live((&mut self.core, &mut self.mapping, &mut self.validity), survey)?;
         steps.end("5 every leaf: PVB, BVC", &self.core.flash);
         Ok(table)
     }
@@ -352,23 +351,21 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         let keep = core::mem::take(&mut table.keep);
         for piece in &mut table.pieces {
             self.free_dead(|block, _| !keep.contains(&block))?;
-            let (mut ctx, mapping) = self.parts();
             if piece.leaf.is_some() && !piece.is_whole() {
-                piece.leaf = mapping.rewrite_piece(&mut ctx, piece)?;
+                piece.leaf = self.change(|mapping, core| mapping.rewrite_piece(core, piece))?;
                 piece.of = piece.lpns.clone();
             }
-            mapping.append_leaf(&mut ctx, piece.lpns.start, piece.leaf)?;
+            self.change(|mapping, core| mapping.append_leaf(core, piece.lpns.start, piece.leaf))?;
         }
         steps.end("7 inner nodes", &self.core.flash);
         let entries = table.not_in_flash();
         let mut rest = &entries[..];
         while !rest.is_empty() {
             self.room()?;
-            let (mut ctx, mapping) = self.parts();
-            let restored = mapping.restore_leaf(&mut ctx, rest)?;
+            let restored = self.change(|mapping, core| mapping.restore_leaf(core, rest))?;
             rest = &rest[restored..];
         }
-        self.report_erased()?;
+        self.tell()?;
         steps.end("8 synchronise what was only in RAM", &self.core.flash);
         Ok(())
     }
@@ -404,20 +401,20 @@ impl Table {
     }
 
     /// Step 5: the bitmap, and the live pages of each block.
-    fn find_live<N: Nand>(&mut self, (ctx, mapping): Parts<'_, N>, survey: &Survey) -> Result<(), FtlError> {
-        let geometry = *ctx.core.flash.nand().geometry();
+    fn find_live<N: Nand>(&mut self, (core, mapping, validity): Parts<'_, N>, survey: &Survey) -> Result<(), FtlError> {
+        let geometry = *core.flash.nand().geometry();
         for (block, _) in survey.blocks() {
-            (0..geometry.pages_per_block()).for_each(|offset| ctx.validity.mark(geometry.page_at(block, offset)));
+            (0..geometry.pages_per_block()).for_each(|offset| validity.mark(geometry.page_at(block, offset)));
         }
         let Self { pieces, young, bound, unsaved, broken, valid, last, keep, checked, .. } = self;
         let mut complete = Vec::new();
         for piece in pieces.iter().filter(|piece| piece.is_whole()) {
-            ctx.validity.revive(piece.leaf);
+            validity.revive(piece.leaf);
             valid[geometry.block_of(piece.leaf).index()] += 1;
         }
         let mut young = young.chunk_by(|a, b| a.1.tag == b.1.tag).peekable();
         for piece in &*pieces {
-            mapping.read_piece(ctx, piece, |ctx, lpn, entry, speaks_for| {
+            mapping.read_piece(core, piece, |core, lpn, entry, speaks_for| {
                 let copies = young.next_if(|copies| copies[0].1.tag == lpn.0).unwrap_or(&[]);
                 let known = copies
                     .first()
@@ -443,11 +440,11 @@ impl Table {
                 }
                 let block = geometry.block_of(ppn);
                 let of_host = survey.block(block).is_some_and(|info| info.kind == PageKind::User);
-                let free = of_host && ctx.validity.is_dead(ppn);
+                let free = of_host && validity.is_dead(ppn);
                 // What is in doubt is not asked: it is copied or does not count.
                 let sure = !*checked || known.is_some() || last.iter().any(|(last, _)| *last == ppn);
-                if free && (sure || holds(&mut ctx.core.flash, ppn, lpn)?) {
-                    ctx.validity.revive(ppn);
+                if free && (sure || holds(&mut core.flash, ppn, lpn)?) {
+                    validity.revive(ppn);
                     valid[block.index()] += 1;
                 } else {
                     broken.push(lpn);

@@ -58,22 +58,20 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             self.refresh()?;
             self.prepare()?;
             let count = (end - next).min(trim_step(self.core.space.geometry()));
-            let (mut ctx, mapping) = self.parts();
-            next += mapping.forget(&mut ctx, Lpn(next), count)?;
+            next += self.change(|mapping, core| mapping.forget(core, Lpn(next), count))?;
             debug_assert!(next <= end, "more is forgotten than was asked for");
             let risky = self.mapping.risky_trim_pages();
             if risky + PAGES_A_STEP > self.core.space.geometry().pages_per_block() {
                 self.keep_trims()?;
             }
         }
-        self.report_erased()
+        self.tell()
     }
 
     /// Programs what keeps trims before a block is erased with versions that they forgot.
     pub(super) fn keep_trims_of(&mut self, block: BlockId) -> Result<(), FtlError> {
         while self.mapping.risks_trims(block) {
-            let (mut ctx, mapping) = self.parts();
-            mapping.keep_trims(&mut ctx)?;
+            self.change(|mapping, core| mapping.keep_trims(core))?;
         }
         Ok(())
     }
@@ -102,9 +100,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         debug_assert!(self.trim_reserve == 0);
         while self.mapping.has_unkept_trims() {
             self.prepare()?;
-            let (mut ctx, mapping) = self.parts();
-            mapping.keep_trims(&mut ctx)?;
+            self.change(|mapping, core| mapping.keep_trims(core))?;
         }
-        self.report_erased()
+        self.tell()
     }
 }

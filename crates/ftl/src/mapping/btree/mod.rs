@@ -31,8 +31,7 @@ use super::{Mapping, ROOM, is_page};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
 use crate::saved::Sink;
-use crate::space::core::{Context, Origin};
-use crate::validity::Validity;
+use crate::space::core::{Core, Origin};
 use alloc::vec::Vec;
 use core::ops::{ControlFlow, Range};
 use nand::{Lpn, Nand, PageKind, Ppn, Spare};
@@ -66,6 +65,8 @@ pub struct BtreeMap {
     tree: Tree,
     cmt: Cmt,
     recent: Recent,
+    /// What left the ring last is not on flash.
+    late: bool,
     battery: bool,
     /// Logical pages that share a list of dirty entries.
     group: u32,
@@ -73,8 +74,6 @@ pub struct BtreeMap {
     pages_per_block: u32,
     leaf: Node,
     sibling: Node,
-    /// Pages that a trim forgets.
-    trimmed: Vec<Ppn>,
 }
 
 /// Inner nodes are held in RAM, as GeckoFTL's paper takes for granted (section 5.3), and a few
@@ -102,37 +101,37 @@ impl BtreeMap {
             ),
             cmt: Cmt::new(capacity, logical_pages.div_ceil(group), group),
             recent: Recent::new(options.recent_updates),
+            late: false,
             battery: options.battery,
             group,
             logical_pages,
             pages_per_block,
             leaf: Node::new(page_bytes),
             sibling: Node::new(page_bytes),
-            trimmed: Vec::with_capacity(if options.recent_updates > 0 { trim::STEP as usize } else { 0 }),
         }
     }
 
-    fn leaf_place<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: u32) -> Result<Place, FtlError> {
+    fn leaf_place<N: Nand>(&mut self, core: &mut Core<N>, lpn: u32) -> Result<Place, FtlError> {
         let none = FtlError::Damaged { structure: "mapping tree", ppn: Ppn::NONE, reason: "the root is a leaf" };
-        self.tree.descend(ctx, lpn, 0, Purpose::Translation)?.ok_or(none)
+        self.tree.descend(core, lpn, 0, Purpose::Translation)?.ok_or(none)
     }
 
     /// What flash says of a logical page.
-    fn fetch<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError> {
-        let place = self.leaf_place(ctx, lpn.0)?;
+    fn fetch<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<Ppn, FtlError> {
+        let place = self.leaf_place(core, lpn.0)?;
         if !self.tree.item(place).value.is_some() {
             return Ok(Ppn::NONE);
         }
-        let frame = self.tree.find_leaf(ctx, place, Purpose::Translation, &mut self.leaf)?;
+        let frame = self.tree.find_leaf(core, place, Purpose::Translation, &mut self.leaf)?;
         let leaf = frame.map_or(&self.leaf, |at| self.tree.node(at));
-        Self::find_in_leaf(ctx, leaf, self.tree.item(place).value, lpn.0)
+        Self::find_in_leaf(core, leaf, self.tree.item(place).value, lpn.0)
     }
 
     /// Where a leaf on a page says that a logical page is; an extent that leads out of the device
     /// is damage.
-    fn find_in_leaf<N: Nand, V>(ctx: &Context<'_, N, V>, leaf: &Node, on: Ppn, lpn: u32) -> Result<Ppn, FtlError> {
+    fn find_in_leaf<N: Nand>(core: &Core<N>, leaf: &Node, on: Ppn, lpn: u32) -> Result<Ppn, FtlError> {
         let found = leaf.find(lpn);
-        if is_page(found) && found.0 >= ctx.core.space.geometry().pages() {
+        if is_page(found) && found.0 >= core.space.geometry().pages() {
             let reason = "an extent leads to a page beyond the device's last";
             return Err(FtlError::Damaged { structure: "leaf of the mapping tree", ppn: on, reason });
         }
@@ -141,20 +140,15 @@ impl BtreeMap {
 
     /// Brings the leaf of a dirty entry up to date, with every dirty entry of it for which there is
     /// room.
-    fn synchronise<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        slot: Slot,
-        purpose: Purpose,
-    ) -> Result<(), FtlError> {
+    fn synchronise<N: Nand>(&mut self, core: &mut Core<N>, slot: Slot, purpose: Purpose) -> Result<(), FtlError> {
         let (lpn, ppn) = (self.cmt.lpn(slot).0, self.cmt.ppn(slot));
         debug_assert!(self.cmt.is_dirty(slot) && lpn < self.logical_pages);
-        let mut place = self.leaf_place(ctx, lpn)?;
-        self.tree.read(ctx, place, purpose, &mut self.leaf)?;
+        let mut place = self.leaf_place(core, lpn)?;
+        self.tree.read(core, place, purpose, &mut self.leaf)?;
         let (mut end, mut other) = (place.end, None);
         if self.leaf.len_with(lpn, ppn, end) > self.tree.capacity {
-            self.tree.make_room(ctx, lpn, purpose)?;
-            place = self.leaf_place(ctx, lpn)?;
+            self.tree.make_room(core, lpn, purpose)?;
+            place = self.leaf_place(core, lpn)?;
             let key = self.leaf.split(&mut self.sibling);
             let mut end_of_other = key;
             if lpn < key {
@@ -162,16 +156,16 @@ impl BtreeMap {
             } else {
                 core::mem::swap(&mut self.leaf, &mut self.sibling);
             }
-            other = Some(self.tree.program(ctx, &mut self.sibling, end_of_other, purpose)?);
+            other = Some(self.tree.program(core, &mut self.sibling, end_of_other, purpose)?);
         }
         debug_assert!(self.leaf.first() <= lpn && lpn < end, "{lpn} is in the other half");
         self.leaf.set(lpn, ppn, end);
-        let seen = self.absorb(end, ctx.core.seq, 0..0);
-        let new = match self.tree.program(ctx, &mut self.leaf, end, purpose) {
+        let seen = self.absorb(end, core.seq, 0..0);
+        let new = match self.tree.program(core, &mut self.leaf, end, purpose) {
             Ok(new) => new,
             Err(error) => {
                 if let Some(other) = other {
-                    ctx.translation_page_died(other)?;
+                    core.translation_page_died(other);
                 }
                 return Err(error);
             }
@@ -192,7 +186,10 @@ impl BtreeMap {
         if self.cmt.is_dirty(slot) {
             self.cmt.mark_clean(slot);
         }
-        if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
+        if old.is_some() {
+            core.translation_page_died(old);
+        }
+        Ok(())
     }
 
     /// Dirty entries of the leaf at hand, by `act` on each of them until it breaks off.
@@ -248,99 +245,65 @@ impl BtreeMap {
         });
     }
 
-    /// Lets entries leave until the cache is not overfull; dirty ones are written to their leaf
-    /// first.
-    fn shrink<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
-        while self.cmt.is_overfull()
-            && let Some(slot) = self.cmt.oldest()
-        {
+    /// A page of a logical page was programmed, and its entry cached. What leaves the ring of
+    /// recent updates is synchronised before anything else is programmed.
+    fn note_update(&mut self, lpn: Lpn, ppn: Ppn) {
+        if self.recent.is_empty() {
+            return;
+        }
+        self.recent.push(lpn, ppn);
+        debug_assert!(!self.late, "what left the ring before is not on flash");
+        self.late = self.late_entry().is_some();
+    }
+
+    /// The dirty entry of the update that left the ring last.
+    fn late_entry(&self) -> Option<Slot> {
+        let (lpn, ppn) = self.recent.left();
+        self.cmt.find(lpn).filter(|slot| self.cmt.is_dirty(*slot) && self.cmt.ppn(*slot) == ppn)
+    }
+
+    /// Does a piece of what has to come before anything else is programmed.
+    fn catch_up<N: Nand>(&mut self, core: &mut Core<N>) -> Result<(), FtlError> {
+        if self.late {
+            if let Some(slot) = self.late_entry() {
+                self.synchronise(core, slot, Purpose::Translation)?;
+            }
+            self.late = false;
+        } else if let Some(slot) = self.cmt.oldest() {
             if self.cmt.is_dirty(slot) {
-                self.synchronise(ctx, slot, Purpose::Translation)?;
+                self.synchronise(core, slot, Purpose::Translation)?;
             }
             debug_assert!(self.cmt.oldest() == Some(slot), "another entry was used while {} left", self.cmt.lpn(slot));
             self.cmt.remove(slot);
         }
         Ok(())
     }
-
-    /// Caches a clean entry that is not there. If the entry that had to leave before could not, it
-    /// is tried again first.
-    fn admit<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        ppn: Ppn,
-    ) -> Result<Slot, FtlError> {
-        if self.cmt.is_overfull() {
-            self.shrink(ctx)?;
-        }
-        Ok(self.cmt.insert(lpn, ppn))
-    }
-
-    /// A page of a logical page was programmed, and its entry cached: what leaves the ring of
-    /// recent updates is synchronised.
-    fn note_update<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        ppn: Ppn,
-    ) -> Result<(), FtlError> {
-        if self.recent.is_empty() {
-            return Ok(());
-        }
-        self.recent.push(lpn, ppn);
-        let (lpn, ppn) = self.recent.left();
-        match self.cmt.find(lpn) {
-            Some(slot) if self.cmt.is_dirty(slot) && self.cmt.ppn(slot) == ppn => {
-                self.synchronise(ctx, slot, Purpose::Translation)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Caches an entry that is not there for a page just programmed, or a trimmed one; answers
-    /// where the logical page was.
-    fn admit_new<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        ppn: Ppn,
-    ) -> Result<(Slot, Ppn), FtlError> {
-        let old = self.fetch(ctx, lpn)?;
-        Ok((self.admit(ctx, lpn, ppn)?, old))
-    }
 }
 
 impl Mapping for BtreeMap {
     const LAZY: bool = false;
 
-    fn lookup<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError> {
+    fn lookup<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<Ppn, FtlError> {
         if let Some(slot) = self.cmt.find(lpn) {
             self.cmt.touch(slot);
             return Ok(self.cmt.ppn(slot));
         }
-        let ppn = self.fetch(ctx, lpn)?;
+        let ppn = self.fetch(core, lpn)?;
         if ppn.is_some() {
-            self.admit(ctx, lpn, ppn)?;
-            self.shrink(ctx)?;
+            self.cmt.insert(lpn, ppn);
         }
         Ok(ppn)
     }
 
-    fn peek<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError> {
+    fn peek<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<Ppn, FtlError> {
         if let Some(slot) = self.cmt.find(lpn) {
             return Ok(self.cmt.ppn(slot));
         }
-        let on = self.tree.peek(ctx, lpn.0, &mut self.leaf)?;
-        Self::find_in_leaf(ctx, &self.leaf, on, lpn.0)
+        let on = self.tree.peek(core, lpn.0, &mut self.leaf)?;
+        Self::find_in_leaf(core, &self.leaf, on, lpn.0)
     }
 
-    fn record<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        ppn: Ppn,
-    ) -> Result<(), FtlError> {
+    fn record<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, ppn: Ppn) -> Result<(), FtlError> {
         debug_assert!(lpn.0 < self.logical_pages);
         let (slot, old) = match self.cmt.find(lpn) {
             Some(slot) => {
@@ -349,62 +312,59 @@ impl Mapping for BtreeMap {
                 self.cmt.touch(slot);
                 (slot, old)
             }
-            None => self.admit_new(ctx, lpn, ppn)?,
+            None => {
+                let old = self.fetch(core, lpn)?;
+                (self.cmt.insert(lpn, ppn), old)
+            }
         };
         self.cmt.mark_dirty(slot, false);
         if is_page(old) {
-            ctx.page_died(old)?;
+            core.page_died(old);
         }
-        self.note_update(ctx, lpn, ppn)?;
-        self.shrink(ctx)
+        self.note_update(lpn, ppn);
+        Ok(())
     }
 
     /// With a bound on dirty entries a trim changes its leaf at once: its entry could not be found
     /// after power loss, and the page that it forgets may be erased and hold other data by then.
-    fn keep_lost<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<(), FtlError> {
+    fn keep_lost<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<(), FtlError> {
         match self.cmt.find(lpn).filter(|slot| self.cmt.is_dirty(*slot)) {
-            Some(slot) if ctx.core.space.free_blocks() >= ROOM => self.synchronise(ctx, slot, Purpose::Translation),
+            Some(slot) if core.space.free_blocks() >= ROOM => self.synchronise(core, slot, Purpose::Translation),
             _ => Ok(()),
         }
     }
 
-    fn forget<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        count: u32,
-    ) -> Result<u32, FtlError> {
+    fn forget<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, count: u32) -> Result<u32, FtlError> {
         if !self.recent.is_empty() {
-            return self.trim_leaf(ctx, lpn, count);
+            return self.trim_leaf(core, lpn, count);
         }
-        if self.lookup(ctx, lpn)?.is_some() {
-            self.record(ctx, lpn, Ppn::NONE)?;
+        if self.lookup(core, lpn)?.is_some() {
+            self.record(core, lpn, Ppn::NONE)?;
         }
         Ok(1)
     }
 
-    fn moved<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        from: Ppn,
-        to: Ppn,
-    ) -> Result<(), FtlError> {
+    fn moved<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, from: Ppn, to: Ppn) -> Result<(), FtlError> {
         debug_assert!(lpn.0 < self.logical_pages && is_page(from) && from != to);
         let slot = match self.cmt.find(lpn) {
             // Two pages of a victim lived for the same logical page: only an image that contradicts
             // itself says so.
-            Some(slot) if self.cmt.ppn(slot) != from => return if is_page(to) { ctx.page_died(to) } else { Ok(()) },
+            Some(slot) if self.cmt.ppn(slot) != from => {
+                if is_page(to) {
+                    core.page_died(to);
+                }
+                return Ok(());
+            }
             Some(slot) => {
                 self.cmt.set_ppn(slot, to);
                 self.cmt.touch(slot);
                 slot
             }
-            None => self.admit(ctx, lpn, to)?,
+            None => self.cmt.insert(lpn, to),
         };
         self.cmt.mark_dirty(slot, false);
-        self.note_update(ctx, lpn, to)?;
-        self.shrink(ctx)
+        self.note_update(lpn, to);
+        Ok(())
     }
 
     fn superseded(&mut self, lpn: Lpn, ppn: Ppn) -> bool {
@@ -422,40 +382,39 @@ impl Mapping for BtreeMap {
         Ok(found)
     }
 
-    fn move_page<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        origin: Origin,
-        purpose: Purpose,
-    ) -> Result<(), FtlError> {
+    fn move_page<N: Nand>(&mut self, core: &mut Core<N>, origin: Origin, purpose: Purpose) -> Result<(), FtlError> {
         let level = match Role::decode(origin.spare.aux) {
             Role::Leaf { .. } => 0,
             Role::Inner { level } => level,
         };
-        let Some(place) = self.tree.descend(ctx, origin.spare.tag, level, purpose)? else { return Ok(()) };
+        let Some(place) = self.tree.descend(core, origin.spare.tag, level, purpose)? else { return Ok(()) };
         if self.tree.item(place) != (Item { key: origin.spare.tag, value: origin.ppn }) {
             return Ok(());
         }
-        let (to, _) = ctx.core.move_metadata_page(purpose, origin)?;
+        let (to, _) = core.move_metadata_page(purpose, origin)?;
         self.tree.moved(place, to);
-        ctx.core.space.page_died(origin.ppn);
+        core.space.page_died(origin.ppn);
         Ok(())
     }
 
-    /// An entry could not leave the cache.
+    /// An entry has to leave the cache, or one that left the ring to be synchronised.
+    #[inline]
     fn urgent(&self) -> bool {
-        self.cmt.is_overfull()
+        self.cmt.is_overfull() || self.late
     }
 
     fn due(&self) -> bool {
         false
     }
 
-    fn maintain<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
-        self.shrink(ctx)
+    fn maintain<N: Nand>(&mut self, core: &mut Core<N>) -> Result<bool, FtlError> {
+        if self.urgent() {
+            self.catch_up(core)?;
+        }
+        Ok(self.urgent())
     }
 
-    fn reveal<N: Nand, V: Validity>(&mut self, _: &mut Context<'_, N, V>) -> Result<bool, FtlError> {
+    fn reveal<N: Nand>(&mut self, _: &mut Core<N>) -> Result<bool, FtlError> {
         Ok(false)
     }
 
@@ -478,6 +437,10 @@ impl Mapping for BtreeMap {
         1
     }
 
+    fn most_deaths(&self) -> u32 {
+        if self.recent.is_empty() { 1 } else { trim::STEP }
+    }
+
     fn saved_bytes(&self) -> u64 {
         if self.battery { self.tree.saved_bytes() + self.cmt.saved_bytes() } else { 0 }
     }
@@ -488,13 +451,8 @@ impl Mapping for BtreeMap {
     }
 
     /// A page of host data is outranked by a leaf that speaks for it, a leaf by one of its range.
-    fn disown<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        kind: PageKind,
-        tag: u32,
-    ) -> Result<(), FtlError> {
-        if kind == PageKind::User { self.program_witness(ctx, tag) } else { self.program_again(ctx, tag) }
+    fn disown<N: Nand>(&mut self, core: &mut Core<N>, kind: PageKind, tag: u32) -> Result<(), FtlError> {
+        if kind == PageKind::User { self.program_witness(core, tag) } else { self.program_again(core, tag) }
     }
 
     fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
@@ -543,7 +501,6 @@ impl Mapping for BtreeMap {
         report.push(item("leaf_buffers", self.leaf.ram_bytes() + self.sibling.ram_bytes()));
         if !self.recent.is_empty() {
             report.push(item("recent_updates", self.recent.ram_bytes()));
-            report.push(item("trim_buffer", (self.trimmed.capacity() * size_of::<Ppn>()) as u64));
         }
     }
 }

@@ -5,8 +5,7 @@ use super::tree::Role;
 use super::{BtreeMap, Purpose};
 use crate::contract::FtlError;
 use crate::saved::Source;
-use crate::space::core::Context;
-use crate::validity::Validity;
+use crate::space::core::Core;
 use core::ops::Range;
 use nand::{Lpn, Nand, Ppn, Spare};
 
@@ -53,24 +52,24 @@ impl BtreeMap {
     ///
     /// # Errors
     /// [`FtlError::Damaged`] if the page is no such leaf, those of the device, and those of `each`.
-    pub fn read_piece<N: Nand, V>(
+    pub fn read_piece<N: Nand>(
         &mut self,
-        ctx: &mut Context<'_, N, V>,
+        core: &mut Core<N>,
         piece: &Piece,
-        mut each: impl FnMut(&mut Context<'_, N, V>, Lpn, Ppn, u64) -> Result<(), FtlError>,
+        mut each: impl FnMut(&mut Core<N>, Lpn, Ppn, u64) -> Result<(), FtlError>,
     ) -> Result<(), FtlError> {
-        self.load_piece(ctx, piece)?;
-        piece.lpns.clone().try_for_each(|lpn| each(ctx, Lpn(lpn), self.leaf.find(lpn), self.leaf.speaks_for))
+        self.load_piece(core, piece)?;
+        piece.lpns.clone().try_for_each(|lpn| each(core, Lpn(lpn), self.leaf.find(lpn), self.leaf.speaks_for))
     }
 
-    fn load_piece<N: Nand, V>(&mut self, ctx: &mut Context<'_, N, V>, piece: &Piece) -> Result<(), FtlError> {
+    fn load_piece<N: Nand>(&mut self, core: &mut Core<N>, piece: &Piece) -> Result<(), FtlError> {
         if !piece.leaf.is_some() {
             self.leaf.clear(piece.lpns.start);
             return Ok(());
         }
         let page_bytes = self.tree.page_bytes;
-        ctx.core.flash.read_meta(Purpose::Recovery, piece.leaf, self.leaf.page(page_bytes))?;
-        let limit = ctx.core.space.geometry().pages();
+        core.flash.read_meta(Purpose::Recovery, piece.leaf, self.leaf.page(page_bytes))?;
+        let limit = core.space.geometry().pages();
         let damaged = |reason| FtlError::Damaged { structure: "leaf of the mapping tree", ppn: piece.leaf, reason };
         let taken = self.leaf.take(page_bytes, 0, piece.of.start);
         taken.and_then(|()| self.leaf.check(limit)).map_err(damaged)?;
@@ -83,9 +82,9 @@ impl BtreeMap {
     ///
     /// # Errors
     /// As [`BtreeMap::read_piece`].
-    pub fn rewrite_piece<N: Nand, V>(&mut self, ctx: &mut Context<'_, N, V>, piece: &Piece) -> Result<Ppn, FtlError> {
-        self.load_piece(ctx, piece)?;
-        self.tree.program(ctx, &mut self.leaf, piece.lpns.end, Purpose::Recovery)
+    pub fn rewrite_piece<N: Nand>(&mut self, core: &mut Core<N>, piece: &Piece) -> Result<Ppn, FtlError> {
+        self.load_piece(core, piece)?;
+        self.tree.program(core, &mut self.leaf, piece.lpns.end, Purpose::Recovery)
     }
 
     /// Where a part of a leaf says that a logical page is, and the sequence number such that the
@@ -93,13 +92,13 @@ impl BtreeMap {
     ///
     /// # Errors
     /// As [`BtreeMap::read_piece`].
-    pub fn find_in_piece<N: Nand, V>(
+    pub fn find_in_piece<N: Nand>(
         &mut self,
-        ctx: &mut Context<'_, N, V>,
+        core: &mut Core<N>,
         piece: &Piece,
         lpn: Lpn,
     ) -> Result<(Ppn, u64), FtlError> {
-        self.load_piece(ctx, piece)?;
+        self.load_piece(core, piece)?;
         Ok((self.leaf.find(lpn.0), self.leaf.speaks_for))
     }
 
@@ -109,14 +108,14 @@ impl BtreeMap {
     ///
     /// # Errors
     /// As [`BtreeMap::read_piece`].
-    pub fn renew_piece<N: Nand, V>(
+    pub fn renew_piece<N: Nand>(
         &mut self,
-        ctx: &mut Context<'_, N, V>,
+        core: &mut Core<N>,
         piece: &Piece,
         lpn: u32,
         entries: &[(Lpn, Ppn)],
     ) -> Result<(Ppn, Range<u32>), FtlError> {
-        self.load_piece(ctx, piece)?;
+        self.load_piece(core, piece)?;
         let (mut range, room) = (piece.lpns.clone(), self.tree.capacity);
         loop {
             let mut within = entries.iter().filter(|(lpn, _)| range.contains(&lpn.0));
@@ -126,8 +125,8 @@ impl BtreeMap {
             self.halve(&mut range, lpn);
         }
         debug_assert!(range.contains(&lpn) && self.leaf.first() == range.start);
-        self.leaf.speaks_for = ctx.core.seq;
-        let leaf = self.tree.program(ctx, &mut self.leaf, range.end, Purpose::Recovery)?;
+        self.leaf.speaks_for = core.seq;
+        let leaf = self.tree.program(core, &mut self.leaf, range.end, Purpose::Recovery)?;
         Ok((leaf, range))
     }
 
@@ -145,14 +144,10 @@ impl BtreeMap {
     ///
     /// # Errors
     /// Those of the device.
-    pub(super) fn program_witness<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: u32,
-    ) -> Result<(), FtlError> {
-        let place = self.leaf_place(ctx, lpn)?;
-        self.tree.read(ctx, place, Purpose::Checkpoint, &mut self.leaf)?;
-        let (mut range, seq) = (self.leaf.first()..place.end, ctx.core.seq);
+    pub(super) fn program_witness<N: Nand>(&mut self, core: &mut Core<N>, lpn: u32) -> Result<(), FtlError> {
+        let place = self.leaf_place(core, lpn)?;
+        self.tree.read(core, place, Purpose::Checkpoint, &mut self.leaf)?;
+        let (mut range, seq) = (self.leaf.first()..place.end, core.seq);
         self.leaf.speaks_for = 0;
         let seen = self.absorb(range.end, seq, 0..0);
         let fits = self.leaf.speaks_for == seq;
@@ -161,14 +156,17 @@ impl BtreeMap {
             self.absorb(range.end, seq, 0..0);
         }
         debug_assert!(range.contains(&lpn) && self.leaf.first() == range.start);
-        let leaf = self.tree.program(ctx, &mut self.leaf, range.end, Purpose::Checkpoint)?;
+        let leaf = self.tree.program(core, &mut self.leaf, range.end, Purpose::Checkpoint)?;
         if !fits {
-            ctx.core.space.page_died(leaf);
+            core.space.page_died(leaf);
             return Ok(());
         }
         let old = self.tree.replace(place, leaf);
         self.settle(range.end, seen);
-        if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
+        if old.is_some() {
+            core.translation_page_died(old);
+        }
+        Ok(())
     }
 
     /// Programs the leaf of a logical page anew as it is on flash, so that it outranks every leaf
@@ -176,29 +174,23 @@ impl BtreeMap {
     ///
     /// # Errors
     /// Those of the device.
-    pub(super) fn program_again<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: u32,
-    ) -> Result<(), FtlError> {
-        let place = self.leaf_place(ctx, lpn)?;
-        self.tree.read(ctx, place, Purpose::Checkpoint, &mut self.leaf)?;
-        let leaf = self.tree.program(ctx, &mut self.leaf, place.end, Purpose::Checkpoint)?;
+    pub(super) fn program_again<N: Nand>(&mut self, core: &mut Core<N>, lpn: u32) -> Result<(), FtlError> {
+        let place = self.leaf_place(core, lpn)?;
+        self.tree.read(core, place, Purpose::Checkpoint, &mut self.leaf)?;
+        let leaf = self.tree.program(core, &mut self.leaf, place.end, Purpose::Checkpoint)?;
         let old = self.tree.replace(place, leaf);
-        if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
+        if old.is_some() {
+            core.translation_page_died(old);
+        }
+        Ok(())
     }
 
     /// Leads to a leaf, behind those that were told of before.
     ///
     /// # Errors
     /// Those of the device, if an inner node has to be written.
-    pub fn append_leaf<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        key: u32,
-        leaf: Ppn,
-    ) -> Result<(), FtlError> {
-        self.tree.append(ctx, Item { key, value: leaf })
+    pub fn append_leaf<N: Nand>(&mut self, core: &mut Core<N>, key: u32, leaf: Ppn) -> Result<(), FtlError> {
+        self.tree.append(core, Item { key, value: leaf })
     }
 
     /// Programs the leaf of the first of these entries, which are newer than flash and in the order
@@ -208,29 +200,25 @@ impl BtreeMap {
     ///
     /// # Errors
     /// Those of the device.
-    pub fn restore_leaf<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        entries: &[(Lpn, Ppn)],
-    ) -> Result<usize, FtlError> {
+    pub fn restore_leaf<N: Nand>(&mut self, core: &mut Core<N>, entries: &[(Lpn, Ppn)]) -> Result<usize, FtlError> {
         let Some(&(lpn, _)) = entries.first() else { return Ok(0) };
-        let place = self.leaf_place(ctx, lpn.0)?;
-        self.tree.read(ctx, place, Purpose::Recovery, &mut self.leaf)?;
+        let place = self.leaf_place(core, lpn.0)?;
+        self.tree.read(core, place, Purpose::Recovery, &mut self.leaf)?;
         let within = &entries[..entries.partition_point(|entry| entry.0.0 < place.end)];
         let room = self.tree.capacity;
         if !within.iter().all(|(lpn, ppn)| self.leaf.set_within(lpn.0, *ppn, place.end, room)) {
-            self.tree.read(ctx, place, Purpose::Recovery, &mut self.leaf)?;
-            self.tree.make_room(ctx, lpn.0, Purpose::Recovery)?;
-            let place = self.leaf_place(ctx, lpn.0)?;
+            self.tree.read(core, place, Purpose::Recovery, &mut self.leaf)?;
+            self.tree.make_room(core, lpn.0, Purpose::Recovery)?;
+            let place = self.leaf_place(core, lpn.0)?;
             let key = self.leaf.halve(&mut self.sibling, place.end);
-            self.program_halves(ctx, place, key, Purpose::Recovery)?;
+            self.program_halves(core, place, key, Purpose::Recovery)?;
             return Ok(0);
         }
-        self.leaf.speaks_for = ctx.core.seq;
-        let new = self.tree.program(ctx, &mut self.leaf, place.end, Purpose::Recovery)?;
+        self.leaf.speaks_for = core.seq;
+        let new = self.tree.program(core, &mut self.leaf, place.end, Purpose::Recovery)?;
         let old = self.tree.replace(place, new);
         if old.is_some() {
-            ctx.translation_page_died(old)?;
+            core.translation_page_died(old);
         }
         Ok(within.len())
     }

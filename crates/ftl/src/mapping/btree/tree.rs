@@ -16,8 +16,7 @@ use super::frames::{Effort, Frames, ROOT};
 use super::node::{Item, Node};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
-use crate::space::core::Context;
-use crate::validity::Validity;
+use crate::space::core::Core;
 use alloc::vec::Vec;
 use nand::{Nand, PageKind, Ppn};
 
@@ -106,13 +105,9 @@ impl Tree {
     }
 
     /// Adds a leaf behind those that are there, the first of which begins at 0.
-    pub(super) fn append<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        item: Item,
-    ) -> Result<(), FtlError> {
-        self.make_room(ctx, item.key, Purpose::Recovery)?;
-        if let Some(place) = self.descend(ctx, item.key, 0, Purpose::Recovery)? {
+    pub(super) fn append<N: Nand>(&mut self, core: &mut Core<N>, item: Item) -> Result<(), FtlError> {
+        self.make_room(core, item.key, Purpose::Recovery)?;
+        if let Some(place) = self.descend(core, item.key, 0, Purpose::Recovery)? {
             debug_assert!(
                 place.end == self.end && (item.key == 0 || self.item(place).key < item.key),
                 "leaves come in order"
@@ -127,14 +122,14 @@ impl Tree {
     }
 
     /// Takes a leaf from a page, of which its place says what it has to be.
-    pub(super) fn read<N: Nand, V>(
+    pub(super) fn read<N: Nand>(
         &mut self,
-        ctx: &mut Context<'_, N, V>,
+        core: &mut Core<N>,
         place: Place,
         purpose: Purpose,
         leaf: &mut Node,
     ) -> Result<(), FtlError> {
-        if let Some(at) = self.find_leaf(ctx, place, purpose, leaf)? {
+        if let Some(at) = self.find_leaf(core, place, purpose, leaf)? {
             leaf.copy(self.frames.node(at));
         }
         Ok(())
@@ -142,22 +137,22 @@ impl Tree {
 
     /// As [`Tree::read`], but if the leaf is in a frame now that answers in which, and `leaf` holds
     /// anything.
-    pub(super) fn find_leaf<N: Nand, V>(
+    pub(super) fn find_leaf<N: Nand>(
         &mut self,
-        ctx: &mut Context<'_, N, V>,
+        core: &mut Core<N>,
         place: Place,
         purpose: Purpose,
         leaf: &mut Node,
     ) -> Result<Option<usize>, FtlError> {
         let item = self.item(place);
         if !self.cache_leaves || !item.value.is_some() {
-            return self.fetch(ctx, item, 0, purpose, leaf).map(|()| None);
+            return self.fetch(core, item, 0, purpose, leaf).map(|()| None);
         }
         if let Some(at) = self.frames.leaf(item.value) {
             self.frames.touch(at);
             return Ok(Some(at));
         }
-        self.fetch(ctx, item, 0, purpose, leaf)?;
+        self.fetch(core, item, 0, purpose, leaf)?;
         let found = self.frames.oldest(Effort::Read, place.frame);
         if let Some(at) = found {
             debug_assert!(!self.frames.get(at).is_dirty(), "frame {at} holds what flash does not");
@@ -180,9 +175,9 @@ impl Tree {
     /// What a leaf's items say is not looked at again if that is known to be sound: a page that can
     /// be read holds what was programmed there. Those who would go astray with an entry look where
     /// it leads.
-    fn fetch<N: Nand, V>(
+    fn fetch<N: Nand>(
         &mut self,
-        ctx: &mut Context<'_, N, V>,
+        core: &mut Core<N>,
         item: Item,
         level: u32,
         purpose: Purpose,
@@ -192,8 +187,8 @@ impl Tree {
             node.clear(item.key);
             return Ok(());
         }
-        ctx.core.flash.read_meta(purpose, item.value, node.page(self.page_bytes))?;
-        let limit = ctx.core.space.geometry().pages();
+        core.flash.read_meta(purpose, item.value, node.page(self.page_bytes))?;
+        let limit = core.space.geometry().pages();
         let checked = node.take(self.page_bytes, level, item.key);
         let checked = if self.known && level == 0 { checked } else { checked.and_then(|()| node.check(limit)) };
         let structure = "node of the mapping tree";
@@ -201,16 +196,16 @@ impl Tree {
     }
 
     /// Programs a leaf that ends before `end`; nothing leads to the page yet.
-    pub(super) fn program<N: Nand, V>(
+    pub(super) fn program<N: Nand>(
         &mut self,
-        ctx: &mut Context<'_, N, V>,
+        core: &mut Core<N>,
         leaf: &mut Node,
         end: u32,
         purpose: Purpose,
     ) -> Result<Ppn, FtlError> {
         let (key, role) = (leaf.first(), Role::Leaf { end }.encode());
         debug_assert!(leaf.level == 0 && key < end && end <= self.end, "a leaf of {key}..{end}");
-        let ppn = ctx.core.program_metadata(purpose, PageKind::Translation, key, role, leaf.seal(self.page_bytes))?;
+        let ppn = core.program_metadata(purpose, PageKind::Translation, key, role, leaf.seal(self.page_bytes))?;
         if self.cache_leaves {
             self.note_leaf(ppn, leaf);
         }
@@ -268,9 +263,9 @@ impl Tree {
     }
 
     /// The place of the node of a level that covers a key; `None` if the tree is not that high.
-    pub(super) fn descend<N: Nand, V: Validity>(
+    pub(super) fn descend<N: Nand>(
         &mut self,
-        ctx: &mut Context<'_, N, V>,
+        core: &mut Core<N>,
         key: u32,
         level: u32,
         purpose: Purpose,
@@ -292,18 +287,13 @@ impl Tree {
                 );
                 return Ok(Some(Place { frame: at, index, end }));
             }
-            at = self.child(ctx, Place { frame: at, index, end }, purpose)?;
+            at = self.child(core, Place { frame: at, index, end }, purpose)?;
         }
     }
 
     /// The leaf that covers a key, without taking a frame on the way: what is in one stays there.
     /// Answers which page it is.
-    pub(super) fn peek<N: Nand, V>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        key: u32,
-        node: &mut Node,
-    ) -> Result<Ppn, FtlError> {
+    pub(super) fn peek<N: Nand>(&mut self, core: &mut Core<N>, key: u32, node: &mut Node) -> Result<Ppn, FtlError> {
         let mut at = ROOT;
         let (mut level, mut item) = loop {
             let inner = self.frames.node(at);
@@ -314,7 +304,7 @@ impl Tree {
             }
         };
         loop {
-            self.fetch(ctx, item, level, Purpose::Translation, node)?;
+            self.fetch(core, item, level, Purpose::Translation, node)?;
             if level == 0 {
                 return Ok(item.value);
             }
@@ -323,22 +313,17 @@ impl Tree {
     }
 
     /// The frame of the inner node at a place.
-    fn child<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        place: Place,
-        purpose: Purpose,
-    ) -> Result<usize, FtlError> {
+    fn child<N: Nand>(&mut self, core: &mut Core<N>, place: Place, purpose: Purpose) -> Result<usize, FtlError> {
         let key = self.item(place).key;
         debug_assert!(self.frames.node(place.frame).level > 1, "the children of a lowest inner node are leaves");
         if let Some(at) = self.frames.child(place.frame, key) {
             self.frames.touch(at);
             return Ok(at);
         }
-        let at = self.vacate(ctx, place.frame, purpose)?;
+        let at = self.vacate(core, place.frame, purpose)?;
         let mut node = core::mem::replace(self.frames.node_mut(at), Node::nothing());
         let (item, level) = (self.item(place), self.frames.node(place.frame).level - 1);
-        let read = self.fetch(ctx, item, level, purpose, &mut node);
+        let read = self.fetch(core, item, level, purpose, &mut node);
         *self.frames.node_mut(at) = node;
         read?;
         self.frames.hold_inner(at, place.frame, false);
@@ -347,25 +332,19 @@ impl Tree {
 
     /// A frame that is free: a node without children in frames gives way, but not `kept`. There is
     /// one, because there are more frames than levels.
-    fn vacate<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        kept: usize,
-        purpose: Purpose,
-    ) -> Result<usize, FtlError> {
+    fn vacate<N: Nand>(&mut self, core: &mut Core<N>, kept: usize, purpose: Purpose) -> Result<usize, FtlError> {
         let at = self.frames.oldest(Effort::Program, kept).unwrap_or(self.frames.len() - 1);
         if self.frames.get(at).is_dirty() {
             let parent = self.frames.get(at).parent();
             let node = self.frames.node_mut(at);
             let (key, role) = (node.first(), Role::Inner { level: node.level }.encode());
-            let new =
-                ctx.core.program_metadata(purpose, PageKind::Translation, key, role, node.seal(self.page_bytes))?;
+            let new = core.program_metadata(purpose, PageKind::Translation, key, role, node.seal(self.page_bytes))?;
             let index = self.frames.node(parent).position(key);
             debug_assert!(self.frames.node(parent).item(index).key == key, "no item leads to the node of {key}");
             self.frames.mark_clean(at);
             let old = self.replace(Place { frame: parent, index, end: 0 }, new);
             if old.is_some() {
-                ctx.translation_page_died(old)?;
+                core.translation_page_died(old);
             }
         }
         self.frames.clear(at);
@@ -373,22 +352,22 @@ impl Tree {
     }
 
     /// Splits what is full on the way to a leaf, so that its parent can take one more.
-    pub(super) fn make_room<N: Nand, V: Validity>(
+    pub(super) fn make_room<N: Nand>(
         &mut self,
-        ctx: &mut Context<'_, N, V>,
+        core: &mut Core<N>,
         key: u32,
         purpose: Purpose,
     ) -> Result<(), FtlError> {
         if self.frames.node(ROOT).len() == self.capacity {
-            self.grow(ctx, purpose)?;
+            self.grow(core, purpose)?;
         }
         let mut at = ROOT;
         while self.frames.node(at).level > 1 {
             let index = self.frames.node(at).position(key);
             let place = Place { frame: at, index, end: 0 };
-            let child = self.child(ctx, place, purpose)?;
+            let child = self.child(core, place, purpose)?;
             if self.frames.node(child).len() == self.capacity {
-                self.split(ctx, place, child, purpose)?;
+                self.split(core, place, child, purpose)?;
             } else {
                 at = child;
             }
@@ -397,8 +376,8 @@ impl Tree {
     }
 
     /// The root becomes the only child of a new root.
-    fn grow<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, purpose: Purpose) -> Result<(), FtlError> {
-        let at = self.vacate(ctx, ROOT, purpose)?;
+    fn grow<N: Nand>(&mut self, core: &mut Core<N>, purpose: Purpose) -> Result<(), FtlError> {
+        let at = self.vacate(core, ROOT, purpose)?;
         let mut root = core::mem::replace(self.frames.node_mut(ROOT), Node::nothing());
         core::mem::swap(&mut root, self.frames.node_mut(at));
         root.clear(0);
@@ -410,9 +389,9 @@ impl Tree {
     }
 
     /// Splits the full inner node at a place, which is in frame `lower`.
-    fn split<N: Nand, V: Validity>(
+    fn split<N: Nand>(
         &mut self,
-        ctx: &mut Context<'_, N, V>,
+        core: &mut Core<N>,
         place: Place,
         lower: usize,
         purpose: Purpose,
@@ -420,7 +399,7 @@ impl Tree {
         debug_assert!(
             self.frames.node(lower).len() == self.capacity && self.item(place).key == self.frames.node(lower).first()
         );
-        let upper = self.vacate(ctx, lower, purpose)?;
+        let upper = self.vacate(core, lower, purpose)?;
         let key = self.frames.split(lower, upper);
         self.frames.mark_dirty(lower);
         self.insert_after(place, Item { key, value: Ppn::NONE });

@@ -3,8 +3,8 @@
 use super::{BtreeMap, Item, Purpose, is_page};
 use crate::contract::FtlError;
 use crate::mapping::btree::tree::Place;
-use crate::space::core::Context;
-use crate::validity::Validity;
+use crate::space::core::Core;
+use core::ops::Range;
 use nand::{Lpn, Nand, Ppn};
 
 /// Logical pages that one step of a trim forgets at most, because each can be reported to the
@@ -13,52 +13,49 @@ pub(super) const STEP: u32 = 256;
 
 impl BtreeMap {
     /// Forgets logical pages of one leaf from `lpn` on, at most `count`; answers how many.
-    pub(super) fn trim_leaf<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        count: u32,
-    ) -> Result<u32, FtlError> {
-        let mut place = self.leaf_place(ctx, lpn.0)?;
-        self.tree.read(ctx, place, Purpose::Translation, &mut self.leaf)?;
+    pub(super) fn trim_leaf<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, count: u32) -> Result<u32, FtlError> {
+        let mut place = self.leaf_place(core, lpn.0)?;
+        self.tree.read(core, place, Purpose::Translation, &mut self.leaf)?;
         if self.leaf.len() + 2 > self.tree.capacity {
-            self.split_leaf(ctx, lpn.0)?;
-            place = self.leaf_place(ctx, lpn.0)?;
-            self.tree.read(ctx, place, Purpose::Translation, &mut self.leaf)?;
+            self.split_leaf(core, lpn.0)?;
+            place = self.leaf_place(core, lpn.0)?;
+            self.tree.read(core, place, Purpose::Translation, &mut self.leaf)?;
         }
         let count = count.min(place.end - lpn.0).min(STEP);
         debug_assert!(count > 0);
-        let range = lpn.0..lpn.0 + count;
-        let mut changed = false;
-        self.trimmed.clear();
-        for lpn in range.clone() {
-            let in_flash = Self::find_in_leaf(ctx, &self.leaf, self.tree.item(place).value, lpn)?;
-            let now = self.cmt.find(Lpn(lpn)).map_or(in_flash, |slot| self.cmt.ppn(slot));
-            changed |= in_flash.is_some() || now.is_some();
-            if is_page(now) {
-                self.trimmed.push(now);
-            }
-            self.leaf.set(lpn, Ppn::NONE, place.end);
-        }
-        if changed {
-            self.program_trimmed(ctx, place, range)?;
-            for at in 0..self.trimmed.len() {
-                ctx.page_died(self.trimmed[at])?;
-            }
+        let before = core.deaths.noted();
+        if let Err(error) = self.trim_range(core, place, lpn.0..lpn.0 + count) {
+            core.deaths.take_back(before);
+            return Err(error);
         }
         Ok(count)
     }
 
+    /// Forgets logical pages of the leaf at hand.
+    fn trim_range<N: Nand>(&mut self, core: &mut Core<N>, place: Place, range: Range<u32>) -> Result<(), FtlError> {
+        let mut changed = false;
+        for lpn in range.clone() {
+            let in_flash = Self::find_in_leaf(core, &self.leaf, self.tree.item(place).value, lpn)?;
+            let now = self.cmt.find(Lpn(lpn)).map_or(in_flash, |slot| self.cmt.ppn(slot));
+            changed |= in_flash.is_some() || now.is_some();
+            if is_page(now) {
+                core.page_died(now);
+            }
+            self.leaf.set(lpn, Ppn::NONE, place.end);
+        }
+        if changed { self.program_trimmed(core, place, range) } else { Ok(()) }
+    }
+
     /// Programs the leaf at hand, which does not map a range any more.
-    fn program_trimmed<N: Nand, V: Validity>(
+    fn program_trimmed<N: Nand>(
         &mut self,
-        ctx: &mut Context<'_, N, V>,
+        core: &mut Core<N>,
         place: Place,
-        range: core::ops::Range<u32>,
+        range: Range<u32>,
     ) -> Result<(), FtlError> {
         debug_assert!(self.leaf.first() <= range.start && range.start < range.end && range.end <= place.end);
-        let seen = self.absorb(place.end, ctx.core.seq, range.clone());
-        let new = self.tree.program(ctx, &mut self.leaf, place.end, Purpose::Translation)?;
+        let seen = self.absorb(place.end, core.seq, range.clone());
+        let new = self.tree.program(core, &mut self.leaf, place.end, Purpose::Translation)?;
         let old = self.tree.replace(place, new);
         for lpn in range {
             if let Some(slot) = self.cmt.find(Lpn(lpn)) {
@@ -69,38 +66,44 @@ impl BtreeMap {
             }
         }
         self.settle(place.end, seen);
-        if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
+        if old.is_some() {
+            core.translation_page_died(old);
+        }
+        Ok(())
     }
 
     /// Splits the leaf at hand, in which `lpn` is.
-    fn split_leaf<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: u32) -> Result<(), FtlError> {
+    fn split_leaf<N: Nand>(&mut self, core: &mut Core<N>, lpn: u32) -> Result<(), FtlError> {
         let purpose = Purpose::Translation;
-        self.tree.make_room(ctx, lpn, purpose)?;
-        let place = self.leaf_place(ctx, lpn)?;
+        self.tree.make_room(core, lpn, purpose)?;
+        let place = self.leaf_place(core, lpn)?;
         debug_assert!(self.tree.item(place).key == self.leaf.first(), "the leaf at hand is another");
         let key = self.leaf.split(&mut self.sibling);
-        self.program_halves(ctx, place, key, purpose)
+        self.program_halves(core, place, key, purpose)
     }
 
     /// Programs the leaf at hand and its sibling, which begins at `key`, in place of the leaf at a
     /// place.
-    pub(super) fn program_halves<N: Nand, V: Validity>(
+    pub(super) fn program_halves<N: Nand>(
         &mut self,
-        ctx: &mut Context<'_, N, V>,
+        core: &mut Core<N>,
         place: Place,
         key: u32,
         purpose: Purpose,
     ) -> Result<(), FtlError> {
-        let lower = self.tree.program(ctx, &mut self.leaf, key, purpose)?;
-        let upper = match self.tree.program(ctx, &mut self.sibling, place.end, purpose) {
+        let lower = self.tree.program(core, &mut self.leaf, key, purpose)?;
+        let upper = match self.tree.program(core, &mut self.sibling, place.end, purpose) {
             Ok(upper) => upper,
             Err(error) => {
-                ctx.translation_page_died(lower)?;
+                core.translation_page_died(lower);
                 return Err(error);
             }
         };
         self.tree.insert_after(place, Item { key, value: upper });
         let old = self.tree.replace(place, lower);
-        if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
+        if old.is_some() {
+            core.translation_page_died(old);
+        }
+        Ok(())
     }
 }

@@ -10,7 +10,8 @@
 //!    page is synchronised: read, brought up to date with *every* dirty entry of it, and
 //!    programmed. The entry that comes is in the cache before the other leaves: so a translation
 //!    page speaks for every page of host data programmed before it, and recovery can tell by
-//!    sequence numbers which entries were only in RAM.
+//!    sequence numbers which entries were only in RAM. One call synchronises one translation page,
+//!    so that the pages that die in it are at most as many as it has entries.
 //! 5. With [`CachedOptions::checkpoints`], after every C insertions and updates every dirty entry
 //!    that was last updated before the checkpoint before is synchronised (GeckoFTL, section 4.3).
 //!    The paper finds those by a symbol in the LRU order; a read would move a dirty entry past it,
@@ -37,10 +38,9 @@ use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
 use crate::saved::Sink;
 use crate::space::age::age;
-use crate::space::core::{Context, Origin};
-use crate::validity::{PageSet, Validity};
+use crate::space::core::{Core, Origin};
 use alloc::vec::Vec;
-use cmt::{Cmt, Slot};
+use cmt::Cmt;
 use nand::{Lpn, Nand, PageKind, Ppn, Spare};
 pub use options::CachedOptions;
 use recent::Recent;
@@ -65,6 +65,8 @@ struct Checkpoints {
     updates: u32,
     /// The place in the cache that the checkpoint in progress has come to.
     cursor: Option<u32>,
+    /// Translation pages that its present step may still synchronise.
+    left: u32,
     /// Sequence number when the last checkpoint began, and when the one before did.
     began: [u64; 2],
     /// No page of host data with a smaller sequence number has an entry that is only in RAM.
@@ -87,10 +89,6 @@ pub struct CachedMap<const LAZY: bool> {
     entries_per_page: u32,
     logical_pages: u32,
     buffer: Vec<u8>,
-    /// Logical pages that a trim forgets, and where they are.
-    trimmed: Vec<(Lpn, Ppn)>,
-    /// Dead pages of one block, while a doubtful report is looked up.
-    dead: PageSet,
 }
 
 fn entry_at(page: &[u8], index: usize) -> Ppn {
@@ -101,7 +99,7 @@ fn entry_at(page: &[u8], index: usize) -> Ppn {
 impl<const LAZY: bool> CachedMap<LAZY> {
     /// The table of a device on which nothing was written.
     #[must_use]
-    pub fn new(logical_pages: u32, page_bytes: u32, pages_per_block: u32, options: CachedOptions) -> Self {
+    pub fn new(logical_pages: u32, page_bytes: u32, options: CachedOptions) -> Self {
         let entries_per_page = page_bytes / ENTRY_BYTES as u32;
         let pages = logical_pages.div_ceil(entries_per_page);
         Self {
@@ -115,14 +113,13 @@ impl<const LAZY: bool> CachedMap<LAZY> {
                 enabled: options.checkpoints,
                 updates: 0,
                 cursor: None,
+                left: 0,
                 began: [0; 2],
                 bound: 0,
             },
             entries_per_page,
             logical_pages,
             buffer: alloc::vec![0; page_bytes as usize],
-            trimmed: Vec::with_capacity(if LAZY { 0 } else { TRIM_STEP as usize }),
-            dead: PageSet::new(pages_per_block),
         }
     }
 
@@ -133,7 +130,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     }
 
     /// What flash says of a logical page; reads its translation page.
-    fn fetch<N: Nand, V>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError> {
+    fn fetch<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<Ppn, FtlError> {
         debug_assert!(lpn.0 < self.logical_pages && self.cmt.find(lpn).is_none(), "{lpn} is cached");
         let page = self.gmd[self.cmt.translation_page(lpn) as usize];
         if !page.is_some() {
@@ -141,18 +138,18 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         }
         let index = (lpn.0 % self.entries_per_page) as usize;
         let head = &mut self.buffer[..(index + 1) * ENTRY_BYTES];
-        ctx.core.flash.read_meta(Purpose::Translation, page, head)?;
-        self.checked(ctx, page, entry_at(&self.buffer, index))
+        core.flash.read_meta(Purpose::Translation, page, head)?;
+        self.checked(core, page, entry_at(&self.buffer, index))
     }
 
     /// An entry read from flash; one that leads out of the device is damage.
     #[inline]
-    fn checked<N: Nand, V>(&self, ctx: &Context<'_, N, V>, page: Ppn, entry: Ppn) -> Result<Ppn, FtlError> {
-        if is_page(entry) && entry.0 >= ctx.core.space.geometry().pages() {
+    fn checked<N: Nand>(&self, core: &Core<N>, page: Ppn, entry: Ppn) -> Result<Ppn, FtlError> {
+        if is_page(entry) && entry.0 >= core.space.geometry().pages() {
             let reason = "an entry leads to a page beyond the device's last";
             return Err(FtlError::Damaged { structure: "translation page", ppn: page, reason });
         }
-        debug_assert!(!is_page(entry) || entry.0 < ctx.core.space.geometry().pages());
+        debug_assert!(!is_page(entry) || entry.0 < core.space.geometry().pages());
         Ok(entry)
     }
 
@@ -170,6 +167,23 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         })
     }
 
+    /// Has entries of the translation page in the buffer lead nowhere: what they led to died.
+    fn clear_entries<N: Nand>(
+        &mut self,
+        core: &mut Core<N>,
+        page: u32,
+        indices: core::ops::Range<u32>,
+    ) -> Result<(), FtlError> {
+        for index in indices {
+            let now = self.checked(core, self.gmd[page as usize], entry_at(&self.buffer, index as usize))?;
+            if is_page(now) {
+                core.page_died(now);
+            }
+            self.set_entry(index as usize, Ppn::NONE);
+        }
+        Ok(())
+    }
+
     /// What is cached of a logical page is that it is not mapped, as flash says too.
     fn forget_entry(&mut self, lpn: Lpn) {
         if let Some(slot) = self.cmt.find(lpn) {
@@ -180,14 +194,40 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         }
     }
 
-    /// Lets entries leave until the cache is not overfull; dirty ones are synchronised first.
-    fn shrink<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
-        while self.cmt.is_overfull()
-            && let Some(slot) = self.cmt.oldest()
-        {
+    /// A page of a logical page was programmed, and its entry cached. What leaves the ring of
+    /// recent updates is synchronised before anything else is programmed: a mount finds one entry
+    /// more than the ring holds, not two.
+    #[inline]
+    fn note_update(&mut self, seq: u64, lpn: Lpn, ppn: Ppn) {
+        debug_assert!(self.cmt.find(lpn).is_some_and(|slot| self.cmt.is_dirty(slot) && self.cmt.ppn(slot) == ppn));
+        self.checkpoints.updates += 1;
+        if self.recent.is_empty() {
+            return;
+        }
+        if self.recent.push(lpn, ppn) {
+            // What was programmed before the lap began that ends now has left the ring.
+            self.checkpoints.bound = self.checkpoints.bound.max(self.checkpoints.began[0]);
+            self.checkpoints.began = [seq, self.checkpoints.began[0]];
+        }
+        let (lpn, ppn) = self.recent.left();
+        debug_assert!(!self.late, "what left the ring before is not on flash");
+        self.late = self.cmt.find(lpn).is_some_and(|slot| self.cmt.is_dirty(slot) && self.cmt.ppn(slot) == ppn);
+    }
+
+    /// Does a piece of what has to come before anything else is programmed.
+    fn catch_up<N: Nand>(&mut self, core: &mut Core<N>) -> Result<(), FtlError> {
+        if self.late {
+            debug_assert!(self.recent.left().0.is_some());
+            self.synchronise(core, self.cmt.translation_page(self.recent.left().0), Purpose::Translation)?;
+            self.late = false;
+        } else if self.resumed {
+            let page = self.cmt.oldest_dirty().map_or(0, |slot| self.cmt.translation_page(self.cmt.lpn(slot)));
+            self.synchronise(core, page, Purpose::Checkpoint)?;
+            self.resumed = false;
+        } else if let Some(slot) = self.cmt.oldest() {
             if self.cmt.is_dirty(slot) {
                 let page = self.cmt.translation_page(self.cmt.lpn(slot));
-                self.synchronise(ctx, page, Purpose::Translation)?;
+                self.synchronise(core, page, Purpose::Translation)?;
             }
             debug_assert!(self.cmt.oldest() == Some(slot), "another entry was used while {} left", self.cmt.lpn(slot));
             self.cmt.remove(slot);
@@ -195,69 +235,31 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         Ok(())
     }
 
-    /// Caches a clean entry that is not there. If the entry that had to leave before could not, it
-    /// is tried again first.
-    #[inline]
-    fn admit<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        ppn: Ppn,
-    ) -> Result<Slot, FtlError> {
-        if self.cmt.is_overfull() {
-            self.shrink(ctx)?;
+    /// Synchronises the translation page that the checkpoint comes to next; whether its step goes
+    /// on.
+    fn continue_checkpoint<N: Nand>(&mut self, core: &mut Core<N>) -> Result<bool, FtlError> {
+        let cursor = self.checkpoints.cursor.unwrap_or_else(|| {
+            self.cmt.advance_epoch();
+            self.checkpoints.updates = 0;
+            self.checkpoints.began = [core.seq, self.checkpoints.began[0]];
+            0
+        });
+        self.checkpoints.cursor = Some(cursor);
+        if self.checkpoints.left == 0 {
+            self.checkpoints.left = self.checkpoint_step();
         }
-        Ok(self.cmt.insert(lpn, ppn))
-    }
-
-    /// A page of a logical page was programmed, and its entry cached: what leaves the ring of
-    /// recent updates is synchronised.
-    #[inline]
-    fn note_update<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        ppn: Ppn,
-    ) -> Result<(), FtlError> {
-        debug_assert!(self.cmt.find(lpn).is_some_and(|slot| self.cmt.is_dirty(slot) && self.cmt.ppn(slot) == ppn));
-        self.checkpoints.updates += 1;
-        if self.recent.is_empty() {
-            return Ok(());
-        }
-        if self.recent.push(lpn, ppn) {
-            // What was programmed before the lap began that ends now has left the ring.
-            self.checkpoints.bound = self.checkpoints.bound.max(self.checkpoints.began[0]);
-            self.checkpoints.began = [ctx.core.seq, self.checkpoints.began[0]];
-        }
-        let (lpn, ppn) = self.recent.left();
-        debug_assert!(!self.late, "what left the ring before is not on flash");
-        match self.cmt.find(lpn) {
-            Some(slot) if self.cmt.is_dirty(slot) && self.cmt.ppn(slot) == ppn => {
-                // Until it is on flash no page is programmed: a mount finds one entry more than the
-                // ring holds, not two.
-                self.late = true;
-                self.synchronise(ctx, self.cmt.translation_page(lpn), Purpose::Translation)?;
-                self.late = false;
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Does what has to come before anything else is programmed.
-    #[cold]
-    fn catch_up<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
-        if self.late {
-            debug_assert!(self.recent.left().0.is_some());
-            self.synchronise(ctx, self.cmt.translation_page(self.recent.left().0), Purpose::Translation)?;
-            self.late = false;
-        }
-        if self.resumed {
-            let page = self.cmt.oldest_dirty().map_or(0, |slot| self.cmt.translation_page(self.cmt.lpn(slot)));
-            self.synchronise(ctx, page, Purpose::Checkpoint)?;
-            self.resumed = false;
-        }
-        self.shrink(ctx)
+        let Some(slot) = self.cmt.next_stale(cursor) else {
+            (self.checkpoints.cursor, self.checkpoints.left) = (None, 0);
+            self.checkpoints.bound = self.checkpoints.bound.max(self.checkpoints.began[1]);
+            debug_assert!(self.checkpoints.began[1] <= self.checkpoints.began[0]);
+            return Ok(false);
+        };
+        debug_assert!(self.cmt.is_dirty(slot));
+        let page = self.cmt.translation_page(self.cmt.lpn(slot));
+        self.synchronise(core, page, Purpose::Checkpoint)?;
+        self.checkpoints.cursor = Some(slot.0);
+        self.checkpoints.left -= 1;
+        Ok(self.checkpoints.left > 0)
     }
 
     /// Translation pages that one step of a checkpoint synchronises.
@@ -269,150 +271,108 @@ impl<const LAZY: bool> CachedMap<LAZY> {
 impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
     const LAZY: bool = LAZY;
 
-    fn lookup<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError> {
+    fn lookup<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<Ppn, FtlError> {
         if let Some(slot) = self.cmt.find(lpn) {
             self.cmt.touch(slot);
             return Ok(self.cmt.ppn(slot));
         }
-        let ppn = self.fetch(ctx, lpn)?;
+        let ppn = self.fetch(core, lpn)?;
         if ppn.is_some() {
-            self.admit(ctx, lpn, ppn)?;
-            self.shrink(ctx)?;
+            self.cmt.insert(lpn, ppn);
         }
         Ok(ppn)
     }
 
-    fn peek<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<Ppn, FtlError> {
+    fn peek<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<Ppn, FtlError> {
         let cached = self.cmt.find(lpn).map(|slot| self.cmt.ppn(slot));
-        cached.map_or_else(|| self.fetch(ctx, lpn), Ok)
+        cached.map_or_else(|| self.fetch(core, lpn), Ok)
     }
 
-    fn record<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        ppn: Ppn,
-    ) -> Result<(), FtlError> {
+    fn record<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, ppn: Ppn) -> Result<(), FtlError> {
         debug_assert!(lpn.0 < self.logical_pages);
-        if let Some(slot) = self.cmt.find(lpn) {
+        let old = if let Some(slot) = self.cmt.find(lpn) {
             let old = self.cmt.ppn(slot);
             self.cmt.set_ppn(slot, ppn);
             self.cmt.mark_dirty(slot, false);
             self.cmt.touch(slot);
-            if is_page(old) {
-                ctx.page_died(old)?;
-            }
-            return self.note_update(ctx, lpn, ppn);
-        }
-        let in_flash = self.gmd[self.cmt.translation_page(lpn) as usize].is_some();
-        let old = if LAZY { Ppn::NONE } else { self.fetch(ctx, lpn)? };
-        let slot = self.admit(ctx, lpn, ppn)?;
-        self.cmt.mark_dirty(slot, LAZY && in_flash);
+            old
+        } else {
+            let in_flash = self.gmd[self.cmt.translation_page(lpn) as usize].is_some();
+            let old = if LAZY { Ppn::NONE } else { self.fetch(core, lpn)? };
+            let slot = self.cmt.insert(lpn, ppn);
+            self.cmt.mark_dirty(slot, LAZY && in_flash);
+            old
+        };
         if is_page(old) {
-            ctx.page_died(old)?;
+            core.page_died(old);
         }
-        self.note_update(ctx, lpn, ppn)?;
-        self.shrink(ctx)
+        self.note_update(core.seq, lpn, ppn);
+        Ok(())
     }
 
     /// A migration is treated like a write, but its before-image goes with its block: an entry that
     /// was not cached gets no UIP flag.
-    fn moved<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        from: Ppn,
-        to: Ppn,
-    ) -> Result<(), FtlError> {
+    fn moved<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, from: Ppn, to: Ppn) -> Result<(), FtlError> {
         debug_assert!(lpn.0 < self.logical_pages && is_page(from) && from != to);
         let slot = match self.cmt.find(lpn) {
             // Two pages of a victim lived for the same logical page: only an image that contradicts
             // itself says so.
-            Some(slot) if self.cmt.ppn(slot) != from => return if is_page(to) { ctx.page_died(to) } else { Ok(()) },
+            Some(slot) if self.cmt.ppn(slot) != from => {
+                if is_page(to) {
+                    core.page_died(to);
+                }
+                return Ok(());
+            }
             Some(slot) => {
                 self.cmt.set_ppn(slot, to);
                 self.cmt.touch(slot);
                 slot
             }
-            None => self.admit(ctx, lpn, to)?,
+            None => self.cmt.insert(lpn, to),
         };
         self.cmt.mark_dirty(slot, false);
-        self.note_update(ctx, lpn, to)?;
-        self.shrink(ctx)
+        self.note_update(core.seq, lpn, to);
+        Ok(())
     }
 
-    fn forget<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        count: u32,
-    ) -> Result<u32, FtlError> {
+    fn forget<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, count: u32) -> Result<u32, FtlError> {
         let page = self.cmt.translation_page(lpn);
         let first = lpn.0 % self.entries_per_page;
         let count = count.min(self.entries_per_page - first).min(TRIM_STEP);
         debug_assert!(count > 0 && lpn.0 + count <= self.logical_pages);
-        self.load_page(ctx, page, Purpose::Translation)?;
+        self.load_page(core, page, Purpose::Translation)?;
         if !self.is_any_mapped(page, first..first + count) {
             return Ok(count);
         }
-        self.absorb(ctx, page)?;
-        let mut next = first;
-        self.trimmed.clear();
-        if LAZY && ctx.validity.room() == 0 {
-            ctx.validity.flush(ctx.core)?;
+        self.absorb(core, page)?;
+        let before = core.deaths.noted();
+        let cleared = self.clear_entries(core, page, first..first + count);
+        if let Err(error) = cleared.and_then(|()| self.replace_page(core, page, Purpose::Translation)) {
+            core.deaths.take_back(before);
+            return Err(error);
         }
-        // The store looks for what it was told before it was flushed in translation pages
-        // programmed after that, so it is told before the page is programmed; and it must not be
-        // flushed in between, or the page would name what is durably dead.
-        while next < first + count && (!LAZY || next == first || ctx.validity.room() > 0) {
-            let lpn = Lpn(page * self.entries_per_page + next);
-            let now = self.checked(ctx, self.gmd[page as usize], entry_at(&self.buffer, next as usize))?;
-            if LAZY {
-                self.forget_entry(lpn);
-                if is_page(now) {
-                    ctx.page_died(now)?;
-                }
-            } else {
-                self.trimmed.push((lpn, now));
-            }
-            self.set_entry(next as usize, Ppn::NONE);
-            next += 1;
-        }
-        debug_assert!(first < next && next <= first + count);
-        self.replace_page(ctx, page, Purpose::Translation)?;
-        for at in 0..self.trimmed.len() {
-            let (lpn, dead) = self.trimmed[at];
-            self.forget_entry(lpn);
-            if is_page(dead) {
-                ctx.page_died(dead)?;
-            }
-        }
-        Ok(next - first)
+        (lpn.0..lpn.0 + count).for_each(|lpn| self.forget_entry(Lpn(lpn)));
+        Ok(count)
     }
 
     fn find_own<N: Nand>(&self, _: &mut N, wanted: impl Fn(Ppn) -> bool) -> Result<Option<Ppn>, FtlError> {
         Ok(self.gmd.iter().copied().find(|ppn| wanted(*ppn)))
     }
 
-    fn move_page<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        origin: Origin,
-        purpose: Purpose,
-    ) -> Result<(), FtlError> {
+    fn move_page<N: Nand>(&mut self, core: &mut Core<N>, origin: Origin, purpose: Purpose) -> Result<(), FtlError> {
         debug_assert!(self.owns(origin.ppn, &origin.spare), "{} is no part of the table", origin.ppn);
         if LAZY {
             // A plain copy would carry a sequence number that claims more than its contents say.
-            return self.synchronise(ctx, origin.spare.tag, purpose);
+            return self.synchronise(core, origin.spare.tag, purpose);
         }
         if origin.spare.tag as usize >= self.gmd.len() {
             let reason = "it is of logical pages that the disk does not have";
             return Err(FtlError::Damaged { structure: "translation page", ppn: origin.ppn, reason });
         }
         let written = Self::written_at(&origin.spare);
-        let (to, spare) = ctx.core.move_metadata_page_as(purpose, origin, |seq| age(seq, written))?;
+        let (to, spare) = core.move_metadata_page_as(purpose, origin, |seq| age(seq, written))?;
         self.gmd[spare.tag as usize] = to;
-        ctx.core.space.page_died(origin.ppn);
+        core.space.page_died(origin.ppn);
         Ok(())
     }
 
@@ -429,10 +389,10 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         spare.kind == PageKind::Translation && self.gmd.get(spare.tag as usize) == Some(&ppn)
     }
 
-    /// An entry could not leave the cache, or one that left the ring could not be synchronised; or
-    /// nothing was programmed since saved state was loaded. Then a page of the table is programmed
-    /// before any other, so that what was saved is stale whatever a cut leaves of a page of host
-    /// data: it would not know of that one.
+    /// An entry has to leave the cache, or one that left the ring to be synchronised; or nothing
+    /// was programmed since saved state was loaded. Then a page of the table is programmed before
+    /// any other, so that what was saved is stale whatever a cut leaves of a page of host data: it
+    /// would not know of that one.
     #[inline]
     fn urgent(&self) -> bool {
         self.cmt.is_overfull() || self.late || self.resumed
@@ -444,62 +404,41 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             && (self.checkpoints.updates >= self.cmt.capacity() || self.checkpoints.cursor.is_some())
     }
 
-    fn maintain<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
+    fn maintain<N: Nand>(&mut self, core: &mut Core<N>) -> Result<bool, FtlError> {
         if self.urgent() {
-            return self.catch_up(ctx);
+            self.catch_up(core)?;
+            return Ok(self.urgent());
         }
-        let mut cursor = match self.checkpoints.cursor {
-            Some(cursor) => cursor,
-            None => {
-                self.cmt.advance_epoch();
-                self.checkpoints.updates = 0;
-                self.checkpoints.began = [ctx.core.seq, self.checkpoints.began[0]];
-                0
-            }
-        };
-        for _ in 0..self.checkpoint_step() {
-            let Some(slot) = self.cmt.next_stale(cursor) else {
-                self.checkpoints.cursor = None;
-                self.checkpoints.bound = self.checkpoints.bound.max(self.checkpoints.began[1]);
-                debug_assert!(self.checkpoints.began[1] <= self.checkpoints.began[0]);
-                return Ok(());
-            };
-            cursor = slot.0;
-            debug_assert!(self.cmt.is_dirty(slot));
-            let page = self.cmt.translation_page(self.cmt.lpn(slot));
-            self.synchronise(ctx, page, Purpose::Checkpoint)?;
-        }
-        self.checkpoints.cursor = Some(cursor);
-        Ok(())
+        self.continue_checkpoint(core)
     }
 
     /// The entry that would be synchronised next anyway is: it takes few programs more. Where only
     /// the pages written last may be dirty, a mount looks at all of them and need not tell which
     /// was the last.
-    fn follow_up<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<(), FtlError> {
+    fn follow_up<N: Nand>(&mut self, core: &mut Core<N>) -> Result<(), FtlError> {
         match if LAZY && self.recent.is_empty() { self.cmt.oldest_dirty() } else { None } {
-            Some(slot) => self.synchronise(ctx, self.cmt.translation_page(self.cmt.lpn(slot)), Purpose::Translation),
+            Some(slot) => self.synchronise(core, self.cmt.translation_page(self.cmt.lpn(slot)), Purpose::Translation),
             None => Ok(()),
         }
     }
 
     /// Where only the last pages may be dirty, a mount asks if each entry leads to a live page.
-    fn keep_lost<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>, lpn: Lpn) -> Result<(), FtlError> {
+    fn keep_lost<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<(), FtlError> {
         match if LAZY && self.recent.is_empty() { self.cmt.find(lpn) } else { None } {
             Some(slot) if self.cmt.is_dirty(slot) => {
-                self.synchronise(ctx, self.cmt.translation_page(lpn), Purpose::Translation)
+                self.synchronise(core, self.cmt.translation_page(lpn), Purpose::Translation)
             }
             _ => Ok(()),
         }
     }
 
-    fn reveal<N: Nand, V: Validity>(&mut self, ctx: &mut Context<'_, N, V>) -> Result<bool, FtlError> {
+    fn reveal<N: Nand>(&mut self, core: &mut Core<N>) -> Result<bool, FtlError> {
         let mut at = self.cmt.oldest();
         while let Some(slot) = at {
             if self.cmt.is_uip(slot) {
                 let page = self.cmt.translation_page(self.cmt.lpn(slot));
                 debug_assert!(self.cmt.is_dirty(slot), "{} is clean and has a before-image", self.cmt.lpn(slot));
-                self.synchronise(ctx, page, Purpose::Translation)?;
+                self.synchronise(core, page, Purpose::Translation)?;
                 return Ok(true);
             }
             at = self.cmt.newer(slot);
@@ -520,6 +459,12 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         if LAZY { self.cmt.capacity() + 1 } else { 1 }
     }
 
+    /// Before-images of a translation page that is synchronised, and what a trim forgets.
+    fn most_deaths(&self) -> u32 {
+        let before_images = if LAZY { self.entries_per_page.min(self.reports()) } else { 0 };
+        before_images + TRIM_STEP
+    }
+
     fn saved_bytes(&self) -> u64 {
         if self.battery { 4 + self.cmt.saved_bytes() } else { 0 }
     }
@@ -530,18 +475,13 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
     }
 
     /// A younger version of its translation page outranks it.
-    fn disown<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        kind: PageKind,
-        tag: u32,
-    ) -> Result<(), FtlError> {
+    fn disown<N: Nand>(&mut self, core: &mut Core<N>, kind: PageKind, tag: u32) -> Result<(), FtlError> {
         let page = match kind {
             PageKind::User => self.cmt.translation_page(Lpn(tag)),
             PageKind::Translation => tag,
             PageKind::Validity | PageKind::Checkpoint => return Ok(()),
         };
-        if self.battery { self.synchronise(ctx, page, Purpose::Checkpoint) } else { Ok(()) }
+        if self.battery { self.synchronise(core, page, Purpose::Checkpoint) } else { Ok(()) }
     }
 
     fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
@@ -591,7 +531,6 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         report.push(item("cmt", entries));
         report.push(item("cmt_index", index));
         report.push(item("translation_buffer", self.buffer.capacity() as u64));
-        report.push(item("trim_buffer", (self.trimmed.capacity() * size_of::<(Lpn, Ppn)>()) as u64));
         if !self.recent.is_empty() {
             report.push(item("recent_updates", self.recent.ram_bytes()));
         }

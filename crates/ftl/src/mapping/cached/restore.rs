@@ -5,8 +5,7 @@ use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::saved::{Sink, Source};
 use crate::space::age::{UNSETTLED, aged};
-use crate::space::core::Context;
-use crate::validity::Validity;
+use crate::space::core::Core;
 use alloc::vec::Vec;
 use nand::{Lpn, Nand, PageKind, Ppn, Spare};
 
@@ -104,18 +103,18 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     ///
     /// # Errors
     /// Those of the device.
-    pub fn rewrite_page<N: Nand, V: Validity>(
+    pub fn rewrite_page<N: Nand>(
         &mut self,
-        ctx: &mut Context<'_, N, V>,
+        core: &mut Core<N>,
         page: u32,
         changes: impl Iterator<Item = (Lpn, Ppn)>,
     ) -> Result<(), FtlError> {
-        self.load_page(ctx, page, Purpose::Recovery)?;
+        self.load_page(core, page, Purpose::Recovery)?;
         for (lpn, ppn) in changes {
             debug_assert!(self.cmt.translation_page(lpn) == page, "{lpn} is not of translation page {page}");
             self.set_entry((lpn.0 % self.entries_per_page) as usize, ppn);
         }
-        self.replace_page(ctx, page, Purpose::Recovery)
+        self.replace_page(core, page, Purpose::Recovery)
     }
 
     /// Every entry is in flash, and the next page of host data will carry at least this sequence
@@ -144,15 +143,11 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     ///
     /// # Errors
     /// Those of the device.
-    pub fn restore_page<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        entries: &[(Lpn, Ppn)],
-    ) -> Result<(), FtlError> {
+    pub fn restore_page<N: Nand>(&mut self, core: &mut Core<N>, entries: &[(Lpn, Ppn)]) -> Result<(), FtlError> {
         let Some(&(first, _)) = entries.first() else { return Ok(()) };
         let page = self.cmt.translation_page(first);
-        self.load_page(ctx, page, Purpose::Recovery)?;
-        let pages = ctx.core.space.geometry().pages();
+        self.load_page(core, page, Purpose::Recovery)?;
+        let pages = core.space.geometry().pages();
         for &(lpn, now) in entries {
             let index = (lpn.0 % self.entries_per_page) as usize;
             debug_assert!(
@@ -161,37 +156,25 @@ impl<const LAZY: bool> CachedMap<LAZY> {
             );
             let before = entry_at(&self.buffer, index);
             self.set_entry(index, now);
-            if before.0 < pages && self.still_dies(ctx, lpn, before, now)? {
-                ctx.page_died(before)?;
+            if before.0 < pages {
+                self.before_image_died(core, lpn, before, now)?;
             }
         }
-        self.replace_page(ctx, page, Purpose::Recovery)
+        self.replace_page(core, page, Purpose::Recovery)
     }
 
     /// Writes the translation page of a logical page again, with all of its dirty entries.
     ///
     /// # Errors
     /// Those of the device.
-    pub fn restore_page_of<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-    ) -> Result<(), FtlError> {
-        self.synchronise(ctx, self.cmt.translation_page(lpn), Purpose::Recovery)
+    pub fn restore_page_of<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<(), FtlError> {
+        self.synchronise(core, self.cmt.translation_page(lpn), Purpose::Recovery)
     }
 
-    /// Caches an entry that was only in RAM when power went.
-    ///
-    /// # Errors
-    /// Those of the device, if another entry has to leave.
-    pub fn restore_entry<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        lpn: Lpn,
-        ppn: Ppn,
-    ) -> Result<(), FtlError> {
-        let slot = self.admit(ctx, lpn, ppn)?;
+    /// Caches an entry that was only in RAM when power went. Another may have to leave for it
+    /// ([`Mapping::urgent`](crate::mapping::Mapping::urgent)).
+    pub fn restore_entry(&mut self, lpn: Lpn, ppn: Ppn) {
+        let slot = self.cmt.insert(lpn, ppn);
         self.cmt.mark_recovered(slot);
-        self.shrink(ctx)
     }
 }

@@ -5,42 +5,40 @@ use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::mapping::is_page;
 use crate::space::age::{UNSETTLED, age};
-use crate::space::core::Context;
-use crate::validity::Validity;
+use crate::space::core::Core;
+use crate::space::deaths::Was;
 use nand::{Lpn, Nand, NandError, PageKind, Ppn};
 
 impl<const LAZY: bool> CachedMap<LAZY> {
     /// Brings a translation page up to date with every dirty entry of it (GeckoFTL, section 4).
-    pub(super) fn synchronise<N: Nand, V: Validity>(
+    pub(super) fn synchronise<N: Nand>(
         &mut self,
-        ctx: &mut Context<'_, N, V>,
+        core: &mut Core<N>,
         page: u32,
         purpose: Purpose,
     ) -> Result<(), FtlError> {
-        self.load_page(ctx, page, purpose)?;
-        self.absorb(ctx, page)?;
-        self.replace_page(ctx, page, purpose)
+        self.load_page(core, page, purpose)?;
+        self.absorb(core, page)?;
+        self.replace_page(core, page, purpose)
     }
 
-    /// Brings the translation page in the buffer up to date with every dirty entry of it, and
-    /// reports their before-images.
-    pub(super) fn absorb<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
-        page: u32,
-    ) -> Result<(), FtlError> {
+    /// Brings the translation page in the buffer up to date with every dirty entry of it, and notes
+    /// that their before-images died.
+    pub(super) fn absorb<N: Nand>(&mut self, core: &mut Core<N>, page: u32) -> Result<(), FtlError> {
         let mut at = self.cmt.first_dirty(page);
         while let Some(slot) = at {
             let index = (self.cmt.lpn(slot).0 % self.entries_per_page) as usize;
             debug_assert!(self.cmt.translation_page(self.cmt.lpn(slot)) == page);
-            let before = self.checked(ctx, self.gmd[page as usize], entry_at(&self.buffer, index))?;
+            let before = self.checked(core, self.gmd[page as usize], entry_at(&self.buffer, index))?;
             let (lpn, now) = (self.cmt.lpn(slot), self.cmt.ppn(slot));
             let (uip, uncertain) = (self.cmt.is_uip(slot), self.cmt.is_uncertain(slot));
             self.cmt.settle_before_image(slot);
             self.set_entry(index, now);
             at = self.cmt.next_dirty(slot);
-            if uip && is_page(before) && (!uncertain || self.still_dies(ctx, lpn, before, now)?) {
-                ctx.page_died(before)?;
+            if uip && is_page(before) && !uncertain {
+                core.page_died(before);
+            } else if uip && is_page(before) {
+                self.before_image_died(core, lpn, before, now)?;
             }
         }
         Ok(())
@@ -48,13 +46,13 @@ impl<const LAZY: bool> CachedMap<LAZY> {
 
     /// Programs the buffer, which has taken in every dirty entry, as the newest version of a
     /// translation page.
-    pub(super) fn replace_page<N: Nand, V: Validity>(
+    pub(super) fn replace_page<N: Nand>(
         &mut self,
-        ctx: &mut Context<'_, N, V>,
+        core: &mut Core<N>,
         page: u32,
         purpose: Purpose,
     ) -> Result<(), FtlError> {
-        let (bound, settling) = (self.checkpoints.bound >> BOUND_SHIFT, ctx.core.settling);
+        let (bound, settling) = (self.checkpoints.bound >> BOUND_SHIFT, core.settling);
         let bound = u32::try_from(bound).unwrap_or(u32::MAX).min(UNSETTLED - 1);
         debug_assert!(self.has_absorbed(page), "translation page {page} misses a dirty entry");
         let aux = |seq| match settling {
@@ -62,13 +60,16 @@ impl<const LAZY: bool> CachedMap<LAZY> {
             None if LAZY => bound,
             _ => age(seq, settling.unwrap_or(seq)),
         };
-        let new = ctx.core.program_metadata_as(purpose, PageKind::Translation, page, aux, &self.buffer)?;
+        let new = core.program_metadata_as(purpose, PageKind::Translation, page, aux, &self.buffer)?;
         let old = core::mem::replace(&mut self.gmd[page as usize], new);
         debug_assert!(old != new, "translation page {page} was at {new}");
         while let Some(slot) = self.cmt.first_dirty(page) {
             self.cmt.mark_clean(slot);
         }
-        if old.is_some() { ctx.translation_page_died(old) } else { Ok(()) }
+        if old.is_some() {
+            core.translation_page_died(old);
+        }
+        Ok(())
     }
 
     /// Whether the buffer says what every dirty entry of a translation page does, or that it is
@@ -82,55 +83,52 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     }
 
     /// Reads a translation page into the buffer; a page never written says that nothing is mapped.
-    pub(super) fn load_page<N: Nand, V>(
+    pub(super) fn load_page<N: Nand>(
         &mut self,
-        ctx: &mut Context<'_, N, V>,
+        core: &mut Core<N>,
         page: u32,
         purpose: Purpose,
     ) -> Result<(), FtlError> {
         let at = self.gmd[page as usize];
         if at.is_some() {
-            ctx.core.flash.read_meta(purpose, at, &mut self.buffer)?;
+            core.flash.read_meta(purpose, at, &mut self.buffer)?;
         } else {
             self.buffer.fill(0xFF);
         }
         Ok(())
     }
 
-    /// Whether a before-image that recovery knows nothing of has to be reported: it still holds the
-    /// logical page (C.3.2), is not its present copy, and the store does not know yet.
+    /// A before-image of which recovery knows nothing died, if it still holds the logical page
+    /// (C.3.2) and is not its present copy.
     ///
-    /// The paper reports it again without asking the store. That would count the page as dead
-    /// twice, and a block without live pages is erased without a look.
+    /// The paper reports it again without asking the store whether it knows. That would count the
+    /// page as dead twice, and a block without live pages is erased without a look.
     #[cold]
-    pub(super) fn still_dies<N: Nand, V: Validity>(
-        &mut self,
-        ctx: &mut Context<'_, N, V>,
+    pub(super) fn before_image_died<N: Nand>(
+        &self,
+        core: &mut Core<N>,
         lpn: Lpn,
         before: Ppn,
         now: Ppn,
-    ) -> Result<bool, FtlError> {
-        debug_assert!(is_page(before) && before.0 < ctx.core.space.geometry().pages());
-        let holds = match ctx.core.flash.read_spare(Purpose::Recovery, before) {
+    ) -> Result<(), FtlError> {
+        debug_assert!(is_page(before) && before.0 < core.space.geometry().pages());
+        let holds = match core.flash.read_spare(Purpose::Recovery, before) {
             Ok(Some(spare)) => spare.kind == PageKind::User && spare.tag == lpn.0,
             Ok(None) => false,
-            Err(NandError::Uncorrectable { .. }) => self.is_unerased(ctx, lpn, before)?,
+            Err(NandError::Uncorrectable { .. }) => self.is_unerased(core, lpn, before)?,
             Err(error) => return Err(error.into()),
         };
-        if !holds || before == now {
-            return Ok(false);
+        if holds && before != now {
+            core.deaths.note(before, Was::HostPerhapsTold, core.seq);
         }
-        let geometry = *ctx.core.space.geometry();
-        self.dead.clear();
-        ctx.validity.query(ctx.core, geometry.block_of(before), &mut self.dead)?;
-        Ok(!self.dead.contains(geometry.offset_of(before)))
+        Ok(())
     }
 
     /// Whether the block of a page that flash names for a logical page was not erased since. The
     /// page cannot be read, and may be read well another time. Any older page of its block proves
     /// it.
-    fn is_unerased<N: Nand, V>(&self, ctx: &mut Context<'_, N, V>, lpn: Lpn, named: Ppn) -> Result<bool, FtlError> {
-        let (flash, geometry) = (&mut ctx.core.flash, *ctx.core.space.geometry());
+    fn is_unerased<N: Nand>(&self, core: &mut Core<N>, lpn: Lpn, named: Ppn) -> Result<bool, FtlError> {
+        let (geometry, flash) = (*core.space.geometry(), &mut core.flash);
         let mut seq_of = |ppn: Ppn| match flash.read_spare(Purpose::Recovery, ppn) {
             Ok(spare) => Ok(spare.map(|spare| spare.seq)),
             Err(NandError::Uncorrectable { .. }) => Ok(None),

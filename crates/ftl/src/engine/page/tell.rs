@@ -1,0 +1,124 @@
+//! Where the mapping's deaths reach the validity store: the mapping is called, then the store is
+//! told which pages died ([`crate::space::deaths`]).
+
+use super::{Core, Mapping, Nand, PageFtl, Validity};
+use crate::contract::FtlError;
+use crate::space::deaths::{Death, Was};
+use nand::{Lpn, NandError, Ppn};
+
+impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
+    /// Changes the mapping: does what has to come before, then this, then what has to come after.
+    /// The store knows of every death in the end.
+    #[inline]
+    pub(super) fn change<T>(
+        &mut self,
+        act: impl FnOnce(&mut M, &mut Core<N>) -> Result<T, FtlError>,
+    ) -> Result<T, FtlError> {
+        self.catch_up()?;
+        let done = self.call(act)?;
+        self.catch_up()?;
+        Ok(done)
+    }
+
+    /// Lets entries leave the cache that have to.
+    #[inline]
+    pub(super) fn catch_up(&mut self) -> Result<(), FtlError> {
+        if self.mapping.urgent() { self.maintain() } else { Ok(()) }
+    }
+
+    /// A step of what the mapping owes.
+    pub(super) fn maintain(&mut self) -> Result<(), FtlError> {
+        while self.call(|mapping, core| mapping.maintain(core))? {}
+        Ok(())
+    }
+
+    /// Calls the mapping, then tells the store which pages died; also if the call failed.
+    #[inline]
+    pub(super) fn call<T>(
+        &mut self,
+        act: impl FnOnce(&mut M, &mut Core<N>) -> Result<T, FtlError>,
+    ) -> Result<T, FtlError> {
+        let outcome = act(&mut self.mapping, &mut self.core);
+        let told = self.tell();
+        let done = outcome?;
+        told.map(|()| done)
+    }
+
+    /// A page of host data died.
+    pub(super) fn page_died(&mut self, ppn: Ppn) -> Result<(), FtlError> {
+        self.core.page_died(ppn);
+        self.tell()
+    }
+
+    /// What had to be done before an entry can lead to a page of host data failed: the page is
+    /// dead. Else a collector would take it for the present copy.
+    ///
+    /// # Errors
+    /// This error, or those of the device if the validity store wrote.
+    #[cold]
+    pub(super) fn give_up<T>(&mut self, lpn: Lpn, ppn: Ppn, error: FtlError) -> Result<T, FtlError> {
+        debug_assert!(lpn.is_some() && ppn.is_some());
+        self.core.page_died(ppn);
+        if matches!(error, FtlError::Nand(NandError::PowerLost)) {
+            self.given_up = Some(lpn);
+        } else {
+            self.tell()?;
+        }
+        Err(error)
+    }
+
+    /// Tells the validity store of blocks that were erased when they were opened, before a page in
+    /// them can die, and of pages that died.
+    ///
+    /// # Errors
+    /// Those of the device, if the validity store wrote. What the store did not take is told again.
+    #[inline]
+    pub(super) fn tell(&mut self) -> Result<(), FtlError> {
+        if self.core.newly_erased.is_empty() && self.core.deaths.is_empty() { Ok(()) } else { self.tell_all() }
+    }
+
+    fn tell_all(&mut self) -> Result<(), FtlError> {
+        loop {
+            // A report can flush the store, which opens blocks.
+            while let Some(&(block, seq)) = self.core.newly_erased.first() {
+                self.validity.erased(&mut self.core, block, seq)?;
+                debug_assert!(self.core.newly_erased.first() == Some(&(block, seq)), "{block} is not told of first");
+                self.core.newly_erased.remove(0);
+            }
+            let Some(death) = self.core.deaths.first() else { return Ok(()) };
+            self.tell_of(death)?;
+            debug_assert!(self.core.deaths.first() == Some(death), "the store noted that a page died");
+            self.core.deaths.pop();
+        }
+    }
+
+    /// Tells the store of a death, and counts it.
+    #[inline]
+    fn tell_of(&mut self, Death { ppn, was }: Death) -> Result<(), FtlError> {
+        let reported = match was {
+            Was::Host | Was::Uncounted => true,
+            Was::HostPerhapsTold if self.is_told(ppn)? => return Ok(()),
+            Was::HostPerhapsTold => true,
+            Was::Translation | Was::Metadata => V::TRACKS_METADATA,
+        };
+        if reported {
+            self.validity.invalidate(&mut self.core, ppn)?;
+        }
+        if was == Was::Translation && V::BUFFERED {
+            self.pins.pin(self.core.space.geometry().block_of(ppn), self.validity.flushes());
+        }
+        if was != Was::Uncounted {
+            self.core.space.page_died(ppn);
+        }
+        Ok(())
+    }
+
+    /// Whether the store knows already that a page died.
+    #[cold]
+    fn is_told(&mut self, ppn: Ppn) -> Result<bool, FtlError> {
+        let geometry = *self.core.space.geometry();
+        self.asked.clear();
+        self.validity.query(&mut self.core, geometry.block_of(ppn), &mut self.asked)?;
+        Ok(self.asked.contains(geometry.offset_of(ppn)))
+    }
+}
