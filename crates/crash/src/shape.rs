@@ -17,6 +17,7 @@ pub struct Shape {
     pages_per_block: u32,
     page_bytes: u32,
     channels: u32,
+    dies_per_channel: u32,
     /// Blocks that may go bad without the disk becoming too large for its device.
     pub(crate) spare_blocks: u32,
     cache_entries: u32,
@@ -51,6 +52,7 @@ const MODERN: Shape = Shape {
     pages_per_block: 4,
     page_bytes: 512,
     channels: 1,
+    dies_per_channel: 1,
     spare_blocks: SPARE_BLOCKS,
     cache_entries: 4,
     protected_percent: 0,
@@ -153,6 +155,16 @@ pub const SHAPES: &[Shape] = &[
         level_wear: true,
         ..MODERN
     },
+    Shape {
+        name: "two-banks",
+        blocks: 152,
+        pages_per_block: 6,
+        channels: 2,
+        dies_per_channel: 2,
+        cache_entries: 12,
+        logical_pages: 120,
+        ..MODERN
+    },
 ];
 
 /// The shape with this name, and its number.
@@ -169,7 +181,7 @@ impl Shape {
     pub fn geometry(&self) -> Result<Geometry, GeometryError> {
         Geometry::new(Dimensions {
             channels: self.channels,
-            dies_per_channel: 1,
+            dies_per_channel: self.dies_per_channel,
             planes_per_die: 1,
             blocks: self.blocks,
             pages_per_block: self.pages_per_block,

@@ -243,7 +243,8 @@ pub struct Config {
     pub victim: &'static str,
     /// Placement policy, by its name in [`crate::placement::table`].
     pub placement: &'static str,
-    /// Blocks that each write stream fills at once, on different dies.
+    /// Blocks that each write stream fills at once, on different dies. Streams of metadata have as
+    /// many if the device has blocks enough to spare.
     pub lanes: u32,
     /// Page-validity store, by its name in [`crate::validity::table`]; `None` for the FTL's own.
     pub validity: Option<&'static str>,

@@ -3,19 +3,24 @@
 //! 1. A block is virgin, free (erased), active (being filled), closed (full, a candidate for
 //!    collection), collecting, or bad.
 //! 2. Each write stream fills one block a lane; lanes take turns, and a lane prefers blocks of its
-//!    own die. The first block of each lane begins at another offset, or all lanes would need a
+//!    own bank. The first block of each lane begins at another offset, or all lanes would need a
 //!    fresh block at the same time for ever, and one write would wait for as many collections as
-//!    there are lanes.
+//!    there are lanes. A mount looks at these offsets, those of the lanes of host data.
 //! 3. Closed blocks of host data stand with the victim policy. Closed blocks of metadata stand
 //!    there too, or, when metadata is not to be collected (GeckoFTL, section 4.2), apart until no
 //!    page in them lives.
-//! 4. The count of live pages of every block (BVC) is kept here, in two bytes a block.
+//! 4. A victim is taken from the bank with the fewest free blocks, if one there has something to
+//!    gain. Taken from the whole device, free blocks come to lie on the same dies, and lanes with
+//!    them.
+//! 5. The count of live pages of every block (BVC) is kept here, in two bytes a block.
+
+mod free;
 
 use super::candidates::Candidates;
 use crate::contract::RamItem;
 use crate::contract::RamReport;
 use crate::placement::Stream;
-use crate::victim::{self, Choice};
+use crate::victim::{self, Banks, Choice};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Nand, PageKind, Ppn};
@@ -109,6 +114,8 @@ pub struct SpaceOptions {
     pub host_streams: u8,
     /// Blocks that each stream of host data fills at once.
     pub lanes: u32,
+    /// Blocks that each stream of metadata fills at once, at most as many.
+    pub metadata_lanes: u32,
     /// The victim policy for host data, and for metadata where that is collected alike.
     pub victim: &'static victim::Entry,
     /// Hold metadata blocks back from the victim policy until no page in them lives.
@@ -129,6 +136,9 @@ pub struct Space {
     virgin_untrusted: bool,
     virgin_left: u32,
     free: VecDeque<FreeBlock>,
+    banks: Banks,
+    /// Of each bank, the blocks that can be opened.
+    free_of: Vec<u32>,
     /// Erased blocks that may wait without memory for more.
     free_limit: usize,
     streams: Vec<StreamState>,
@@ -164,7 +174,11 @@ impl Space {
             })
             .collect();
         let bad_blocks = blocks.iter().filter(|b| b.state == BlockState::Bad).count() as u32;
-        let lanes_of = |kind| if kind == PageKind::User { options.lanes } else { 1 };
+        let lanes_of = |kind| if kind == PageKind::User { options.lanes } else { options.metadata_lanes };
+        let banks = Banks::new(geometry.dies(), options.lanes);
+        let mut free_of = alloc::vec![0; options.lanes as usize];
+        let usable = (0..count).map(BlockId).filter(|b| blocks[b.index()].state != BlockState::Bad);
+        usable.for_each(|block| free_of[banks.of(block) as usize] += 1);
         let kinds =
             (0..options.host_streams).map(|_| PageKind::User).chain([PageKind::Translation, PageKind::Validity]);
         let streams = kinds
@@ -178,11 +192,13 @@ impl Space {
             virgin_untrusted: false,
             virgin_left: count - bad_blocks,
             free: VecDeque::new(),
+            banks,
+            free_of,
             free_limit: 0,
             streams,
             host_streams: options.host_streams,
             level_wear: options.level_wear,
-            candidates: Candidates::new(count, pages, options),
+            candidates: Candidates::new(count, pages, banks, options),
             metadata_blocks: 0,
             dead_metadata: 0,
             erases: 0,
@@ -211,24 +227,13 @@ impl Space {
             if let Found::Pages { kind, valid } = found(block) {
                 debug_assert!(u32::from(valid) <= self.geometry.pages_per_block(), "{valid} live pages in {block}");
                 self.virgin_left -= 1;
+                self.free_of[self.banks.of(block) as usize] -= 1;
                 self.metadata_blocks += u32::from(kind != PageKind::User);
                 self.dead_metadata += u32::from(kind != PageKind::User && valid == 0);
                 self.blocks[block.index()] = Block { valid, state: BlockState::Closed, kind };
                 self.candidates.closed(kind, block, u32::from(valid));
             }
         }
-    }
-
-    /// Reserves memory for all erased blocks that may ever wait: nothing is allocated later.
-    pub fn reserve_free(&mut self, blocks: usize) {
-        self.free.reserve_exact(blocks);
-        self.free_limit = blocks;
-    }
-
-    /// Whether so many more erased blocks may wait; if not, gaining them has to be put off.
-    #[inline]
-    pub fn may_free(&self, blocks: usize) -> bool {
-        self.free.len() + blocks <= self.free_limit
     }
 
     /// The device's shape.
@@ -246,11 +251,6 @@ impl Space {
     /// Erases of the device since it was formatted, modulo 2^32.
     pub const fn erases(&self) -> u32 {
         self.erases
-    }
-
-    /// Erases of the most worn block that is free and was used before.
-    pub fn most_worn_free(&self) -> u32 {
-        self.free.iter().map(|block| block.erase_count).max().unwrap_or(0)
     }
 
     /// Retired blocks.
@@ -367,9 +367,10 @@ impl Space {
     #[inline(never)]
     fn open(&mut self, stream: usize, turn: usize) -> Option<()> {
         let lanes = self.streams[stream].lanes.len() as u32;
-        let die = (turn as u32 * (self.geometry.dies() / lanes).max(1)) % self.geometry.dies();
         let worn = stream + 1 == self.host_streams as usize;
-        let fresh = self.take_free(die, lanes > 1, worn)?;
+        let bank = (lanes > 1).then(|| turn as u32 * self.banks.count() / lanes);
+        let fresh = self.take_free(bank, worn)?;
+        self.free_of[self.banks.of(fresh.block) as usize] -= 1;
         debug_assert!(self.valid(fresh.block) == 0, "{} is opened while pages in it live", fresh.block);
         debug_assert!(matches!(self.state(fresh.block), BlockState::Virgin | BlockState::Free));
         debug_assert!(!self.has_failed(fresh.block), "{} failed to program and is opened again", fresh.block);
@@ -381,62 +382,13 @@ impl Space {
         state.begun = state.begun.max(turn as u32 + 1);
         state.lanes[turn] = Lane {
             block: fresh.block,
-            next: if first { turn as u32 * self.geometry.pages_per_block() / lanes } else { 0 },
+            next: if first { bank.unwrap_or(0) * self.geometry.pages_per_block() / self.banks.count() } else { 0 },
             erase_count: fresh.erase_count,
             erased_at: self.erases,
             erase_first: fresh.untrusted,
         };
         debug_assert!(state.lanes[turn].next < self.geometry.pages_per_block());
         Some(())
-    }
-
-    /// A block ready to be filled, of the wanted die if one is there.
-    fn take_free(&mut self, die: u32, choosy: bool, worn: bool) -> Option<FreeBlock> {
-        debug_assert!(die < self.geometry.dies());
-        // Virgin blocks can wait without memory, erased ones cannot.
-        let crowded = !self.free.is_empty() && !self.may_free(2);
-        if choosy {
-            if let Some(block) = if crowded { None } else { self.take_virgin(die) } {
-                return Some(block);
-            }
-            let of_die = |f: &FreeBlock| self.geometry.die_of(f.block) == die;
-            if let Some(at) = self.choose_free(of_die, worn) {
-                return self.free.remove(at);
-            }
-        }
-        for _ in 0..if crowded { 0 } else { self.geometry.dies() } {
-            let turn = self.virgin_turn;
-            self.virgin_turn = (turn + 1) % self.geometry.dies();
-            if let Some(block) = self.take_virgin(turn) {
-                return Some(block);
-            }
-        }
-        let at = self.choose_free(|_| true, worn)?;
-        self.free.remove(at)
-    }
-
-    /// The place of the block to take: the one that waits longest or, to level wear, by wear.
-    fn choose_free(&self, fits: impl Fn(&FreeBlock) -> bool, worn: bool) -> Option<usize> {
-        let mut candidates = self.free.iter().enumerate().filter(|(_, block)| fits(block));
-        let chosen = match (self.level_wear, worn) {
-            (false, _) => candidates.next(),
-            (true, true) => candidates.max_by_key(|(_, block)| block.erase_count),
-            (true, false) => candidates.min_by_key(|(_, block)| block.erase_count),
-        };
-        chosen.map(|(at, _)| at)
-    }
-
-    fn take_virgin(&mut self, die: u32) -> Option<FreeBlock> {
-        while self.virgin[die as usize] < self.geometry.blocks() {
-            let block = BlockId(self.virgin[die as usize]);
-            debug_assert_eq!(self.geometry.die_of(block), die);
-            self.virgin[die as usize] += self.geometry.dies();
-            if self.state(block) == BlockState::Virgin {
-                self.virgin_left -= 1;
-                return Some(FreeBlock { block, erase_count: self.virgin_erases, untrusted: self.virgin_untrusted });
-            }
-        }
-        None
     }
 
     #[inline(never)]
@@ -524,11 +476,21 @@ impl Space {
         !self.failed.is_empty() && self.failed.contains(&block)
     }
 
-    /// The block to collect next.
-    pub fn pick(&mut self) -> Option<Choice> {
-        let choice = self.candidates.pick();
-        debug_assert!(choice.is_none_or(|choice| self.is_candidate(choice)), "{choice:?}");
-        choice
+    /// The block to collect next that is `wanted` by its live pages: of the bank with the fewest
+    /// free blocks that has one.
+    pub fn pick(&mut self, wanted: impl Fn(u32) -> bool) -> Option<Choice> {
+        let mut looked_at = None;
+        for _ in 0..self.banks.count() {
+            let next = (self.free_of.iter().copied().zip(0..)).filter(|bank| looked_at.is_none_or(|last| *bank > last));
+            looked_at = Some(next.min()?);
+            let (_, bank) = looked_at?;
+            let choice = self.candidates.pick(bank);
+            debug_assert!(choice.is_none_or(|choice| self.is_candidate(choice)), "{choice:?}");
+            if let Some(choice) = choice.filter(|choice| wanted(choice.valid)) {
+                return Some(choice);
+            }
+        }
+        None
     }
 
     /// Of the metadata blocks that are held back, the one with the fewest live pages.
@@ -566,6 +528,7 @@ impl Space {
         self.leave(block, BlockState::Free);
         self.erases = self.erases.wrapping_add(1);
         self.free.push_back(FreeBlock { block, erase_count, untrusted: false });
+        self.free_of[self.banks.of(block) as usize] += 1;
         debug_assert!(self.free_blocks() + self.bad_blocks <= self.geometry.blocks());
     }
 
@@ -594,6 +557,7 @@ impl Space {
         report.push(item("block_states", blocks * (size_of::<Block>() - size_of::<u16>())));
         report.push(RamItem { name: "victim_index", bytes: self.candidates.ram_bytes() });
         let lanes: usize = self.streams.iter().map(|s| s.lanes.capacity() * size_of::<Lane>()).sum();
-        report.push(item("free_and_active_blocks", self.free.capacity() * size_of::<FreeBlock>() + lanes));
+        let counts = self.free_of.capacity() * size_of::<u32>();
+        report.push(item("free_and_active_blocks", self.free.capacity() * size_of::<FreeBlock>() + lanes + counts));
     }
 }

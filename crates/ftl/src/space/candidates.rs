@@ -1,7 +1,7 @@
 //! Blocks that may be collected, and the policies that choose among them.
 
 use super::blocks::SpaceOptions;
-use crate::victim::{self, Choice, Links, Victim};
+use crate::victim::{self, Banks, Choice, Links, Victim};
 use alloc::boxed::Box;
 use nand::{BlockId, PageKind};
 
@@ -14,10 +14,10 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
-    pub(super) fn new(blocks: u32, pages_per_block: u32, options: SpaceOptions) -> Self {
+    pub(super) fn new(blocks: u32, pages_per_block: u32, banks: Banks, options: SpaceOptions) -> Self {
         let mut links = Links::new(blocks);
-        let victims = (options.victim.make)(&mut links, pages_per_block);
-        let mut greedy = || victim::find("greedy").map(|entry| (entry.make)(&mut links, pages_per_block));
+        let victims = (options.victim.make)(&mut links, pages_per_block, banks);
+        let mut greedy = || victim::find("greedy").map(|entry| (entry.make)(&mut links, pages_per_block, Banks::ONE));
         let metadata = if options.metadata_apart { greedy() } else { None };
         Self { links, victims, metadata }
     }
@@ -53,14 +53,14 @@ impl Candidates {
         policy.removed(links, block);
     }
 
-    /// The block to collect next.
-    pub(super) fn pick(&mut self) -> Option<Choice> {
-        self.victims.pick(&mut self.links)
+    /// The block of a bank to collect next.
+    pub(super) fn pick(&mut self, bank: u32) -> Option<Choice> {
+        self.victims.pick(&mut self.links, bank)
     }
 
     /// Of the metadata blocks that are held back, the one with the fewest live pages.
     pub(super) fn pick_metadata(&mut self) -> Option<Choice> {
-        self.metadata.as_mut()?.pick(&mut self.links)
+        self.metadata.as_mut()?.pick(&mut self.links, 0)
     }
 
     /// Bytes of RAM held.

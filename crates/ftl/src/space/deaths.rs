@@ -82,14 +82,11 @@ impl Deaths {
         self.list.get(self.told).copied()
     }
 
-    /// The store has taken the first death.
+    /// The store has taken the first death. After the last, the list is to be cleared.
     #[inline]
     pub fn pop(&mut self) {
         debug_assert!(self.told < self.list.len(), "nothing was told");
         self.told += 1;
-        if self.told == self.list.len() {
-            self.clear();
-        }
     }
 
     /// The sequence number that the next program was to carry when the oldest death in the list was
@@ -116,6 +113,7 @@ impl Deaths {
     }
 
     /// Forgets every death.
+    #[inline]
     pub fn clear(&mut self) {
         self.list.clear();
         self.told = 0;
@@ -144,6 +142,8 @@ mod tests {
         assert_eq!((deaths.since(), deaths.untold().len()), (Some(10), 1));
         assert_eq!(deaths.first(), Some(Death { ppn: Ppn(4), was: Was::Metadata }));
         deaths.pop();
+        assert!(deaths.first().is_none());
+        deaths.clear();
         assert!(deaths.is_empty());
         deaths.note(Ppn(5), Was::Host, 20);
         assert_eq!(deaths.since(), Some(20));

@@ -6,7 +6,7 @@
 //! size of the device.
 
 use super::lists::Lists;
-use super::{Choice, Entry, Links, Victim};
+use super::{Banks, Choice, Entry, Links, Victim};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use nand::BlockId;
@@ -15,12 +15,13 @@ pub(super) const ENTRY: Entry = Entry {
     name: "cost-benefit",
     summary: "the block with the best ratio of age × free space to cost",
     source: "Rosenblum and Ousterhout, LFS, SOSP 1991; Kawaguchi et al., USENIX 1995",
-    make: |links, pages_per_block| {
+    make: |links, pages_per_block, banks| {
         Box::new(CostBenefit {
-            lists: Lists::new(links, pages_per_block + 1),
+            lists: Lists::new(links, banks.count() * (pages_per_block + 1)),
             changed: alloc::vec![0; links.blocks() as usize],
             closings: 0,
             pages_per_block,
+            banks,
         })
     },
 };
@@ -31,6 +32,13 @@ struct CostBenefit {
     changed: Vec<u32>,
     closings: u32,
     pages_per_block: u32,
+    banks: Banks,
+}
+
+impl CostBenefit {
+    const fn list(&self, bank: u32, valid: u32) -> u32 {
+        bank * (self.pages_per_block + 1) + valid
+    }
 }
 
 impl Victim for CostBenefit {
@@ -38,20 +46,20 @@ impl Victim for CostBenefit {
         debug_assert!(valid <= self.pages_per_block, "{block} with {valid} live pages");
         self.closings = self.closings.wrapping_add(1);
         self.changed[block.index()] = self.closings;
-        self.lists.push_back(links, valid, block);
+        self.lists.push_back(links, self.list(self.banks.of(block), valid), block);
     }
 
     fn page_died(&mut self, links: &mut Links, block: BlockId, valid: u32) {
         debug_assert!(valid < self.pages_per_block, "a page died in {block} and all live");
         self.changed[block.index()] = self.closings;
         links.remove(block);
-        self.lists.push_back(links, valid, block);
+        self.lists.push_back(links, self.list(self.banks.of(block), valid), block);
     }
 
-    fn pick(&mut self, links: &mut Links) -> Option<Choice> {
+    fn pick(&mut self, links: &mut Links, bank: u32) -> Option<Choice> {
         let mut best: Option<(u64, u64, Choice)> = None;
         for valid in 0..=self.pages_per_block {
-            let Some(block) = self.lists.front(links, valid) else { continue };
+            let Some(block) = self.lists.front(links, self.list(bank, valid)) else { continue };
             let choice = Choice { block, valid };
             if valid == 0 {
                 return Some(choice);

@@ -5,7 +5,7 @@
 //! instead: collecting it gains nothing.
 
 use super::lists::Lists;
-use super::{Choice, Entry, Links, Victim};
+use super::{Banks, Choice, Entry, Links, Victim};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use nand::BlockId;
@@ -14,24 +14,28 @@ pub(super) const ENTRY: Entry = Entry {
     name: "fifo",
     summary: "the block that was filled first",
     source: "Rosenblum and Ousterhout, LFS, SOSP 1991 (its cost model)",
-    make: |links, pages_per_block| {
+    make: |links, pages_per_block, banks| {
         let valid = alloc::vec![0; links.blocks() as usize];
-        Box::new(Fifo { lists: Lists::new(links, 1), valid, candidates: 0, pages_per_block })
+        let candidates = alloc::vec![0; banks.count() as usize];
+        Box::new(Fifo { lists: Lists::new(links, banks.count()), valid, candidates, pages_per_block, banks })
     },
 };
 
 struct Fifo {
     lists: Lists,
     valid: Vec<u32>,
-    candidates: u32,
+    /// Of each bank.
+    candidates: Vec<u32>,
     pages_per_block: u32,
+    banks: Banks,
 }
 
 impl Victim for Fifo {
     fn closed(&mut self, links: &mut Links, block: BlockId, valid: u32) {
         debug_assert!(valid <= self.pages_per_block, "{block} with {valid} live pages");
-        self.lists.push_back(links, 0, block);
-        self.candidates += 1;
+        let bank = self.banks.of(block);
+        self.lists.push_back(links, bank, block);
+        self.candidates[bank as usize] += 1;
         self.valid[block.index()] = valid;
     }
 
@@ -45,25 +49,26 @@ impl Victim for Fifo {
         self.valid[block.index()] = valid;
     }
 
-    fn pick(&mut self, links: &mut Links) -> Option<Choice> {
-        debug_assert!((self.candidates == 0) == self.lists.front(links, 0).is_none());
-        for _ in 1..self.candidates {
-            let block = self.lists.front(links, 0)?;
+    fn pick(&mut self, links: &mut Links, bank: u32) -> Option<Choice> {
+        let candidates = self.candidates[bank as usize];
+        debug_assert!((candidates == 0) == self.lists.front(links, bank).is_none());
+        for _ in 1..candidates {
+            let block = self.lists.front(links, bank)?;
             if self.valid[block.index()] < self.pages_per_block {
                 break;
             }
             links.remove(block);
-            self.lists.push_back(links, 0, block);
+            self.lists.push_back(links, bank, block);
         }
-        self.lists.front(links, 0).map(|block| Choice { block, valid: self.valid[block.index()] })
+        self.lists.front(links, bank).map(|block| Choice { block, valid: self.valid[block.index()] })
     }
 
     fn removed(&mut self, links: &mut Links, block: BlockId) {
         links.remove(block);
-        self.candidates -= 1;
+        self.candidates[self.banks.of(block) as usize] -= 1;
     }
 
     fn ram_bytes(&self) -> u64 {
-        (self.valid.capacity() * size_of::<u32>()) as u64
+        ((self.valid.capacity() + self.candidates.capacity()) * size_of::<u32>()) as u64
     }
 }

@@ -4,13 +4,18 @@
 //! a candidate and of every page that dies in one, so that none ever has to look at all blocks.
 //! Several may stand over the blocks of a device, each over its own candidates: they share
 //! [`Links`], which whoever holds the policies holds for them.
+//!
+//! A policy is asked for a bank: what is collected there makes room there, for lanes that are
+//! filled on different dies.
 
+mod banks;
 mod cost_benefit;
 mod fifo;
 mod greedy;
 mod lists;
 
 use alloc::boxed::Box;
+pub use banks::Banks;
 pub use lists::Links;
 use nand::BlockId;
 
@@ -23,10 +28,10 @@ pub trait Victim: Send {
     /// A page of a candidate died; `valid` are left.
     fn page_died(&mut self, links: &mut Links, block: BlockId, valid: u32);
 
-    /// The candidate to collect next, with its live pages; it stays a candidate until
-    /// [`Victim::removed`]. Never a block in which every page lives, unless all candidates are so:
-    /// collecting it would gain nothing.
-    fn pick(&mut self, links: &mut Links) -> Option<Choice>;
+    /// The candidate of a bank to collect next, with its live pages; it stays a candidate until
+    /// [`Victim::removed`]. Never a block in which every page lives, unless all candidates of the
+    /// bank are so: collecting it would gain nothing.
+    fn pick(&mut self, links: &mut Links, bank: u32) -> Option<Choice>;
 
     /// A block is no candidate any more.
     fn removed(&mut self, links: &mut Links, block: BlockId);
@@ -54,7 +59,7 @@ pub struct Entry {
     /// Where it was published.
     pub source: &'static str,
     /// Makes one for a device with the blocks of `links`, of `pages_per_block` pages each.
-    pub make: fn(links: &mut Links, pages_per_block: u32) -> Box<dyn Victim>,
+    pub make: fn(links: &mut Links, pages_per_block: u32, banks: Banks) -> Box<dyn Victim>,
 }
 
 /// Every victim policy.
@@ -78,15 +83,15 @@ mod tests {
     fn every_policy_returns_only_candidates_and_ends_empty() {
         for entry in table() {
             let mut links = Links::new(40);
-            let mut policy = (entry.make)(&mut links, 8);
-            assert_eq!(policy.pick(&mut links), None, "{}", entry.name);
+            let mut policy = (entry.make)(&mut links, 8, Banks::ONE);
+            assert_eq!(policy.pick(&mut links, 0), None, "{}", entry.name);
             let mut valid: Vec<u32> = (0..40).map(|b| b * 7 % 9).collect();
             for b in 0..40 {
                 policy.closed(&mut links, BlockId(b), valid[b as usize]);
             }
             let mut left = 40;
             let mut step = 0_usize;
-            while let Some(choice) = policy.pick(&mut links) {
+            while let Some(choice) = policy.pick(&mut links, 0) {
                 assert_eq!(choice.valid, valid[choice.block.index()], "{}", entry.name);
                 policy.removed(&mut links, choice.block);
                 valid[choice.block.index()] = u32::MAX;
@@ -106,58 +111,79 @@ mod tests {
     #[test]
     fn greedy_picks_the_fewest_live_pages_and_among_equals_the_oldest() {
         let mut links = Links::new(8);
-        let mut policy = (find("greedy").unwrap().make)(&mut links, 16);
+        let mut policy = (find("greedy").unwrap().make)(&mut links, 16, Banks::ONE);
         for (block, valid) in [(0, 9), (1, 5), (2, 5), (3, 16)] {
             policy.closed(&mut links, BlockId(block), valid);
         }
-        assert_eq!(policy.pick(&mut links), Some(Choice { block: BlockId(1), valid: 5 }));
+        assert_eq!(policy.pick(&mut links, 0), Some(Choice { block: BlockId(1), valid: 5 }));
         policy.page_died(&mut links, BlockId(2), 4);
-        assert_eq!(policy.pick(&mut links), Some(Choice { block: BlockId(2), valid: 4 }));
+        assert_eq!(policy.pick(&mut links, 0), Some(Choice { block: BlockId(2), valid: 4 }));
         policy.removed(&mut links, BlockId(2));
         policy.removed(&mut links, BlockId(1));
-        assert_eq!(policy.pick(&mut links), Some(Choice { block: BlockId(0), valid: 9 }));
+        assert_eq!(policy.pick(&mut links, 0), Some(Choice { block: BlockId(0), valid: 9 }));
     }
 
     #[test]
     fn fifo_picks_in_the_order_of_closing() {
         let mut links = Links::new(8);
-        let mut policy = (find("fifo").unwrap().make)(&mut links, 16);
+        let mut policy = (find("fifo").unwrap().make)(&mut links, 16, Banks::ONE);
         for (block, valid) in [(3, 9), (1, 5), (2, 1)] {
             policy.closed(&mut links, BlockId(block), valid);
         }
-        assert_eq!(policy.pick(&mut links), Some(Choice { block: BlockId(3), valid: 9 }));
+        assert_eq!(policy.pick(&mut links, 0), Some(Choice { block: BlockId(3), valid: 9 }));
     }
 
     #[test]
     fn cost_benefit_prefers_an_old_block_to_a_slightly_emptier_young_one() {
         let mut links = Links::new(64);
-        let mut policy = (find("cost-benefit").unwrap().make)(&mut links, 16);
+        let mut policy = (find("cost-benefit").unwrap().make)(&mut links, 16, Banks::ONE);
         policy.closed(&mut links, BlockId(0), 9);
         for b in 2..40 {
             policy.closed(&mut links, BlockId(b), 16);
         }
         policy.closed(&mut links, BlockId(1), 8);
-        assert_eq!(policy.pick(&mut links).map(|c| c.block), Some(BlockId(0)));
+        assert_eq!(policy.pick(&mut links, 0).map(|c| c.block), Some(BlockId(0)));
         let mut links = Links::new(64);
-        let mut greedy = (find("greedy").unwrap().make)(&mut links, 16);
+        let mut greedy = (find("greedy").unwrap().make)(&mut links, 16, Banks::ONE);
         greedy.closed(&mut links, BlockId(0), 9);
         greedy.closed(&mut links, BlockId(1), 8);
-        assert_eq!(greedy.pick(&mut links).map(|c| c.block), Some(BlockId(1)));
+        assert_eq!(greedy.pick(&mut links, 0).map(|c| c.block), Some(BlockId(1)));
+    }
+
+    #[test]
+    fn a_policy_picks_in_the_bank_that_it_is_asked_for() {
+        for entry in table() {
+            let mut links = Links::new(12);
+            let mut policy = (entry.make)(&mut links, 16, Banks::new(3, 3));
+            for block in 0..9 {
+                policy.closed(&mut links, BlockId(block), 9 - block % 8);
+            }
+            for bank in 0..3 {
+                let mut picked = Vec::new();
+                while let Some(Choice { block, valid }) = policy.pick(&mut links, bank) {
+                    assert_eq!((block.0 % 3, valid), (bank, 9 - block.0 % 8), "{}", entry.name);
+                    policy.removed(&mut links, block);
+                    picked.push(block);
+                }
+                assert_eq!(picked.len(), 3, "{} in bank {bank}", entry.name);
+            }
+        }
     }
 
     #[test]
     fn policies_over_the_same_blocks_share_their_places() {
         let mut links = Links::new(8);
-        let mut policies = ["greedy", "greedy", "fifo"].map(|name| (find(name).unwrap().make)(&mut links, 16));
+        let mut policies =
+            ["greedy", "greedy", "fifo"].map(|name| (find(name).unwrap().make)(&mut links, 16, Banks::ONE));
         for block in 0..6 {
             policies[block as usize % 3].closed(&mut links, BlockId(block), 9 - block);
         }
         policies[1].page_died(&mut links, BlockId(1), 2);
-        let picked = [0, 1, 2].map(|at: usize| policies[at].pick(&mut links).map(|choice| choice.block.0));
+        let picked = [0, 1, 2].map(|at: usize| policies[at].pick(&mut links, 0).map(|choice| choice.block.0));
         assert_eq!(picked, [Some(3), Some(1), Some(2)]);
         policies[1].removed(&mut links, BlockId(1));
         policies[0].closed(&mut links, BlockId(1), 1);
-        let picked = [0, 1, 2].map(|at: usize| policies[at].pick(&mut links).map(|choice| choice.block.0));
+        let picked = [0, 1, 2].map(|at: usize| policies[at].pick(&mut links, 0).map(|choice| choice.block.0));
         assert_eq!(picked, [Some(1), Some(4), Some(2)]);
     }
 }

@@ -14,6 +14,7 @@ mod given_up;
 mod groups;
 mod janus_options;
 mod janus_thin;
+mod lanes;
 mod laws;
 mod log_blocks;
 mod lost_pages;

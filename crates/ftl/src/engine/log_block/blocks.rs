@@ -12,7 +12,7 @@
 
 use crate::contract::{RamItem, RamReport};
 use crate::mapping::bits::Bits;
-use crate::victim::{self, Choice, Links, Victim};
+use crate::victim::{self, Banks, Choice, Links, Victim};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -130,7 +130,7 @@ impl Blocks {
             usable: free.len() as u32,
             candidates: victim.map(|victim| {
                 let mut links = Links::new(geometry.blocks());
-                let policy = (victim.make)(&mut links, geometry.pages_per_block());
+                let policy = (victim.make)(&mut links, geometry.pages_per_block(), Banks::ONE);
                 (links, policy)
             }),
             records,
@@ -496,7 +496,7 @@ impl Blocks {
     /// The block that the victim policy would collect next.
     pub fn pick(&mut self) -> Option<Choice> {
         let (links, candidates) = self.candidates.as_mut()?;
-        candidates.pick(links)
+        candidates.pick(links, 0)
     }
 
     fn leave(&mut self, block: BlockId, role: Role) {

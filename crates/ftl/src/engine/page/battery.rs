@@ -23,14 +23,11 @@ fn saved_bytes<M: Mapping, V: Validity>(geometry: &Geometry, mapping: &M, validi
 
 /// Pages that a save programs at most: the run, and what reports can cost if the store is in flash.
 pub(super) fn saved_pages<M: Mapping, V: Validity>(geometry: &Geometry, mapping: &M, validity: &V) -> u32 {
-    // What a collection moved, what a call of the mapping killed, the page whose program was cut
-    // short, one to which no entry leads, and blocks that were opened.
+    // What a collection moved, the page that died last, the one whose program was cut short, one
+    // to which no entry leads, and blocks that were opened. A table behind a battery kills more
+    // than one page a call only over a store in RAM, or over one that no mount reads.
     let opened = 1 + mapping.reserve_pages().div_ceil(geometry.pages_per_block());
-    let reports = if validity.reserve_pages() > 0 {
-        geometry.pages_per_block() + mapping.most_deaths() + 2 + 2 * opened
-    } else {
-        0
-    };
+    let reports = if validity.reserve_pages() > 0 { geometry.pages_per_block() + 3 + 2 * opened } else { 0 };
     saved::pages(saved_bytes(geometry, mapping, validity), geometry.page_bytes()) + reports
 }
 

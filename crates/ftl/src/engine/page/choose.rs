@@ -100,10 +100,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             Some(choice) if self.is_pinned(choice.block) => {
                 return (self.core.space.dead_metadata() >= PATIENCE).then_some(Decision::Unpin);
             }
-            None => self.core.space.pick(),
-            choice => choice,
+            None => self.core.space.pick(|valid| valid == 0),
+            choice => choice.filter(|choice| choice.valid == 0),
         };
-        choice.filter(|choice| choice.valid == 0).map(|choice| Decision::Collect(choice.block))
+        choice.map(|choice| Decision::Collect(choice.block))
     }
 
     /// A metadata block, if metadata is held apart: one in which nothing lives, or the emptiest if
@@ -128,8 +128,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// What the victim policy says; if it has only full blocks to offer, what may change that.
     fn ask(&mut self, unpinned: bool) -> Option<Decision> {
         let pages = self.core.space.geometry().pages_per_block();
-        match self.core.space.pick() {
-            Some(Choice { block, valid }) if valid < pages => Some(Decision::Collect(block)),
+        match self.core.space.pick(|valid| valid < pages) {
+            Some(Choice { block, .. }) => Some(Decision::Collect(block)),
             _ if unpinned => None,
             _ if self.core.space.dead_metadata() > 0 && V::BUFFERED => Some(Decision::Unpin),
             _ => Some(Decision::Reveal),

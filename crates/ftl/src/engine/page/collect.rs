@@ -409,14 +409,16 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
 
     #[inline]
     fn record_move(&mut self, lpn: Lpn, from: Ppn, to: Ppn) -> Result<(), FtlError> {
-        self.change(|mapping, core| {
-            mapping.moved(core, lpn, from, to)?;
-            if V::BUFFERED {
-                // It is counted when the move is done.
-                core.deaths.note(from, Was::Uncounted, core.seq);
-            }
-            Ok(())
-        })
+        self.catch_up()?;
+        self.call(|mapping, core| mapping.moved(core, lpn, from, to))?;
+        if V::BUFFERED
+            && let Err(error) = self.validity.invalidate(&mut self.core, from)
+        {
+            // It is counted when the move is done.
+            self.core.deaths.note(from, Was::Uncounted, self.core.seq);
+            return Err(error);
+        }
+        self.catch_up()
     }
 
     /// Erases a block that was emptied, or retires it.

@@ -23,6 +23,7 @@ mod in_doubt;
 mod known;
 mod lost;
 mod mount;
+mod overhead;
 mod pins;
 mod rebuild;
 mod recover;
@@ -55,8 +56,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use choose::Need;
 use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Payload, Ppn};
+use overhead::Overhead;
 use pins::Pins;
-use trims::{TrimBlocks, trim_step};
+use trims::trim_step;
 
 /// Metadata blocks in which nothing lives that may wait to be erased.
 const DEAD_METADATA: u32 = 4;
@@ -118,78 +120,6 @@ pub struct PageFtl<N: Nand, M, V> {
     half_rebuilt: bool,
 }
 
-/// Blocks that an engine needs beside those that host data fills.
-#[derive(Clone, Copy, Debug)]
-struct Overhead {
-    reserve: u32,
-    /// Blocks being filled, and what the staggered first blocks of the lanes leave out.
-    active: u32,
-    metadata: u32,
-    /// Blocks that one collection without gain may take for good.
-    rest: u32,
-    trims: TrimBlocks,
-}
-
-impl Overhead {
-    fn of<M: Mapping, V: Validity>(
-        g: &Geometry,
-        host_streams: u32,
-        lanes: u32,
-        saved: u32,
-        mapping: &M,
-        validity: &V,
-    ) -> Self {
-        let pages = g.pages_per_block();
-        let footprint = mapping.footprint_pages() + validity.footprint_pages();
-        let translation =
-            if mapping.footprint_pages() > 0 { (pages + mapping.reserve_pages()).div_ceil(pages) + 3 } else { 0 };
-        let log = if validity.footprint_pages() > 0 { (2 * validity.reserve_pages()).div_ceil(pages) + 1 } else { 0 };
-        // Two runs of saved pages, old and new, each begins in a partly filled block.
-        let battery = if saved > 0 { 2 * (saved.div_ceil(pages) + 1) } else { 0 };
-        // Mounts by scan that are cut short leave at most two blocks with pages in them.
-        let attempts = if mapping.footprint_pages() == 0 { 2 } else { 0 };
-        let metadata_streams = u32::from(mapping.footprint_pages() > 0) + u32::from(validity.footprint_pages() > 0);
-        Self {
-            reserve: lanes + 2 + attempts + translation + log + battery,
-            active: host_streams * lanes + (host_streams * (lanes - 1)).div_ceil(2) + metadata_streams,
-            rest: 1 + translation + log,
-            trims: TrimBlocks::of(mapping.trim_pages(), g),
-            metadata: if footprint > 0 { 2 * footprint.div_ceil(pages) + metadata_streams } else { 0 },
-        }
-    }
-
-    /// Metadata blocks beyond which metadata is collected although it is held apart.
-    ///
-    /// Pages that are updated at random die out of a block of B pages after ln B times as many
-    /// updates as there are pages, so log2 B times the live pages is room enough to wait; an eighth
-    /// of what the device has to spare is the most that waiting may take.
-    fn metadata_limit(&self, g: &Geometry, logical_pages: u32, usable: u32) -> u32 {
-        let data = logical_pages.div_ceil(g.pages_per_block());
-        let spare = usable.saturating_sub(data + self.reserve + self.active + self.metadata);
-        let patient = self.metadata / 2 * g.pages_per_block().ilog2();
-        self.metadata + 1 + patient.min(spare / 8)
-    }
-
-    /// Blocks that are needed beside those of host data, unless there is a trim map.
-    const fn work(&self) -> u32 {
-        self.reserve + self.active + self.metadata + 1
-    }
-
-    /// Whether so many logical pages fit a device with so many usable blocks; if not, why not.
-    fn check(g: &Geometry, logical_pages: u32, usable: u32, work: u32) -> Result<(), String> {
-        let data = logical_pages.div_ceil(g.pages_per_block());
-        if logical_pages > 0 && u64::from(data) + u64::from(work) <= u64::from(usable) {
-            return Ok(());
-        }
-        let most = usable.saturating_sub(work) * g.pages_per_block();
-        Err(format!(
-            "{logical_pages} logical pages need {data} blocks of data and {work} to work in, but {usable} of {} blocks are \
-             usable; ask for 1 to {most} logical pages, or use fewer lanes or a larger device",
-            g.blocks()
-        ))
-    }
-}
-
 /// Parts by name, and whether the device is large enough: for formatting and mounting.
 struct Plan {
     overhead: Overhead,
@@ -224,7 +154,11 @@ impl Plan {
         let battery = options.battery && config.battery;
         let saved = if battery { battery::saved_pages(geometry, mapping, validity) } else { 0 };
         let host_streams = placement.streams() + u8::from(config.wear.is_some());
-        let mut overhead = Overhead::of(geometry, u32::from(host_streams), lanes, saved, mapping, validity);
+        let overhead_with = |metadata_lanes| {
+            Overhead::of(geometry, u32::from(host_streams), (lanes, metadata_lanes), saved, mapping, validity)
+        };
+        let metadata_lanes = overhead_with(1).metadata_lanes(geometry, config.logical_pages, lanes);
+        let mut overhead = overhead_with(metadata_lanes);
         if config.wear.is_some() {
             // Moving data at rest gains no block: its blocks must be there beside all else.
             overhead.reserve += overhead.rest;
@@ -233,7 +167,14 @@ impl Plan {
         Overhead::check(geometry, config.logical_pages, geometry.blocks(), overhead.work()).map_err(refuse)?;
         let needed = config.logical_pages.div_ceil(geometry.pages_per_block()) + overhead.work();
         let level_wear = config.wear.is_some();
-        let space = SpaceOptions { host_streams, lanes, victim, metadata_apart: options.metadata_apart, level_wear };
+        let space = SpaceOptions {
+            host_streams,
+            lanes,
+            metadata_lanes,
+            victim,
+            metadata_apart: options.metadata_apart,
+            level_wear,
+        };
         Ok(Self { overhead, needed, bad_blocks, space, placement, battery })
     }
 

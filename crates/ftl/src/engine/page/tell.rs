@@ -8,7 +8,7 @@ use nand::{Lpn, NandError, Ppn};
 
 impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Changes the mapping: does what has to come before, then this, then what has to come after.
-    /// The store knows of every death in the end.
+    /// The store knows of every death then.
     #[inline]
     pub(super) fn change<T>(
         &mut self,
@@ -27,6 +27,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     }
 
     /// A step of what the mapping owes.
+    #[inline]
     pub(super) fn maintain(&mut self) -> Result<(), FtlError> {
         while self.call(|mapping, core| mapping.maintain(core))? {}
         Ok(())
@@ -38,10 +39,20 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         &mut self,
         act: impl FnOnce(&mut M, &mut Core<N>) -> Result<T, FtlError>,
     ) -> Result<T, FtlError> {
-        let outcome = act(&mut self.mapping, &mut self.core);
-        let told = self.tell();
-        let done = outcome?;
-        told.map(|()| done)
+        match act(&mut self.mapping, &mut self.core) {
+            Ok(done) => self.tell().map(|()| done),
+            Err(error) => Err(self.tell_after(error)),
+        }
+    }
+
+    /// A call failed: tells the store which pages died before. The error is that of the call: what
+    /// the store does not take is told before anything else.
+    #[cold]
+    fn tell_after(&mut self, error: FtlError) -> FtlError {
+        if !matches!(error, FtlError::Nand(NandError::PowerLost)) {
+            let _ = self.tell();
+        }
+        error
     }
 
     /// A page of host data died.
@@ -78,18 +89,27 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     }
 
     fn tell_all(&mut self) -> Result<(), FtlError> {
-        loop {
-            // A report can flush the store, which opens blocks.
-            while let Some(&(block, seq)) = self.core.newly_erased.first() {
-                self.validity.erased(&mut self.core, block, seq)?;
-                debug_assert!(self.core.newly_erased.first() == Some(&(block, seq)), "{block} is not told of first");
-                self.core.newly_erased.remove(0);
-            }
-            let Some(death) = self.core.deaths.first() else { return Ok(()) };
+        self.tell_erased()?;
+        while let Some(death) = self.core.deaths.first() {
             self.tell_of(death)?;
             debug_assert!(self.core.deaths.first() == Some(death), "the store noted that a page died");
             self.core.deaths.pop();
+            if !self.core.newly_erased.is_empty() {
+                // The store was flushed, which opened blocks.
+                self.tell_erased()?;
+            }
         }
+        self.core.deaths.clear();
+        Ok(())
+    }
+
+    fn tell_erased(&mut self) -> Result<(), FtlError> {
+        while let Some(&(block, seq)) = self.core.newly_erased.first() {
+            self.validity.erased(&mut self.core, block, seq)?;
+            debug_assert!(self.core.newly_erased.first() == Some(&(block, seq)), "{block} is not told of first");
+            self.core.newly_erased.remove(0);
+        }
+        Ok(())
     }
 
     /// Tells the store of a death, and counts it.

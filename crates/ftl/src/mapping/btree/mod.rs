@@ -291,6 +291,7 @@ impl Mapping for BtreeMap {
         let ppn = self.fetch(core, lpn)?;
         if ppn.is_some() {
             self.cmt.insert(lpn, ppn);
+            self.cmt.drop_clean();
         }
         Ok(ppn)
     }
@@ -322,6 +323,7 @@ impl Mapping for BtreeMap {
             core.page_died(old);
         }
         self.note_update(lpn, ppn);
+        self.cmt.drop_clean();
         Ok(())
     }
 
@@ -364,6 +366,7 @@ impl Mapping for BtreeMap {
         };
         self.cmt.mark_dirty(slot, false);
         self.note_update(lpn, to);
+        self.cmt.drop_clean();
         Ok(())
     }
 

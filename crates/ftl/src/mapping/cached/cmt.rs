@@ -406,6 +406,17 @@ impl Cmt {
         Slot(at)
     }
 
+    /// Lets the oldest entry leave an overfull cache, if it is clean.
+    #[inline]
+    pub(in crate::mapping) fn drop_clean(&mut self) {
+        if self.is_overfull()
+            && let Some(slot) = self.oldest()
+            && !self.is_dirty(slot)
+        {
+            self.remove(slot);
+        }
+    }
+
     /// Takes a clean entry out of the cache.
     #[inline]
     pub(in crate::mapping) fn remove(&mut self, slot: Slot) {

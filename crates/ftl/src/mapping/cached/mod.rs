@@ -237,6 +237,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
 
     /// Synchronises the translation page that the checkpoint comes to next; whether its step goes
     /// on.
+    #[inline(never)]
     fn continue_checkpoint<N: Nand>(&mut self, core: &mut Core<N>) -> Result<bool, FtlError> {
         let cursor = self.checkpoints.cursor.unwrap_or_else(|| {
             self.cmt.advance_epoch();
@@ -279,6 +280,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         let ppn = self.fetch(core, lpn)?;
         if ppn.is_some() {
             self.cmt.insert(lpn, ppn);
+            self.cmt.drop_clean();
         }
         Ok(ppn)
     }
@@ -307,6 +309,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             core.page_died(old);
         }
         self.note_update(core.seq, lpn, ppn);
+        self.cmt.drop_clean();
         Ok(())
     }
 
@@ -332,6 +335,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         };
         self.cmt.mark_dirty(slot, false);
         self.note_update(core.seq, lpn, to);
+        self.cmt.drop_clean();
         Ok(())
     }
 
