@@ -141,6 +141,10 @@ fn check_time(args: &CompareArgs) -> Result<()> {
         (time.open_loop, "--open-loop"),
         (time.gc.is_some(), "--gc"),
         (time.time_scale.is_some(), "--time-scale"),
+        (time.think.is_some(), "--think"),
+        (time.controller.is_some(), "--controller"),
+        (time.suspend.is_some(), "--suspend"),
+        (time.no_read_priority, "--no-read-priority"),
     ];
     if time.timing == Timing::None
         && let Some((_, option)) = needs_time.iter().find(|(given, _)| *given)
@@ -152,8 +156,14 @@ fn check_time(args: &CompareArgs) -> Result<()> {
         Some(scale) if !(0.0..=1e6).contains(&scale) => {
             Err(usage(format!("--time-scale {scale} is not a factor from 0 to 1000000; 0.5 plays twice as fast")))
         }
-        _ if time.gc == Some(Gc::Idle) && !time.open_loop => Err(usage(
-            "--gc idle collects while no request is in the device, and a closed loop always has one; add --open-loop",
+        _ if time.think.is_some() && time.open_loop => Err(usage(
+            "--think is how long a client of a closed loop waits; with --open-loop requests come at their own times",
+        )),
+        _ if time.suspend.is_some() && time.no_read_priority => {
+            Err(usage("--suspend lets reads interrupt what runs, and --no-read-priority lets them wait; choose one"))
+        }
+        _ if time.gc == Some(Gc::Idle) && !time.open_loop && time.think.is_none_or(|think| think.0 == 0) => Err(usage(
+            "--gc idle collects while no request is in the device, and a closed loop without --think always has one; add --open-loop or --think",
         )),
         _ => Ok(()),
     }
@@ -195,10 +205,17 @@ fn queues(args: &CompareArgs) -> QueueOptions {
     let host = if args.time.open_loop {
         HostMode::Open { time_scale: args.time.time_scale.unwrap_or(1.0), outstanding: depth.unwrap_or(32) }
     } else {
-        HostMode::Closed { queue_depth: depth.unwrap_or(32), think_ns: 0 }
+        HostMode::Closed { queue_depth: depth.unwrap_or(32), think_ns: args.time.think.map_or(0, |time| time.0) }
     };
     let gc = if args.time.gc == Some(Gc::Idle) { GcMode::Idle } else { GcMode::Foreground };
-    QueueOptions { host, gc, ..QueueOptions::default() }
+    QueueOptions {
+        host,
+        gc,
+        read_priority: !args.time.no_read_priority,
+        suspend_ns: args.time.suspend.map(|time| time.0),
+        controller_ns: args.time.controller.map_or(0, |time| time.0),
+        ..QueueOptions::default()
+    }
 }
 
 /// A bar on standard error if that is a terminal; nothing otherwise.

@@ -48,6 +48,34 @@ impl FromStr for Count {
     }
 }
 
+/// A time in nanoseconds as the user gives it: `200us`, `1.5ms`, `2s`; at most 1000 s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Time(pub u64);
+
+/// Longer times are those of no device and of no client.
+const LONGEST_NS: f64 = 1e12;
+
+impl FromStr for Time {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let factor = match unit {
+            "ns" => 1.0,
+            "us" | "µs" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            _ => return Err("give a number and a unit: ns, us, ms or s, as in 200us or 1.5ms".to_owned()),
+        };
+        match text[..text.len() - unit.len()].parse::<f64>() {
+            Ok(value) if value * factor > LONGEST_NS => Err("a time is at most 1000 s".to_owned()),
+            Ok(value) => Ok(Self((value * factor).round() as u64)),
+            Err(_) => Err(format!("'{text}' has no number before its unit, as in 200us or 1.5ms")),
+        }
+    }
+}
+
 /// How logical blocks are grouped, as the user gives it: `8:4`, groups of 8 with at most 4 extra
 /// blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,6 +199,18 @@ mod tests {
         }
         for text in ["", "0", "k", "-3", "1.5", "1e5", "inf", "2Q"] {
             assert!(text.parse::<Count>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_read_in_nanoseconds() {
+        for (text, wanted) in
+            [("200us", 200_000), ("1.5ms", 1_500_000), ("0s", 0), ("7ns", 7), ("1000s", 1_000_000_000_000)]
+        {
+            assert_eq!(text.parse::<Time>().unwrap().0, wanted, "{text}");
+        }
+        for text in ["", "12", "us", "-3us", "1e3us", "1.2.3s", "5 min", "1001s"] {
+            assert!(text.parse::<Time>().is_err(), "{text}");
         }
     }
 

@@ -168,6 +168,9 @@ pub struct LatencyByKind {
     pub read: LatencyResult,
     /// Write requests.
     pub write: LatencyResult,
+    /// Flushes: each ends once every write and trim has that came before it.
+    #[serde(default)]
+    pub flush: LatencyResult,
 }
 
 /// What the timed device achieved.

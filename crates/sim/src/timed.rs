@@ -25,12 +25,29 @@ pub(crate) struct TimedResult {
 /// The token of background work.
 const BACKGROUND: Token = Token::MAX;
 
-/// A request in the device.
+/// A request in the device. A flush ends once every write and trim has that came before it.
 #[derive(Clone, Copy, Debug)]
 struct Outstanding {
     op: Op,
     arrived_ns: u64,
+    /// How many requests came before it.
+    order: u64,
     strands: u32,
+    /// Of a flush, writes and trims that came before it and have not ended.
+    waits_for: u32,
+}
+
+impl Outstanding {
+    const NONE: Self = Self { op: Op::Flush, arrived_ns: 0, order: 0, strands: 0, waits_for: 0 };
+
+    const fn has_ended(&self) -> bool {
+        self.strands == 0 && self.waits_for == 0
+    }
+
+    /// Whether a flush that comes later waits for it.
+    const fn is_change(&self) -> bool {
+        matches!(self.op, Op::Write | Op::Trim)
+    }
 }
 
 /// Virtual time ends here, after 146 years: nothing that is added to it overflows.
@@ -72,8 +89,12 @@ pub(crate) fn play<N: Device>(
         background: false,
         rested: false,
         ended: Vec::new(),
+        flushing: Vec::new(),
+        changing: 0,
+        requests: 0,
         read: Latencies::new()?,
         write: Latencies::new()?,
+        flush: Latencies::new()?,
         bytes_read: 0,
         bytes_written: 0,
         first_ns: None,
@@ -104,8 +125,15 @@ struct Player<'a, 'b, N: Device> {
     rested: bool,
     /// Requests that ended with the last event.
     ended: Vec<Token>,
+    /// Flushes in the device that wait for what came before them.
+    flushing: Vec<Token>,
+    /// Writes and trims in the device.
+    changing: u32,
+    /// Requests that came.
+    requests: u64,
     read: Latencies,
     write: Latencies,
+    flush: Latencies,
     bytes_read: u64,
     bytes_written: u64,
     first_ns: Option<u64>,
@@ -213,7 +241,7 @@ impl<N: Device> Player<'_, '_, N> {
         }
         self.host.count_request();
         let token = self.free.pop().unwrap_or_else(|| {
-            self.outstanding.push(Outstanding { op: Op::Flush, arrived_ns: 0, strands: 0 });
+            self.outstanding.push(Outstanding::NONE);
             self.outstanding.len() as Token - 1
         });
         let mut strands = 0;
@@ -243,17 +271,25 @@ impl<N: Device> Player<'_, '_, N> {
             }
             (_, None) => {}
         }
-        self.outstanding[token as usize] = Outstanding { op: request.op, arrived_ns, strands };
+        let waits_for = if request.op == Op::Flush { self.changing } else { 0 };
+        let order = self.requests;
+        let entered = Outstanding { op: request.op, arrived_ns, order, strands, waits_for };
+        self.outstanding[token as usize] = entered;
+        self.requests += 1;
         self.in_device += 1;
+        self.changing += u32::from(entered.is_change());
+        if waits_for > 0 {
+            self.flushing.push(token);
+        }
         let writes = self.host.tally().writes;
         if writes >= self.timeline.next() {
             self.timeline.mark(writes, self.machine.now_ns(), self.host.counts(), self.host.ftl().gauges());
         }
         self.report.at(Phase::Measure, writes, self.feed.writes_wanted());
-        if strands == 0 {
+        if entered.has_ended() {
             self.end(token);
         }
-        Ok(strands > 0)
+        Ok(!entered.has_ended())
     }
 
     /// Moves what the FTL did last into the machine; 1 if that was anything.
@@ -272,12 +308,15 @@ impl<N: Device> Player<'_, '_, N> {
             }
             let request = &mut outstanding[token as usize];
             request.strands -= 1;
-            if request.strands == 0 {
+            if request.has_ended() {
                 ended.push(token);
             }
         }
-        for at in 0..self.ended.len() {
-            self.end(self.ended[at]);
+        let mut at = 0;
+        // Flushes that end with a request are put behind it.
+        while let Some(&token) = self.ended.get(at) {
+            self.end(token);
+            at += 1;
         }
         let now_ns = self.machine.now_ns();
         if now_ns >= CLOCK_END_NS {
@@ -293,11 +332,30 @@ impl<N: Device> Player<'_, '_, N> {
         self.last_ns = end_ns;
         self.in_device -= 1;
         self.free.push(token);
+        if request.is_change() {
+            self.changing -= 1;
+            self.let_flushes_end(request.order);
+        }
         match request.op {
             Op::Read => self.read.record(end_ns - request.arrived_ns),
             Op::Write => self.write.record(end_ns - request.arrived_ns),
-            Op::Trim | Op::Flush => {}
+            Op::Flush => self.flush.record(end_ns - request.arrived_ns),
+            Op::Trim => {}
         }
+    }
+
+    /// A write or a trim has ended that was the `order`-th request: later flushes wait for one
+    /// less.
+    fn let_flushes_end(&mut self, order: u64) {
+        let Self { flushing, outstanding, ended, .. } = self;
+        flushing.retain(|&token| {
+            let flush = &mut outstanding[token as usize];
+            flush.waits_for -= u32::from(flush.order > order);
+            if flush.has_ended() {
+                ended.push(token);
+            }
+            flush.waits_for > 0
+        });
     }
 
     /// Starts a unit of background work if the device has nothing to do and is to use such time;
@@ -319,7 +377,7 @@ impl<N: Device> Player<'_, '_, N> {
         let simulated_ns = self.last_ns.saturating_sub(self.first_ns.unwrap_or(0));
         let simulated_s = simulated_ns as f64 / 1e9;
         let rate = |amount: f64| if simulated_ns > 0 { amount / simulated_s } else { 0.0 };
-        let clock_ns = self.machine.now_ns().max(1) as f64;
+        let clock_ns = self.machine.now_ns().saturating_sub(self.first_ns.unwrap_or(0)).max(1) as f64;
         let share = |busy: &mut dyn Iterator<Item = u64>| {
             let (mut sum, mut max, mut count) = (0.0, 0.0_f64, 0_u32);
             for ns in busy {
@@ -332,7 +390,8 @@ impl<N: Device> Player<'_, '_, N> {
         };
         let (die_utilisation, die_utilisation_max) = share(&mut self.machine.die_busy_ns());
         let (channel_utilisation, _) = share(&mut self.machine.channel_busy_ns());
-        let latency_us = LatencyByKind { read: self.read.summary(), write: self.write.summary() };
+        let latency_us =
+            LatencyByKind { read: self.read.summary(), write: self.write.summary(), flush: self.flush.summary() };
         let throughput = ThroughputResult {
             simulated_s,
             iops: rate((latency_us.read.count + latency_us.write.count) as f64),

@@ -3,7 +3,7 @@
 
 mod papers;
 
-use crate::units::{Count, Groups, Size};
+use crate::units::{Count, Groups, Size, Time};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
@@ -185,6 +185,20 @@ pub struct TimeArgs {
     /// [default: foreground]
     #[arg(long, value_enum)]
     pub gc: Option<Gc>,
+    /// Time that a client of a closed loop waits after a request has ended, such as 200us or 1ms
+    /// [default: 0]
+    #[arg(long, value_name = "TIME")]
+    pub think: Option<Time>,
+    /// Time that the controller adds to every request, however many it works on [default: 0]
+    #[arg(long, value_name = "TIME")]
+    pub controller: Option<Time>,
+    /// Reads of requests interrupt running programs and erases, each of which costs it so much
+    /// [default: they wait]
+    #[arg(long, value_name = "TIME")]
+    pub suspend: Option<Time>,
+    /// Reads of requests wait their turn behind programs, erases and copies
+    #[arg(long)]
+    pub no_read_priority: bool,
 }
 
 /// How Logarithmic Gecko is tuned.

@@ -70,7 +70,11 @@ pub fn run(ftl: &str, gc: f64, map: f64, ram: u64, timed: bool) -> RunResult {
     result.wear.stddev = 1.2;
     result.wear.histogram = (4..=12).map(|n| WearBin { from: n, to: n, blocks: 40 * (5 - n.abs_diff(8)) }).collect();
     if timed {
-        result.latency_us = Some(LatencyByKind { read: latency(80.0), write: latency(400.0 * (1.0 + map)) });
+        result.latency_us = Some(LatencyByKind {
+            read: latency(80.0),
+            write: latency(400.0 * (1.0 + map)),
+            flush: LatencyResult::default(),
+        });
     }
     result
 }

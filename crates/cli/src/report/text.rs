@@ -176,7 +176,8 @@ fn latency(results: &[RunResult]) -> Option<String> {
 
 /// The kinds of request that occurred.
 fn kinds(latency: &sim::result::LatencyByKind) -> Vec<(&'static str, &LatencyResult)> {
-    [("read", &latency.read), ("write", &latency.write)].into_iter().filter(|(_, figures)| figures.count > 0).collect()
+    let kinds = [("read", &latency.read), ("write", &latency.write), ("flush", &latency.flush)];
+    kinds.into_iter().filter(|(_, figures)| figures.count > 0).collect()
 }
 
 #[cfg(test)]

@@ -31,7 +31,8 @@
 //! 7. Background operations go last on every die. They are not interrupted unless `suspend_ns` says
 //!    so.
 //!
-//! The FTL itself takes no time, and executes a request the moment it enters the device.
+//! The FTL itself takes no time, and executes a request the moment it enters the device. A flush
+//! ends once every write and trim that entered before it has; requests behind it do not wait.
 
 mod unit;
 

@@ -233,6 +233,46 @@ fn thinking_clients_leave_the_device_idle() {
     assert!(throughput.idle_collections > 0 && throughput.die_utilisation < 0.25);
 }
 
+/// Requests in the device at once, on one die.
+fn at_once(requests: &[(Op, u64)]) -> RunResult {
+    let request =
+        |&(op, page)| Request { at_ns: 0, op, offset: page * 4096, bytes: if op == Op::Flush { 0 } else { 4096 } };
+    let mut spec = RunSpec::new("page", device(1, 1, 128, 0.6), fixed(requests.iter().map(request).collect()));
+    (spec.precondition, spec.writes) = (PreconditionMode::Off, 0);
+    spec.timing = queued(HostMode::Closed { queue_depth: requests.len() as u32, think_ns: 0 }, GcMode::Foreground);
+    go(&spec)
+}
+
+#[test]
+fn a_flush_ends_with_the_last_write_that_came_before_it() {
+    let latency = |requests: &[(Op, u64)]| at_once(requests).latency_us.unwrap();
+    let two = latency(&[(Op::Write, 0), (Op::Write, 1)]).write.max;
+    let both = latency(&[(Op::Write, 0), (Op::Write, 1), (Op::Flush, 0), (Op::Write, 2)]);
+    assert_eq!((both.flush.count, both.flush.max), (1, two));
+    assert!(both.write.max > 1.4 * two, "the third write came after the flush: {} and {two}", both.write.max);
+    let first = latency(&[(Op::Flush, 0), (Op::Write, 0)]);
+    assert_eq!((first.flush.count, first.flush.max), (1, 0.0));
+    let reads = latency(&[(Op::Read, 0), (Op::Flush, 0)]);
+    assert_eq!(reads.flush.max, 0.0, "a flush does not wait for reads");
+    let several = latency(&[(Op::Write, 0), (Op::Flush, 0), (Op::Write, 1), (Op::Flush, 0)]).flush;
+    assert_eq!((several.count, several.max), (2, two));
+    assert!(several.p50 < 0.7 * two, "{several:?}");
+}
+
+#[test]
+fn the_device_is_idle_before_the_first_request_and_nobody_counts_that() {
+    let from = |at_ns: u64| {
+        let write = |i: u64| Request { at_ns: at_ns + i, op: Op::Write, offset: i * 4096, bytes: 4096 };
+        let mut spec = RunSpec::new("page", device(1, 1, 128, 0.6), fixed((0..100).map(write).collect()));
+        (spec.precondition, spec.writes) = (PreconditionMode::Off, 0);
+        spec.timing = queued(HostMode::Open { time_scale: 1.0, outstanding: 64 }, GcMode::Foreground);
+        go(&spec).throughput.unwrap()
+    };
+    let (now, later) = (from(0), from(3_600_000_000_000));
+    assert_eq!(now, later);
+    assert!(now.die_utilisation > 0.9, "{now:?}");
+}
+
 #[test]
 fn requests_of_any_size_and_alignment() {
     let requests = vec![

@@ -24,6 +24,7 @@ pub fn all(results: &[RunResult]) -> Vec<String> {
     }
     out.extend(latency(results, "read", |latency| &latency.read));
     out.extend(latency(results, "write", |latency| &latency.write));
+    out.extend(latency(results, "flush", |latency| &latency.flush));
     out.extend(timeline(results));
     out.push(memory(results));
     out.extend(wear(results));
