@@ -163,7 +163,7 @@ mod tests {
 
     /// Options that mean the same whichever FTL runs, and those that are checked against the device
     /// or each other.
-    const OF_ANY_FTL: [&str; 26] = [
+    const OF_ANY_FTL: [&str; 30] = [
         "workload",
         "ftl",
         "device",
@@ -179,6 +179,10 @@ mod tests {
         "queue-depth",
         "open-loop",
         "time-scale",
+        "think",
+        "controller",
+        "suspend",
+        "no-read-priority",
         "gc",
         "trace-format",
         "time-unit",
