@@ -146,6 +146,12 @@ impl<N: Nand> Area<N> {
         if self.checkpoints.is_due() { self.checkpoint().map(drop) } else { Ok(()) }
     }
 
+    /// Whether the next flush writes checkpoints.
+    #[must_use]
+    pub const fn owes_checkpoint(&self) -> bool {
+        self.checkpoints.unsaved_trims && !self.starved
+    }
+
     /// Makes trims survive power loss: at most two checkpoints, none if nothing was trimmed since
     /// the last flush or mount.
     ///

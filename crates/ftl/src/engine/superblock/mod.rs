@@ -257,6 +257,15 @@ impl<N: Nand> SuperblockFtl<N> {
         self.collect_emptiest(oldest)
     }
 
+    /// Collects until the reserve is whole again: programs that failed may have taken from it.
+    fn free_reserve(&mut self) -> Result<(), FtlError> {
+        while self.area.blocks.free_blocks() < RESERVE {
+            let Some(oldest) = self.groups.by_last_use().next() else { break };
+            self.collect_emptiest(oldest)?;
+        }
+        Ok(())
+    }
+
     /// Collects the block of a superblock in which least lives. The one that takes what lives is
     /// spared unless nothing lives in it.
     fn collect_emptiest(&mut self, group: u32) -> Result<(), FtlError> {
@@ -380,6 +389,9 @@ impl<N: Nand> Ftl<N> for SuperblockFtl<N> {
     /// A completed write is on flash with a spare area that says what it is; trims are in
     /// checkpoints.
     fn flush(&mut self) -> Result<(), FtlError> {
+        if self.area.owes_checkpoint() {
+            self.free_reserve()?;
+        }
         self.area.flush()
     }
 

@@ -481,7 +481,7 @@ impl Mapping for BtreeMap {
             if item.value.is_some() {
                 nand.read_meta(item.value, leaf.page(page_bytes))?;
                 let damaged = |reason| FtlError::Damaged { structure: "leaf", ppn: item.value, reason };
-                let taken = leaf.take(page_bytes, 0, item.key);
+                let taken = leaf.take(page_bytes, 0, item.key..end);
                 taken.and_then(|()| leaf.check(u32::MAX)).map_err(damaged)?;
             }
             table.extend((item.key..end).map(|lpn| leaf.find(lpn)));

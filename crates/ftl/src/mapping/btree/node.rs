@@ -9,7 +9,7 @@
 
 use super::super::{LOST, is_page};
 use alloc::vec::Vec;
-use core::ops::BitOr;
+use core::ops::{BitOr, Range};
 use nand::Ppn;
 
 const HEADER_BYTES: usize = 16;
@@ -119,6 +119,10 @@ impl Node {
         self.item(0).key
     }
 
+    pub(super) fn last(&self) -> u32 {
+        self.item(self.count - 1).key
+    }
+
     /// The item after one, if there is one.
     pub(super) fn item_after(&self, at: usize) -> Option<Item> {
         self.slots().get(at + 1).map(|slot| Item::decode(*slot))
@@ -169,16 +173,23 @@ impl Node {
         &mut self.bytes[..bytes]
     }
 
-    /// Becomes what was read to a page of so many bytes; if it is damaged, what is wrong. What its
-    /// items say was not looked at yet.
-    pub(super) fn take(&mut self, page_bytes: usize, level: u32, key: u32) -> Result<(), &'static str> {
+    /// Becomes what was read to a page of so many bytes: a node of a level and of these keys. If it
+    /// is damaged, what is wrong. What its items say was not looked at, but for the first and last
+    /// key.
+    pub(super) fn take(&mut self, page_bytes: usize, level: u32, keys: Range<u32>) -> Result<(), &'static str> {
         let count = word(&self.bytes, 4) as usize;
         if word(&self.bytes, 0) != level || count == 0 || count > Self::capacity(page_bytes as u32) {
             return Err("a node has another level than its parent says, or a count of items that does not fit a page");
         }
         (self.level, self.count) = (level, count);
         self.speaks_for = u64::from(word(&self.bytes, 8)) | u64::from(word(&self.bytes, 12)) << 32;
-        if self.first() == key { Ok(()) } else { Err(OUT_OF_ORDER) }
+        if self.first() != keys.start {
+            return Err(OUT_OF_ORDER);
+        }
+        if self.last() >= keys.end {
+            return Err("a node holds keys beyond those that its parent gives it");
+        }
+        Ok(())
     }
 
     /// Whether the items are in order and lead to pages before `limit`; if not, what is wrong.
@@ -449,12 +460,14 @@ mod tests {
         node.speaks_for = 1 << 40;
         let page = node.seal(4096).to_vec();
         let mut back = leaf();
-        let mut read = |level, key, limit| {
+        let mut read_keys = |level, keys, limit| {
             back.page(4096).copy_from_slice(&page);
-            back.take(4096, level, key)
+            back.take(4096, level, keys)
                 .and_then(|()| back.check(limit))
                 .map(|()| (back.speaks_for, back.items().collect()))
         };
+        assert!(read_keys(0, 0..99, 1000).is_err() && read_keys(0, 0..100, 1000).is_ok());
+        let mut read = |level, key, limit| read_keys(level, key..100, limit);
         assert_eq!(read(0, 0, 1000), Ok((1 << 40, node.items().collect::<Vec<Item>>())));
         assert!(read(1, 0, 1000).is_err() && read(0, 1, 1000).is_err() && read(0, 0, 800).is_err());
         let mut disordered = leaf();

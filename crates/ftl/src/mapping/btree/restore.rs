@@ -71,7 +71,7 @@ impl BtreeMap {
         core.flash.read_meta(Purpose::Recovery, piece.leaf, self.leaf.page(page_bytes))?;
         let limit = core.space.geometry().pages();
         let damaged = |reason| FtlError::Damaged { structure: "leaf of the mapping tree", ppn: piece.leaf, reason };
-        let taken = self.leaf.take(page_bytes, 0, piece.of.start);
+        let taken = self.leaf.take(page_bytes, 0, piece.of.clone());
         taken.and_then(|()| self.leaf.check(limit)).map_err(damaged)?;
         debug_assert!(piece.of.start <= piece.lpns.start && piece.lpns.end <= piece.of.end, "{piece:?}");
         self.leaf.clip(piece.lpns.start, piece.lpns.end);

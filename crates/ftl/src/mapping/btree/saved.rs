@@ -64,7 +64,8 @@ impl Tree {
         Some(())
     }
 
-    /// Whether every node that is in a frame is where its parent says, and in order.
+    /// Whether every node that is in a frame is where its parent says, in order, and within the
+    /// keys that its parent gives it.
     fn is_sound(&self) -> bool {
         let in_order = |node: &Node| node.items().map(|item| item.key).is_sorted_by(|one, next| one < next);
         let fits = |(at, frame): (usize, &Frame)| {
@@ -73,6 +74,17 @@ impl Tree {
             let led_to = || above.level == node.level + 1 && above.items().any(|item| item.key == key);
             in_order(node) && if at == ROOT { key == 0 && node.level > 0 } else { parent.is_inner() && led_to() }
         };
-        self.frames.iter().filter(|(_, frame)| frame.is_inner()).all(fits)
+        let inner = || self.frames.iter().filter(|(_, frame)| frame.is_inner());
+        inner().all(fits) && inner().all(|(at, frame)| frame.node.last() < self.end_of(at))
+    }
+
+    /// Where the keys of the node in a frame end. Each node has to be one level below its parent.
+    fn end_of(&self, at: usize) -> u32 {
+        if at == ROOT {
+            return self.end;
+        }
+        let parent = self.frames.get(at).parent();
+        let (above, key) = (self.frames.node(parent), self.frames.node(at).first());
+        above.item_after(above.position(key)).map_or_else(|| self.end_of(parent), |next| next.key)
     }
 }

@@ -146,13 +146,13 @@ impl Tree {
     ) -> Result<Option<usize>, FtlError> {
         let item = self.item(place);
         if !self.cache_leaves || !item.value.is_some() {
-            return self.fetch(core, item, 0, purpose, leaf).map(|()| None);
+            return self.fetch(core, item, place.end, 0, purpose, leaf).map(|()| None);
         }
         if let Some(at) = self.frames.leaf(item.value) {
             self.frames.touch(at);
             return Ok(Some(at));
         }
-        self.fetch(core, item, 0, purpose, leaf)?;
+        self.fetch(core, item, place.end, 0, purpose, leaf)?;
         let found = self.frames.oldest(Effort::Read, place.frame);
         if let Some(at) = found {
             debug_assert!(!self.frames.get(at).is_dirty(), "frame {at} holds what flash does not");
@@ -170,7 +170,7 @@ impl Tree {
         }
     }
 
-    /// Takes a node of a level from the page that an item names.
+    /// Takes a node of a level from the page that an item names. Its keys end before `end`.
     ///
     /// What a leaf's items say is not looked at again if that is known to be sound: a page that can
     /// be read holds what was programmed there. Those who would go astray with an entry look where
@@ -179,6 +179,7 @@ impl Tree {
         &mut self,
         core: &mut Core<N>,
         item: Item,
+        end: u32,
         level: u32,
         purpose: Purpose,
         node: &mut Node,
@@ -189,7 +190,7 @@ impl Tree {
         }
         core.flash.read_meta(purpose, item.value, node.page(self.page_bytes))?;
         let limit = core.space.geometry().pages();
-        let checked = node.take(self.page_bytes, level, item.key);
+        let checked = node.take(self.page_bytes, level, item.key..end);
         let checked = if self.known && level == 0 { checked } else { checked.and_then(|()| node.check(limit)) };
         let structure = "node of the mapping tree";
         checked.map_err(|reason| FtlError::Damaged { structure, ppn: item.value, reason })
@@ -294,21 +295,25 @@ impl Tree {
     /// The leaf that covers a key, without taking a frame on the way: what is in one stays there.
     /// Answers which page it is.
     pub(super) fn peek<N: Nand>(&mut self, core: &mut Core<N>, key: u32, node: &mut Node) -> Result<Ppn, FtlError> {
-        let mut at = ROOT;
+        let (mut at, mut end) = (ROOT, self.end);
         let (mut level, mut item) = loop {
             let inner = self.frames.node(at);
-            let (level, item) = (inner.level - 1, inner.item(inner.position(key)));
+            let position = inner.position(key);
+            let (level, item) = (inner.level - 1, inner.item(position));
+            end = inner.item_after(position).map_or(end, |next| next.key);
             match self.frames.child(at, item.key).filter(|_| level > 0) {
                 Some(child) => at = child,
                 None => break (level, item),
             }
         };
         loop {
-            self.fetch(core, item, level, Purpose::Translation, node)?;
+            self.fetch(core, item, end, level, Purpose::Translation, node)?;
             if level == 0 {
                 return Ok(item.value);
             }
-            (level, item) = (level - 1, node.item(node.position(key)));
+            let position = node.position(key);
+            end = node.item_after(position).map_or(end, |next| next.key);
+            (level, item) = (level - 1, node.item(position));
         }
     }
 
@@ -323,7 +328,7 @@ impl Tree {
         let at = self.vacate(core, place.frame, purpose)?;
         let mut node = core::mem::replace(self.frames.node_mut(at), Node::nothing());
         let (item, level) = (self.item(place), self.frames.node(place.frame).level - 1);
-        let read = self.fetch(core, item, level, purpose, &mut node);
+        let read = self.fetch(core, item, place.end, level, purpose, &mut node);
         *self.frames.node_mut(at) = node;
         read?;
         self.frames.hold_inner(at, place.frame, false);
@@ -428,7 +433,7 @@ impl Tree {
                 } else {
                     nand.read_meta(item.value, node.page(self.page_bytes))?;
                     let damaged = |reason| FtlError::Damaged { structure: "node", ppn: item.value, reason };
-                    let taken = node.take(self.page_bytes, level, item.key);
+                    let taken = node.take(self.page_bytes, level, item.key..self.end);
                     taken.and_then(|()| node.check(u32::MAX)).map_err(damaged)?;
                     &node
                 };
