@@ -78,4 +78,44 @@ pub enum NandError {
     /// Power is gone: this and every later operation fail until the device is powered up again.
     #[error("power is gone")]
     PowerLost,
+    /// The host that keeps the device's bytes failed: its disk is full, its file cannot be read.
+    /// The flash is as good as before, so nothing is to be retired.
+    ///
+    /// A program, an erase or a mark that fails so was not done. From then on the device refuses
+    /// each of them with the same cause until it is opened again; reads go on.
+    #[error("{operation} of {ppn}: {cause}")]
+    Host {
+        /// What was tried: "program", "read", …
+        operation: &'static str,
+        /// The page, or the first page of the block.
+        ppn: Ppn,
+        /// What the host said.
+        cause: HostError,
+    },
+}
+
+impl NandError {
+    /// Whether the device takes no more programs and erases until it is opened again: what was
+    /// under way is as a power cut leaves it.
+    #[must_use]
+    pub const fn is_final(&self) -> bool {
+        matches!(self, Self::PowerLost | Self::Host { .. })
+    }
+}
+
+/// Why the host of a device failed, as the number that its operating system gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HostError(pub i32);
+
+impl fmt::Display for HostError {
+    #[cfg(feature = "std")]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cause = std::io::Error::from_raw_os_error(self.0);
+        write!(f, "the host failed: {cause}; nothing more is written until the device is opened again")
+    }
+
+    #[cfg(not(feature = "std"))]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the host failed with error {}; nothing more is written until the device is opened again", self.0)
+    }
 }

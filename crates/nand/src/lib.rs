@@ -35,6 +35,8 @@ pub mod addr;
 pub mod contract;
 pub mod error;
 pub mod faults;
+#[cfg(all(feature = "std", unix))]
+pub mod file;
 pub mod flags;
 pub mod geometry;
 #[cfg(feature = "std")]
@@ -47,8 +49,10 @@ pub mod spare;
 
 pub use addr::{BlockId, Lpn, Ppn};
 pub use contract::{Nand, Payload, Snapshot, Stamp};
-pub use error::{Law, NandError};
+pub use error::{HostError, Law, NandError};
 pub use faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty, Pairing};
+#[cfg(all(feature = "std", unix))]
+pub use file::{Access, FileError, FileNand, Syncer};
 pub use flags::Flags;
 pub use geometry::{Capabilities, Dimensions, Geometry, GeometryError, ProgramOrder, Timing};
 pub use mem::MemNand;

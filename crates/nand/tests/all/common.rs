@@ -30,6 +30,13 @@ pub fn stamp(lpn: u32, version: u16) -> Stamp {
     Stamp { lpn: Lpn(lpn), version }
 }
 
+/// A device in a file that is in memory.
+#[cfg(all(feature = "std", unix))]
+pub fn file_in_memory(capabilities: Capabilities) -> FileNand<file::Volatile> {
+    let bytes = FileNand::<file::Volatile>::bytes_needed(&geometry(), 5);
+    FileNand::create_on(file::Volatile::new(vec![0; bytes as usize]), geometry(), capabilities, b"owner").unwrap()
+}
+
 /// How a stamp is kept.
 pub trait Form {
     fn with<R>(stamp: Stamp, use_it: impl FnOnce(&mut Self) -> R) -> R;

@@ -9,6 +9,8 @@ fn on_every_device(capabilities: Capabilities, check: impl Check) {
     check.run(|| MemNand::new(geometry(), capabilities));
     check.run(|| Faulty::new(SimNand::new(geometry(), capabilities), FaultPlan::default()));
     check.run(|| Faulty::new(MemNand::new(geometry(), capabilities), FaultPlan::default()));
+    #[cfg(all(feature = "std", unix))]
+    check.run(|| file_in_memory(capabilities));
 }
 
 /// A check that is generic over the device.

@@ -2,6 +2,9 @@
 
 mod common;
 mod faults;
+mod file;
+mod file_host;
+mod file_killed;
 mod image;
 mod laws;
 mod memory;

@@ -1,4 +1,5 @@
-//! Random operations, legal and not: both devices do what a plain model says.
+//! Random operations, legal and not: every device does what a plain model says.
+#![cfg(all(feature = "std", unix))]
 #![allow(clippy::unwrap_used)]
 
 use crate::common::*;
@@ -203,6 +204,7 @@ proptest! {
         };
         let mut sim = SimNand::new(geometry(), capabilities);
         let mut mem = MemNand::new(geometry(), capabilities);
+        let mut file = file_in_memory(capabilities);
         let mut over = Faulty::new(SimNand::new(geometry(), capabilities), FaultPlan::default());
         let mut snapshots = Vec::new();
         for op in &ops {
@@ -211,17 +213,22 @@ proptest! {
             prop_assert_eq!(outcome(found), wanted, "{:?}", op);
             prop_assert_eq!(apply(&mut mem, op), found, "{:?}", op);
             prop_assert_eq!(apply(&mut over, op), found, "{:?}", op);
+            prop_assert_eq!(apply(&mut file, op), found, "{:?}", op);
             if matches!(op, Op::Snapshot) {
-                snapshots.push((sim.snapshot(), mem.snapshot(), model.clone()));
+                snapshots.push((sim.snapshot(), mem.snapshot(), file.snapshot(), model.clone()));
+                // As if the process had died: what it wrote is there, and nothing was closed.
+                file = FileNand::open_on(file.medium().clone(), Access::ReadWrite).unwrap();
+                prop_assert_eq!(file.opening(), file::Opening { closed: false, undone: 0 });
             }
         }
         agrees(&mut over, &model);
-        snapshots.push((sim, mem, model));
-        for (mut sim, mut mem, model) in snapshots {
+        snapshots.push((sim, mem, file, model));
+        for (mut sim, mut mem, mut file, model) in snapshots {
             agrees(&mut sim, &model);
             agrees(&mut mem, &model);
+            agrees(&mut file, &model);
             prop_assert_eq!(sim.erase_counts(), &model.erases[..]);
-            prop_assert!(mem.erase_counts().eq(model.erases));
+            prop_assert!(mem.erase_counts().eq(model.erases) && file.erase_counts().eq(model.erases));
             for block in 0..6 {
                 if !sim.is_bad(BlockId(block)) {
                     sim.erase(BlockId(block)).unwrap();

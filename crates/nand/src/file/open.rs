@@ -1,0 +1,372 @@
+//! Making a device in a file, opening one, and undoing what the death of its host left in part.
+
+use super::error::FileError;
+use super::layout::{
+    ANCHOR_BYTES, ANCHORS_AT, Anchor, BLOCK_BYTES, BlockRecord, Decoded, FlagSlot, HEADER_BYTES, Header, Layout,
+    OPS_END, OWNER_AT, OWNER_BYTES_MAX, RECORD_BYTES, Record,
+};
+use super::medium::{HostFile, Medium};
+use super::{Access, Block, DISCARDS_MAX, FileNand, UNANCHORED_MAX};
+use crate::addr::{BlockId, Ppn};
+use crate::geometry::{Capabilities, Geometry};
+use crate::laws::BlockState;
+use core::sync::atomic::AtomicI32;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::vec;
+use std::vec::Vec;
+
+/// What was found when a device was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Opening {
+    /// Whether it had been closed. If not, its process or host had died.
+    pub closed: bool,
+    /// Operations that were there without one before them, and were undone.
+    pub undone: u64,
+}
+
+impl FileNand<HostFile> {
+    /// Makes an erased device without bad blocks in a new file. The file takes next to no space on
+    /// the disk until pages are programmed.
+    ///
+    /// `owner` says to whoever opens it what is on it.
+    ///
+    /// # Errors
+    /// [`FileError`]: there is such a file, the host refuses, or `owner` is longer than
+    /// [`OWNER_BYTES_MAX`]. A file that was begun is removed.
+    pub fn create(
+        path: &Path,
+        geometry: Geometry,
+        capabilities: Capabilities,
+        owner: &[u8],
+    ) -> Result<Self, FileError> {
+        check_owner(owner)?;
+        let attempt = "created";
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+        let file = file.map_err(|error| FileError::io(attempt, error))?;
+        let made = lock(&file, Access::ReadWrite).and_then(|()| {
+            file.set_len(Layout::new(geometry, owner.len()).file_bytes())
+                .map_err(|error| FileError::io(attempt, error))?;
+            let made = Self::create_on(HostFile::new(file, false), geometry, capabilities, owner)?;
+            // The name is to be there after the host died, too.
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| FileError::io(attempt, error))?;
+            Ok(made)
+        });
+        if made.is_err() {
+            // The cause is what there is to tell.
+            let _ = std::fs::remove_file(path);
+        }
+        made
+    }
+
+    /// Opens a device. If its process or its host died, what that left in part is undone first;
+    /// that takes a read of 64 bytes for each page of every block that holds anything.
+    ///
+    /// # Errors
+    /// [`FileError`] says what was found instead of a device that can be opened so.
+    pub fn open(path: &Path, access: Access) -> Result<Self, FileError> {
+        let file = OpenOptions::new().read(true).write(access == Access::ReadWrite).open(path);
+        let file = file.map_err(|source| match source.kind() {
+            io::ErrorKind::PermissionDenied if access == Access::ReadWrite => FileError::ReadOnly { source },
+            _ => FileError::io("opened", source),
+        })?;
+        lock(&file, access)?;
+        Self::open_on(HostFile::new(file, access != Access::ReadWrite), access)
+    }
+}
+
+fn lock(file: &File, access: Access) -> Result<(), FileError> {
+    let locked = if access == Access::ReadWrite { file.try_lock() } else { file.try_lock_shared() };
+    locked.map_err(|error| match error {
+        TryLockError::WouldBlock => FileError::Locked,
+        TryLockError::Error(source) => FileError::io("locked", source),
+    })
+}
+
+fn check_owner(owner: &[u8]) -> Result<(), FileError> {
+    if owner.len() > OWNER_BYTES_MAX { Err(FileError::OwnerTooLong { bytes: owner.len() }) } else { Ok(()) }
+}
+
+fn unread(source: io::Error) -> FileError {
+    FileError::io("read", source)
+}
+
+/// So many default elements, or an error instead of the end of the process.
+fn table<T: Clone + Default>(length: usize, geometry: &Geometry) -> Result<Vec<T>, FileError> {
+    let mut table = Vec::new();
+    table.try_reserve_exact(length).map_err(|_| FileError::Memory { blocks: geometry.blocks() })?;
+    table.resize(length, T::default());
+    Ok(table)
+}
+
+impl<M: Medium> FileNand<M> {
+    /// Makes an erased device on a medium that reads as zeros and is long enough
+    /// ([`Self::bytes_needed`]).
+    ///
+    /// # Errors
+    /// As [`FileNand::create`]; [`FileError::Truncated`] if the medium is too short.
+    pub fn create_on(
+        mut medium: M,
+        geometry: Geometry,
+        capabilities: Capabilities,
+        owner: &[u8],
+    ) -> Result<Self, FileError> {
+        check_owner(owner)?;
+        let header = Header { geometry, capabilities, owner_bytes: owner.len(), owner_check: crc32fast::hash(owner) };
+        let layout = Layout::new(geometry, owner.len());
+        check_length(&medium, &layout)?;
+        // The header is written last: what was begun and not ended is no device.
+        let written = medium
+            .write_at(OWNER_AT, owner)
+            .and_then(|()| medium.write_at(ANCHORS_AT[1], &Anchor { generation: 1, op: 0, clean: false }.encode()))
+            .and_then(|()| medium.sync())
+            .and_then(|()| medium.write_at(0, &header.encode()))
+            .and_then(|()| medium.sync());
+        written.map_err(|error| FileError::io("created", error))?;
+        Self::open_on(medium, Access::ReadWrite)
+    }
+
+    /// Bytes of the medium of a device.
+    #[must_use]
+    pub fn bytes_needed(geometry: &Geometry, owner_bytes: usize) -> u64 {
+        Layout::new(*geometry, owner_bytes).file_bytes()
+    }
+
+    /// Opens the device on a medium. It is written also if `access` says otherwise, to undo what
+    /// was left in part: lay an overlay over what must not change.
+    ///
+    /// # Errors
+    /// As [`FileNand::open`].
+    pub fn open_on(medium: M, access: Access) -> Result<Self, FileError> {
+        let mut bytes = [0; HEADER_BYTES];
+        let length = medium.bytes().map_err(unread)?;
+        if length < HEADER_BYTES as u64 {
+            let mut found = [0; 8];
+            let there = (length as usize).min(found.len());
+            medium.read_at(0, &mut found[..there]).map_err(unread)?;
+            let needed = HEADER_BYTES as u64;
+            let ours = found == super::layout::MAGIC;
+            return Err(if ours {
+                FileError::Truncated { bytes: length, needed }
+            } else {
+                FileError::Foreign { found }
+            });
+        }
+        medium.read_at(0, &mut bytes).map_err(unread)?;
+        let header = Header::decode(&bytes)?;
+        let geometry = header.geometry;
+        let layout = Layout::new(geometry, header.owner_bytes);
+        check_length(&medium, &layout)?;
+        let mut owner = vec![0; header.owner_bytes].into_boxed_slice();
+        medium.read_at(OWNER_AT, &mut owner).map_err(unread)?;
+        if crc32fast::hash(&owner) != header.owner_check {
+            return Err(FileError::Damaged { part: "owner's record", at: OWNER_AT });
+        }
+        let anchor = read_anchor(&medium)?;
+        let mut device = Self {
+            blocks: table(geometry.blocks() as usize, &geometry)?,
+            page: table(geometry.page_bytes() as usize, &geometry)?.into_boxed_slice(),
+            records: table(geometry.pages_per_block() as usize * RECORD_BYTES, &geometry)?.into_boxed_slice(),
+            discards: Vec::with_capacity(DISCARDS_MAX),
+            failed: Arc::new(AtomicI32::new(0)),
+            medium,
+            layout,
+            capabilities: header.capabilities,
+            owner,
+            // Until everything is sound, nothing is written when it is dropped.
+            access: Access::ReadOnly,
+            last: anchor.op,
+            anchor,
+            opening: Opening { closed: anchor.clean, undone: 0 },
+        };
+        device.read_blocks()?;
+        if !anchor.clean {
+            device.undo_the_unsound()?;
+        }
+        device.put_anchor(false).map_err(|source| FileError::io("written", source))?;
+        device.access = access;
+        Ok(device)
+    }
+
+    /// Reads the record of every block.
+    fn read_blocks(&mut self) -> Result<(), FileError> {
+        const CHUNK: usize = 1 << 15;
+        let mut bytes = vec![0; CHUNK];
+        let (mut first, blocks) = (0, self.layout.geometry.blocks());
+        while first < blocks {
+            let count = (blocks - first).min((CHUNK / BLOCK_BYTES) as u32);
+            let bytes = &mut bytes[..count as usize * BLOCK_BYTES];
+            self.medium.read_at(self.layout.block(BlockId(first)), bytes).map_err(unread)?;
+            for (number, bytes) in (first..).zip(bytes.chunks_exact(BLOCK_BYTES)) {
+                let block = BlockId(number);
+                let at = self.layout.block(block);
+                let damaged = || FileError::Damaged { part: "record of a block", at };
+                let record = BlockRecord::decode(bytes, block).ok_or_else(damaged)?;
+                let latest = record.erased.max(record.bad);
+                if latest > self.anchor.op && (self.anchor.clean || latest > self.anchor.op + UNANCHORED_MAX) {
+                    return Err(FileError::Malformed { what: "the number of an operation on a block", found: latest });
+                }
+                let mut state = BlockState::default();
+                if record.bad > 0 {
+                    state.mark_bad();
+                }
+                self.blocks[block.index()] = Block { state, surveyed: false, record };
+            }
+            first += count;
+        }
+        Ok(())
+    }
+
+    /// Finds the first operation after the anchor that is missing or in part, and undoes all from
+    /// there on.
+    fn undo_the_unsound(&mut self) -> Result<(), FileError> {
+        debug_assert!(self.anchor.op + UNANCHORED_MAX < OPS_END);
+        let mut found =
+            Found { first: self.anchor.op + 1, there: vec![false; UNANCHORED_MAX as usize], pages: Vec::new() };
+        for block in &self.blocks {
+            found.note(block.record.erased);
+            found.note(block.record.bad);
+        }
+        self.for_each_record(|device, ppn, record| {
+            let latest = record.op.max(record.newest().op);
+            if latest < found.first {
+                return Ok(());
+            }
+            if latest >= found.first + UNANCHORED_MAX {
+                return Err(FileError::Malformed { what: "the number of an operation on a page", found: latest });
+            }
+            found.pages.push(ppn);
+            if record.op < found.first || device.is_whole(ppn, &record)? {
+                found.note(record.op);
+                record.slots.iter().for_each(|slot| found.note(slot.op));
+            }
+            Ok(())
+        })?;
+        let sound = found.there.iter().take_while(|there| **there).count() as u64;
+        let end = found.first + sound;
+        self.opening.undone = found.there[sound as usize..].iter().filter(|there| **there).count() as u64;
+        for ppn in found.pages {
+            self.undo_page(ppn, end).map_err(|source| FileError::io("written", source))?;
+        }
+        for block in 0..self.layout.geometry.blocks() {
+            self.undo_block(BlockId(block), end).map_err(|source| FileError::io("written", source))?;
+        }
+        self.last = end - 1;
+        Ok(())
+    }
+
+    /// Calls `tell` for the record of every page that was ever programmed and not given back.
+    fn for_each_record(
+        &mut self,
+        mut tell: impl FnMut(&mut Self, Ppn, Record) -> Result<(), FileError>,
+    ) -> Result<(), FileError> {
+        let geometry = self.layout.geometry;
+        let mut records = core::mem::take(&mut self.records);
+        let mut at = self.layout.region(BlockId(0)).0;
+        while let Some(data) = self.medium.next_data(at).map_err(unread)? {
+            let number = self.layout.block_at(data.max(at));
+            if number >= u64::from(geometry.blocks()) {
+                break;
+            }
+            let block = BlockId(number as u32);
+            self.medium.read_at(self.layout.record(block, 0), &mut records).map_err(unread)?;
+            for (offset, bytes) in (0..).zip(records.chunks_exact(RECORD_BYTES)) {
+                let ppn = geometry.page_at(block, offset);
+                if let Decoded::Programmed(record) = Record::decode(bytes, ppn) {
+                    tell(self, ppn, record)?;
+                }
+            }
+            let (begin, length) = self.layout.region(block);
+            at = begin + length;
+        }
+        self.records = records;
+        Ok(())
+    }
+
+    /// Whether the data of a page match its record.
+    fn is_whole(&mut self, ppn: Ppn, record: &Record) -> Result<bool, FileError> {
+        let geometry = &self.layout.geometry;
+        if record.length > geometry.page_bytes() {
+            return Ok(false);
+        }
+        let data = &mut self.page[..record.length as usize];
+        let at = self.layout.data(geometry.block_of(ppn), geometry.offset_of(ppn));
+        self.medium.read_at(at, data).map_err(unread)?;
+        Ok(crc32fast::hash(data) == record.check)
+    }
+
+    /// Takes back what operations from `end` on did to a page.
+    fn undo_page(&mut self, ppn: Ppn, end: u64) -> io::Result<()> {
+        let geometry = &self.layout.geometry;
+        let at = self.layout.record(geometry.block_of(ppn), geometry.offset_of(ppn));
+        let mut bytes = [0; RECORD_BYTES];
+        self.medium.read_at(at, &mut bytes)?;
+        let Decoded::Programmed(mut record) = Record::decode(&bytes, ppn) else { return Ok(()) };
+        if record.op >= end {
+            return self.medium.write_at(at, &[0; RECORD_BYTES]);
+        }
+        for slot in record.slots.iter_mut().filter(|slot| slot.op >= end) {
+            *slot = FlagSlot::default();
+        }
+        self.medium.write_at(at, &record.encode(ppn))
+    }
+
+    /// Takes back what operations from `end` on did to a block.
+    fn undo_block(&mut self, block: BlockId, end: u64) -> io::Result<()> {
+        let known = &mut self.blocks[block.index()];
+        let mut record = known.record;
+        if record.bad >= end {
+            record.bad = 0;
+            known.state = BlockState::default();
+        }
+        if record.erased >= end {
+            let erase_count = record.erase_count.saturating_sub(1);
+            record = BlockRecord { erase_count, erased: record.before, before: 0, ..record };
+        }
+        if record == known.record {
+            return Ok(());
+        }
+        known.record = record;
+        self.medium.write_at(self.layout.block(block), &record.encode(block))
+    }
+}
+
+/// The operations found after the anchor.
+struct Found {
+    /// The first of them.
+    first: u64,
+    /// Whether each is there, from the first on.
+    there: Vec<bool>,
+    /// Pages on which one of them was done, whole or not.
+    pages: Vec<Ppn>,
+}
+
+impl Found {
+    fn note(&mut self, op: u64) {
+        if let Some(there) = op.checked_sub(self.first).and_then(|at| self.there.get_mut(at as usize)) {
+            *there = true;
+        }
+    }
+}
+
+fn check_length(medium: &impl Medium, layout: &Layout) -> Result<(), FileError> {
+    let (bytes, needed) = (medium.bytes().map_err(unread)?, layout.file_bytes());
+    if bytes < needed { Err(FileError::Truncated { bytes, needed }) } else { Ok(()) }
+}
+
+/// The anchor that counts.
+fn read_anchor(medium: &impl Medium) -> Result<Anchor, FileError> {
+    let mut newest: Option<Anchor> = None;
+    for at in ANCHORS_AT {
+        let mut bytes = [0; ANCHOR_BYTES];
+        medium.read_at(at, &mut bytes).map_err(unread)?;
+        if let Some(anchor) = Anchor::decode(&bytes) {
+            newest =
+                Some(newest.map_or(anchor, |other| if other.generation > anchor.generation { other } else { anchor }));
+        }
+    }
+    newest.ok_or(FileError::Damaged { part: "pair of anchors", at: ANCHORS_AT[0] })
+}
