@@ -1,6 +1,6 @@
 //! `openftl compare`: the same device and workload under several FTLs.
 
-use crate::args::{CompareArgs, Defuse, Gc, Precondition, Timing};
+use crate::args::{CompareArgs, Gc, Precondition, Timing};
 use crate::device::{self, Chosen};
 use crate::error::{unknown, usage};
 use crate::load::{self, Load};
@@ -13,7 +13,6 @@ use ftl::Config;
 use ftl::ftls::Info;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use nand::sim::SimNand;
-use nand::{ProgramOrder, profiles};
 use sim::{
     First, GcMode, HostMode, Phase, PreconditionMode, Progress, QueueOptions, RunResult, RunSpec, SteadyOptions,
     TimingMode,
@@ -23,11 +22,11 @@ use std::path::Path;
 /// Runs the comparison and reports it.
 pub fn run(args: &CompareArgs) -> Result<()> {
     let ftls = check(args)?;
-    let not_taken = settings::not_taken(&settings::of_comparison(args), &ftls, args.validity.as_deref())?;
+    let not_taken = settings::not_taken(&settings::given(&args.tuning), &ftls, args.tuning.validity.as_deref())?;
     let trace = args.trace.as_deref().map(|path| load::open(path, &args.read)).transpose()?;
     let mut notes: Vec<String> = trace.as_ref().map(|trace| trace.notes().to_vec()).unwrap_or_default();
     let chosen = device::choose(args, trace.as_ref())?;
-    check_order(&ftls, &chosen)?;
+    device::check_order(&ftls, &chosen.plan.name, chosen.plan.capabilities)?;
     notes.extend(chosen.notes.iter().cloned());
     let load = load::choose(args, trace, &chosen.plan)?;
     for note in &notes {
@@ -66,15 +65,12 @@ pub fn run(args: &CompareArgs) -> Result<()> {
 /// Refuses what can be seen to be wrong before anything is read or run; the FTLs.
 fn check(args: &CompareArgs) -> Result<Vec<Info>> {
     let ftls = ftls(&args.ftl)?;
-    check_names(args)?;
+    settings::check(&args.tuning)?;
     if args.delta.is_some_and(|delta| !(delta > 0.0 && delta.is_finite())) {
         return Err(usage("--delta is how many reads take as long as one program: more than 0, 10 is usual"));
     }
     if args.trace.is_none() && load::reads_a_trace(&args.read) {
         return Err(usage("options about reading a trace need a trace; name its file, or leave them out"));
-    }
-    if args.janus.window.is_some() && args.janus.defuse.unwrap_or_default() == Defuse::Recency {
-        return Err(usage("--janus-window means nothing while recency decides alone; add --janus-defuse validity"));
     }
     check_time(args)?;
     match args.html.as_deref().and_then(Path::parent) {
@@ -97,41 +93,6 @@ pub fn ftls(names: &[String]) -> Result<Vec<Info>> {
         Ok(*info)
     };
     names.iter().enumerate().map(find).collect()
-}
-
-/// Policies and page-validity stores that do not exist are refused.
-fn check_names(args: &CompareArgs) -> Result<()> {
-    if let Some(name) = args.victim.as_deref().filter(|name| ftl::victim::find(name).is_none()) {
-        let known = ftl::victim::table().iter().map(|entry| entry.name);
-        return Err(unknown("victim policy", name, known, "victims"));
-    }
-    if let Some(name) = args.placement.as_deref().filter(|name| ftl::placement::find(name).is_none()) {
-        let known = ftl::placement::table().iter().map(|entry| entry.name);
-        return Err(unknown("placement policy", name, known, "placements"));
-    }
-    if let Some(name) = args.validity.as_deref().filter(|name| ftl::validity::find(name).is_none()) {
-        let known = ftl::validity::table().iter().map(|entry| entry.name);
-        return Err(unknown("page-validity store", name, known, "stores"));
-    }
-    Ok(())
-}
-
-/// An FTL that cannot work with the device's program order is refused before anything is simulated.
-fn check_order(ftls: &[Info], chosen: &Chosen) -> Result<()> {
-    let plan = &chosen.plan;
-    let names: Vec<&str> = ftls.iter().filter(|info| !info.runs_on(plan.capabilities)).map(|info| info.name).collect();
-    if names.is_empty() {
-        return Ok(());
-    }
-    let free = profiles::profiles().iter().filter(|p| p.capabilities.program_order == ProgramOrder::Free);
-    Err(usage(format!(
-        "{} programs the pages of a block in any order, but device {} has sequential program order; choose a device with free \
-         program order ({}), or leave {} out",
-        names.join(", "),
-        plan.name,
-        free.map(|profile| &*profile.name).collect::<Vec<_>>().join(", "),
-        names.join(", ")
-    )))
 }
 
 fn check_time(args: &CompareArgs) -> Result<()> {
@@ -184,15 +145,7 @@ fn spec(args: &CompareArgs, info: &Info, chosen: &Chosen, load: &Load) -> Result
     let geometry = &chosen.plan.geometry;
     let timed = args.time.timing == Timing::Queued;
     let default = Config { lanes: if timed { geometry.dies() } else { 1 }, ..spec.config };
-    let asked = settings::asked(args, default, geometry)?;
-    if asked.lanes > geometry.dies() {
-        return Err(usage(format!(
-            "--lanes {} is more than the {} dies of device {}: blocks on the same die are not filled faster",
-            asked.lanes,
-            geometry.dies(),
-            chosen.plan.name
-        )));
-    }
+    let asked = settings::asked(&args.tuning, default, geometry)?;
     spec.config = info.config(&asked);
     if timed {
         spec.timing = TimingMode::Queued(queues(args));

@@ -4,7 +4,9 @@ use crate::args::{CompareArgs, Map, Timing};
 use crate::error::{unknown, usage};
 use crate::units::{bytes, count};
 use anyhow::{Context, Result, bail};
+use ftl::ftls::Info;
 use nand::profiles::{self, Profile};
+use nand::{Capabilities, ProgramOrder};
 use sim::DevicePlan;
 use std::path::Path;
 use workload::trace::{Trace, footprint};
@@ -48,15 +50,34 @@ pub fn profile(name: &str) -> Result<Profile> {
     Ok(profile)
 }
 
-/// The device that the options ask for; `trace` sizes it if they do not.
-pub fn choose(args: &CompareArgs, trace: Option<&Trace>) -> Result<Chosen> {
-    let profile = profile(&args.device)?;
-    let ratio = args.logical_ratio.unwrap_or(profile.default_logical_ratio);
+/// The share of the raw capacity that the host sees.
+pub fn ratio(profile: &Profile, asked: Option<f64>) -> Result<f64> {
+    let ratio = asked.unwrap_or(profile.default_logical_ratio);
     if !(ratio > 0.0 && ratio < 1.0) {
         return Err(usage(format!(
             "--logical-ratio {ratio} is not between 0 and 1: the host sees a part of the flash, 0.7 is usual"
         )));
     }
+    Ok(ratio)
+}
+
+/// The device of a profile with so many bytes raw, or its own.
+pub fn plan(profile: &Profile, capacity: Option<u64>, ratio: f64) -> Result<DevicePlan> {
+    let geometry = match capacity {
+        Some(size) => {
+            profile.scaled(size).map_err(|e| usage(format!("--capacity with device {}: {e}", profile.name)))?
+        }
+        None => profile.geometry().map_err(|e| usage(e.to_string()))?,
+    };
+    // The options were looked at: what is wrong now is the device's.
+    DevicePlan::new(&profile.name, geometry.dimensions(), profile.capabilities, profile.timing, None, ratio)
+        .map_err(|error| anyhow::Error::msg(error.to_string()))
+}
+
+/// The device that the options ask for; `trace` sizes it if they do not.
+pub fn choose(args: &CompareArgs, trace: Option<&Trace>) -> Result<Chosen> {
+    let profile = profile(&args.device)?;
+    let ratio = ratio(&profile, args.logical_ratio)?;
     let mut notes = Vec::new();
     let capacity = match (args.capacity, trace) {
         (Some(size), _) => Some(size.0),
@@ -67,15 +88,8 @@ pub fn choose(args: &CompareArgs, trace: Option<&Trace>) -> Result<Chosen> {
         }
         (None, _) => None,
     };
-    let geometry = match capacity {
-        Some(size) => {
-            profile.scaled(size).map_err(|e| usage(format!("--capacity with device {}: {e}", profile.name)))?
-        }
-        None => profile.geometry().map_err(|e| usage(e.to_string()))?,
-    };
-    // The options were looked at: what is wrong now is the device's.
-    let plan = DevicePlan::new(&profile.name, geometry.dimensions(), profile.capabilities, profile.timing, None, ratio)
-        .map_err(|error| anyhow::Error::msg(error.to_string()))?;
+    let plan = plan(&profile, capacity, ratio)?;
+    let geometry = plan.geometry;
     check_memory(u64::from(geometry.pages()) * MEMORY_A_PAGE)?;
     if geometry.pages() > PAGES_SOON_DONE {
         notes.push(format!(
@@ -92,6 +106,23 @@ pub fn choose(args: &CompareArgs, trace: Option<&Trace>) -> Result<Chosen> {
     }
     let description = describe(&plan, ratio);
     Ok(Chosen { plan, description, notes })
+}
+
+/// An FTL that cannot work with the device's program order is refused before anything is done.
+pub fn check_order(ftls: &[Info], device: &str, capabilities: Capabilities) -> Result<()> {
+    let names: Vec<&str> = ftls.iter().filter(|info| !info.runs_on(capabilities)).map(|info| info.name).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let free = profiles::profiles().iter().filter(|p| p.capabilities.program_order == ProgramOrder::Free);
+    Err(usage(format!(
+        "{} programs the pages of a block in any order, but device {} has sequential program order; choose a device with free \
+         program order ({}), or leave {} out",
+        names.join(", "),
+        device,
+        free.map(|profile| &*profile.name).collect::<Vec<_>>().join(", "),
+        names.join(", ")
+    )))
 }
 
 /// The least capacity on which the trace's pages fit side by side in the visible part.
@@ -139,7 +170,7 @@ fn not_timed(profile: &Profile) -> Option<String> {
         .then(|| format!("the timing model leaves out what device {} says of {}", profile.name, names.join(", ")))
 }
 
-fn describe(plan: &DevicePlan, ratio: f64) -> String {
+pub fn describe(plan: &DevicePlan, ratio: f64) -> String {
     let g = &plan.geometry;
     format!(
         "{}: {} raw, {} visible ({}%); {} blocks of {} pages of {}; {}, {}",

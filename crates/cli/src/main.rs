@@ -2,8 +2,8 @@
 //!
 //! Reading order: [`args`] (what can be asked), [`compare`] (the main command: [`device`] and
 //! [`load`] say what is run, [`settings`] what the FTLs are told, [`report`] what came out),
-//! [`reproduce`] (the papers' figures), [`mod@crash`] (is anything lost?), then the small commands
-//! [`model`], [`list`], [`trace`], [`mod@bench`], [`shell`].
+//! [`reproduce`] (the papers' figures), [`mod@crash`] (is anything lost?), [`image`] (disks in
+//! files) with [`mod@format`] and [`inspect`], then the small commands [`model`], [`list`], [`trace`], [`mod@bench`], [`shell`].
 #![forbid(unsafe_code)]
 
 mod args;
@@ -12,6 +12,9 @@ mod compare;
 mod crash;
 mod device;
 mod error;
+mod format;
+mod image;
+mod inspect;
 mod list;
 mod load;
 mod model;
@@ -44,6 +47,9 @@ fn run(command: &Command) -> anyhow::Result<()> {
     match command {
         Command::Compare(args) => compare::run(args),
         Command::Crash(args) => crash::run(args),
+        Command::Format(args) => format::run(args),
+        Command::Inspect(args) => inspect::inspect(args),
+        Command::Check(args) => inspect::check(args),
         Command::List(args) => list::run(args),
         Command::Trace(args) => trace::run(args),
         Command::Reproduce(args) => reproduce::run(args),

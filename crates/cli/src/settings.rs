@@ -4,8 +4,8 @@
 //! An option that means nothing to any FTL of a run is refused. One that means something to some of
 //! them runs, and the report says which FTLs did without.
 
-use crate::args::{CompareArgs, Defuse, MapsArg};
-use crate::error::usage;
+use crate::args::{Defuse, MapsArg, TuningArgs};
+use crate::error::{unknown, usage};
 use crate::report::NotTaken;
 use crate::units::Groups;
 use anyhow::Result;
@@ -21,8 +21,8 @@ const CACHE_ENTRY_BYTES: u64 = 8;
 /// An option of the command line, the setting that it changes, and whether it was given.
 pub type Choice = (&'static str, Setting, bool);
 
-/// Every option of a comparison that configures FTLs.
-pub fn of_comparison(args: &CompareArgs) -> [Choice; 20] {
+/// Every option that configures FTLs.
+pub fn given(args: &TuningArgs) -> [Choice; 20] {
     let (gecko, janus) = (&args.gecko, &args.janus);
     [
         ("--cache", Setting::CacheEntries, args.cache.is_some()),
@@ -93,9 +93,30 @@ fn who_honours(setting: Setting, store: Option<&str>) -> String {
     format!("it is honoured {}", parts.join(", and "))
 }
 
+/// Refuses policies and page-validity stores that do not exist, and options that contradict each
+/// other.
+pub fn check(args: &TuningArgs) -> Result<()> {
+    if let Some(name) = args.victim.as_deref().filter(|name| ftl::victim::find(name).is_none()) {
+        let known = ftl::victim::table().iter().map(|entry| entry.name);
+        return Err(unknown("victim policy", name, known, "victims"));
+    }
+    if let Some(name) = args.placement.as_deref().filter(|name| ftl::placement::find(name).is_none()) {
+        let known = ftl::placement::table().iter().map(|entry| entry.name);
+        return Err(unknown("placement policy", name, known, "placements"));
+    }
+    if let Some(name) = args.validity.as_deref().filter(|name| ftl::validity::find(name).is_none()) {
+        let known = ftl::validity::table().iter().map(|entry| entry.name);
+        return Err(unknown("page-validity store", name, known, "stores"));
+    }
+    if args.janus.window.is_some() && args.janus.defuse.unwrap_or_default() == Defuse::Recency {
+        return Err(usage("--janus-window means nothing while recency decides alone; add --janus-defuse validity"));
+    }
+    Ok(())
+}
+
 /// The configuration that the options ask for on a device, from `default` on; an FTL is told what
 /// it honours of it.
-pub fn asked(args: &CompareArgs, default: Config, geometry: &Geometry) -> Result<Config> {
+pub fn asked(args: &TuningArgs, default: Config, geometry: &Geometry) -> Result<Config> {
     // The tables hold names that live as long as the program; the user's do not.
     let victim = args.victim.as_deref().and_then(ftl::victim::find).map_or(default.victim, |entry| entry.name);
     let placement =
@@ -134,10 +155,17 @@ pub fn asked(args: &CompareArgs, default: Config, geometry: &Geometry) -> Result
     if partitions > pages {
         return Err(usage(format!("--gecko-s {partitions} is more than the {pages} pages of a block")));
     }
+    if config.lanes > geometry.dies() {
+        return Err(usage(format!(
+            "--lanes {} is more than the {} dies of the device: blocks on the same die are not filled faster",
+            config.lanes,
+            geometry.dies()
+        )));
+    }
     Ok(config)
 }
 
-fn cache_entries(args: &CompareArgs, default: Config) -> Result<u32> {
+fn cache_entries(args: &TuningArgs, default: Config) -> Result<u32> {
     let Some(cache) = args.cache else { return Ok(default.cache_entries) };
     match u32::try_from(cache.0 / CACHE_ENTRY_BYTES).unwrap_or(u32::MAX) {
         0 => Err(usage(format!("--cache {} B holds no entry; an entry is {CACHE_ENTRY_BYTES} B", cache.0))),
@@ -158,7 +186,7 @@ fn filter_bytes(bytes: u64) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Command};
+    use crate::args::{Cli, Command, CompareArgs};
     use clap::{CommandFactory, Parser};
 
     /// Options that mean the same whichever FTL runs, and those that are checked against the device
@@ -212,7 +240,7 @@ mod tests {
         let command = Cli::command();
         let options: Vec<&str> =
             command.find_subcommand("compare").unwrap().get_arguments().filter_map(clap::Arg::get_long).collect();
-        let settings = of_comparison(&compare(&[])).map(|(option, ..)| option.trim_start_matches('-'));
+        let settings = given(&compare(&[]).tuning).map(|(option, ..)| option.trim_start_matches('-'));
         for option in &options {
             assert!(settings.contains(option) != OF_ANY_FTL.contains(option), "--{option} is in one list");
         }
@@ -224,17 +252,17 @@ mod tests {
     #[test]
     fn without_options_none_is_given_and_the_default_is_asked_for() {
         let args = compare(&[]);
-        assert!(of_comparison(&args).iter().all(|(.., given)| !given));
+        assert!(given(&args.tuning).iter().all(|(.., given)| !given));
         let default = Config::new(100_000);
         let geometry = nand::profiles::find("demo").unwrap().geometry().unwrap();
-        assert_eq!(asked(&args, default, &geometry).unwrap(), default);
+        assert_eq!(asked(&args.tuning, default, &geometry).unwrap(), default);
     }
 
     #[test]
     fn an_option_is_given_if_it_is_typed_even_with_its_default() {
         let args = compare(&["--victim", "greedy", "--gecko-t=2", "--maps", "flash", "--janus-defuse", "recency"]);
         let given: Vec<&str> =
-            of_comparison(&args).into_iter().filter(|(.., given)| *given).map(|(option, ..)| option).collect();
+            given(&args.tuning).into_iter().filter(|(.., given)| *given).map(|(option, ..)| option).collect();
         assert_eq!(given, ["--victim", "--gecko-t", "--janus-defuse", "--maps"]);
     }
 
@@ -242,7 +270,7 @@ mod tests {
     fn options_are_told_apart_by_who_takes_them() {
         let args = compare(&["--cache", "8KiB", "--segmented-lru", "--maps", "flash", "--victim", "fifo"]);
         let ftls = ["page", "dftl", "bast"].map(info);
-        let list = not_taken(&of_comparison(&args), &ftls, None).unwrap();
+        let list = not_taken(&given(&args.tuning), &ftls, None).unwrap();
         let list: Vec<_> = list.into_iter().map(|entry| (entry.options, entry.ftls)).collect();
         let expected = [
             (vec!["--cache", "--segmented-lru"], vec!["page", "bast"]),
@@ -254,7 +282,7 @@ mod tests {
 
     #[test]
     fn the_store_decides_who_takes_the_options_of_a_store() {
-        let choices = of_comparison(&compare(&["--gecko-packed"]));
+        let choices = given(&compare(&["--gecko-packed"]).tuning);
         assert!(not_taken(&choices, &[info("page")], Some("gecko")).unwrap().is_empty());
         let error = not_taken(&choices, &[info("gecko")], Some("log")).unwrap_err().to_string();
         assert_eq!(

@@ -1,12 +1,14 @@
 //! What can be asked of `openftl`: the definition from which help, completions and man pages are
 //! made.
 
+mod image;
 mod papers;
 
 use crate::units::{Count, Groups, Size, Time};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+pub use image::{CheckArgs, FormatArgs, InspectArgs};
 pub use papers::{ModelArgs, ReproduceArgs};
 use std::path::PathBuf;
 
@@ -33,6 +35,12 @@ pub enum Command {
     Compare(Box<CompareArgs>),
     /// Cut power at every flash operation, lay other faults over it, and check that nothing is lost
     Crash(Box<CrashArgs>),
+    /// Make an empty disk in a file: a device with an FTL on it
+    Format(Box<FormatArgs>),
+    /// Describe a disk in a file, and what a mount of it would do
+    Inspect(InspectArgs),
+    /// Check a disk in a file: everything reachable, nothing doubly used
+    Check(CheckArgs),
     /// List what can be named: FTLs, workloads, trace formats, devices, policies
     List(ListArgs),
     /// Describe, convert or fit a recorded trace
@@ -87,15 +95,6 @@ pub struct CompareArgs {
     /// Share of the raw capacity that the host sees [default: the profile's]
     #[arg(long, value_name = "RATIO")]
     pub logical_ratio: Option<f64>,
-    /// RAM for cached mapping entries of 8 bytes, for FTLs that have such a cache
-    /// [default: 1 entry per 716 pages]
-    #[arg(long, value_name = "SIZE")]
-    pub cache: Option<Size>,
-    /// Cached mapping entries in a segmented LRU order, so many percent of them protected, as in
-    /// DFTL's own paper [default: LRU; 80 if no number is given]
-    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "80",
-        value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub segmented_lru: Option<u32>,
     /// End after so many pages written, as in 500k or 2M
     /// [default: twice the visible pages; for a trace, its end]
     #[arg(long, value_name = "N")]
@@ -103,37 +102,6 @@ pub struct CompareArgs {
     /// State of the device before anything is measured
     #[arg(long, value_enum, default_value_t)]
     pub precondition: Precondition,
-    /// Victim policy: which block is collected next (openftl list victims) [default: greedy]
-    #[arg(long, value_name = "NAME")]
-    pub victim: Option<String>,
-    /// Placement policy: which stream a page is written to (openftl list placements)
-    /// [default: split]
-    #[arg(long, value_name = "NAME")]
-    pub placement: Option<String>,
-    /// Where the maps of an FTL with log blocks are: nonvolatile costs nothing, as in the papers'
-    /// simulators [default: flash]
-    #[arg(long, value_enum)]
-    pub maps: Option<MapsArg>,
-    /// Groups of N neighbouring logical blocks with at most K extra blocks each
-    /// [default: each FTL's own]
-    #[arg(long, value_name = "N:K")]
-    pub groups: Option<Groups>,
-    /// Level wear: data at rest moves when its block was erased N times less than the average
-    /// [default: no levelling; 8 if N is left out]
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "8",
-          value_parser = clap::value_parser!(u32).range(1..))]
-    pub level_wear: Option<u32>,
-    /// Spare areas read to find such blocks for every page programmed [default: 1]
-    #[arg(long, value_name = "N", requires = "level_wear", value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub wear_scans: Option<u32>,
-    /// Page-validity store: how dead pages are known (openftl list stores)
-    /// [default: each FTL's own]
-    #[arg(long, value_name = "NAME")]
-    pub validity: Option<String>,
-    /// Blocks that each stream fills at once, on different dies
-    /// [default: 1; all dies with --timing queued]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub lanes: Option<u32>,
     /// How many reads take as long as one program, for the column that counts reads
     /// [default: the device's times]
     #[arg(long, value_name = "RATIO")]
@@ -150,12 +118,9 @@ pub struct CompareArgs {
     /// Time.
     #[command(flatten)]
     pub time: TimeArgs,
-    /// GeckoFTL.
+    /// What the FTLs are told.
     #[command(flatten)]
-    pub gecko: GeckoArgs,
-    /// Janus-FTL.
-    #[command(flatten)]
-    pub janus: JanusArgs,
+    pub tuning: TuningArgs,
     /// Reading the trace.
     #[command(flatten)]
     pub read: ReadArgs,
@@ -199,6 +164,58 @@ pub struct TimeArgs {
     /// Reads of requests wait their turn behind programs, erases and copies
     #[arg(long)]
     pub no_read_priority: bool,
+}
+
+/// What FTLs are told.
+#[derive(Args)]
+#[command(next_help_heading = "FTLs")]
+pub struct TuningArgs {
+    /// RAM for cached mapping entries of 8 bytes, for FTLs that have such a cache
+    /// [default: 1 entry per 716 pages]
+    #[arg(long, value_name = "SIZE")]
+    pub cache: Option<Size>,
+    /// Cached mapping entries in a segmented LRU order, so many percent of them protected, as in
+    /// DFTL's own paper [default: LRU; 80 if no number is given]
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "80",
+        value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub segmented_lru: Option<u32>,
+    /// Victim policy: which block is collected next (openftl list victims) [default: greedy]
+    #[arg(long, value_name = "NAME")]
+    pub victim: Option<String>,
+    /// Placement policy: which stream a page is written to (openftl list placements)
+    /// [default: split]
+    #[arg(long, value_name = "NAME")]
+    pub placement: Option<String>,
+    /// Where the maps of an FTL with log blocks are: nonvolatile costs nothing, as in the papers'
+    /// simulators [default: flash]
+    #[arg(long, value_enum)]
+    pub maps: Option<MapsArg>,
+    /// Groups of N neighbouring logical blocks with at most K extra blocks each
+    /// [default: each FTL's own]
+    #[arg(long, value_name = "N:K")]
+    pub groups: Option<Groups>,
+    /// Level wear: data at rest moves when its block was erased N times less than the average
+    /// [default: no levelling; 8 if N is left out]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "8",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub level_wear: Option<u32>,
+    /// Spare areas read to find such blocks for every page programmed [default: 1]
+    #[arg(long, value_name = "N", requires = "level_wear", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub wear_scans: Option<u32>,
+    /// Page-validity store: how dead pages are known (openftl list stores)
+    /// [default: each FTL's own]
+    #[arg(long, value_name = "NAME")]
+    pub validity: Option<String>,
+    /// Blocks that each stream fills at once, on different dies
+    /// [default: 1; all dies in timed comparisons]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub lanes: Option<u32>,
+    /// GeckoFTL.
+    #[command(flatten)]
+    pub gecko: GeckoArgs,
+    /// Janus-FTL.
+    #[command(flatten)]
+    pub janus: JanusArgs,
 }
 
 /// How Logarithmic Gecko is tuned.

@@ -7,6 +7,7 @@
 mod commands;
 mod common;
 mod compare;
+mod images;
 mod reproduce;
 mod traces;
 mod wrong_inputs;

@@ -35,7 +35,7 @@ mod open;
 pub use error::FileError;
 pub use layout::{FILE_VERSION, OWNER_BYTES_MAX};
 pub use medium::{HostFile, Medium, Volatile};
-pub use open::Opening;
+pub use open::{Opening, Usage};
 
 use crate::addr::{BlockId, Ppn};
 use crate::contract::{Nand, Snapshot};

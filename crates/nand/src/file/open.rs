@@ -27,6 +27,19 @@ pub struct Opening {
     pub undone: u64,
 }
 
+/// What the pages of a device hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Pages programmed as host data since their block was erased.
+    pub host_data: u64,
+    /// Pages programmed as metadata since.
+    pub metadata: u64,
+    /// Pages of which not even the record can be understood.
+    pub damaged: u64,
+    /// All others.
+    pub erased: u64,
+}
+
 impl FileNand<HostFile> {
     /// Makes an erased device without bad blocks in a new file. The file takes next to no space on
     /// the disk until pages are programmed.
@@ -126,7 +139,10 @@ impl<M: Medium> FileNand<M> {
             .and_then(|()| medium.write_at(0, &header.encode()))
             .and_then(|()| medium.sync());
         written.map_err(|error| FileError::io("created", error))?;
-        Self::open_on(medium, Access::ReadWrite)
+        let mut made = Self::open_on(medium, Access::ReadWrite)?;
+        // Nothing is to be looked for where nothing was written.
+        made.blocks.iter_mut().for_each(|block| block.surveyed = true);
+        Ok(made)
     }
 
     /// Bytes of the medium of a device.
@@ -231,6 +247,7 @@ impl<M: Medium> FileNand<M> {
             found.note(block.record.bad);
         }
         self.for_each_record(|device, ppn, record| {
+            let Some(record) = record else { return Ok(()) };
             let latest = record.op.max(record.newest().op);
             if latest < found.first {
                 return Ok(());
@@ -258,13 +275,25 @@ impl<M: Medium> FileNand<M> {
         Ok(())
     }
 
-    /// Calls `tell` for the record of every page that was ever programmed and not given back.
+    /// Calls `tell` for the record of every page that was ever programmed and not given back; `None`
+    /// stands for one that cannot be understood.
     fn for_each_record(
         &mut self,
-        mut tell: impl FnMut(&mut Self, Ppn, Record) -> Result<(), FileError>,
+        mut tell: impl FnMut(&mut Self, Ppn, Option<Record>) -> Result<(), FileError>,
+    ) -> Result<(), FileError> {
+        // Out of its place for the calls, so that they can use the device.
+        let mut records = core::mem::take(&mut self.records);
+        let outcome = self.each_record(&mut records, &mut tell);
+        self.records = records;
+        outcome
+    }
+
+    fn each_record(
+        &mut self,
+        records: &mut [u8],
+        tell: &mut impl FnMut(&mut Self, Ppn, Option<Record>) -> Result<(), FileError>,
     ) -> Result<(), FileError> {
         let geometry = self.layout.geometry;
-        let mut records = core::mem::take(&mut self.records);
         let mut at = self.layout.region(BlockId(0)).0;
         while let Some(data) = self.medium.next_data(at).map_err(unread)? {
             let number = self.layout.block_at(data.max(at));
@@ -272,18 +301,40 @@ impl<M: Medium> FileNand<M> {
                 break;
             }
             let block = BlockId(number as u32);
-            self.medium.read_at(self.layout.record(block, 0), &mut records).map_err(unread)?;
+            self.medium.read_at(self.layout.record(block, 0), records).map_err(unread)?;
             for (offset, bytes) in (0..).zip(records.chunks_exact(RECORD_BYTES)) {
                 let ppn = geometry.page_at(block, offset);
-                if let Decoded::Programmed(record) = Record::decode(bytes, ppn) {
-                    tell(self, ppn, record)?;
+                match Record::decode(bytes, ppn) {
+                    Decoded::Empty => {}
+                    Decoded::Programmed(record) => tell(self, ppn, Some(record))?,
+                    Decoded::Damaged => tell(self, ppn, None)?,
                 }
             }
             let (begin, length) = self.layout.region(block);
             at = begin + length;
         }
-        self.records = records;
         Ok(())
+    }
+
+    /// What the pages of the device hold, by their records; their data are not read.
+    ///
+    /// # Errors
+    /// [`FileError::Io`].
+    pub fn usage(&mut self) -> Result<Usage, FileError> {
+        let mut usage = Usage::default();
+        self.for_each_record(|device, ppn, record| {
+            let erased = device.blocks[device.layout.geometry.block_of(ppn).index()].record.erased;
+            match record {
+                Some(record) if record.op <= erased => {}
+                Some(record) if record.meta => usage.metadata += 1,
+                Some(_) => usage.host_data += 1,
+                None => usage.damaged += 1,
+            }
+            Ok(())
+        })?;
+        let programmed = usage.host_data + usage.metadata + usage.damaged;
+        usage.erased = u64::from(self.layout.geometry.pages()) - programmed;
+        Ok(usage)
     }
 
     /// Whether the data of a page match its record.

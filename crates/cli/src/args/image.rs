@@ -1,0 +1,64 @@
+//! What can be asked about disks in files.
+
+use super::TuningArgs;
+use crate::units::Size;
+use clap::{Args, ValueHint};
+use std::path::PathBuf;
+
+const FORMAT_EXAMPLES: &str = "\
+Examples:
+  openftl format disk.nand
+  openftl format disk.nand --device modern-tlc --capacity 64GiB --ftl gecko --gecko-packed
+  openftl format disk.nand --force";
+
+/// Options of `openftl format`.
+#[derive(Args)]
+#[command(after_help = FORMAT_EXAMPLES)]
+pub struct FormatArgs {
+    /// The file to make; it takes space on the disk as it is written
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    pub image: PathBuf,
+    /// The FTL (openftl list ftls); one that survives power loss
+    #[arg(long, short, value_name = "NAME", default_value = "gecko")]
+    pub ftl: String,
+    /// Device profile, or a TOML file of one (openftl list devices)
+    #[arg(long, short, value_name = "PROFILE|FILE.toml", default_value = "demo")]
+    pub device: String,
+    /// Raw capacity: scales the number of blocks, keeps all else [default: the profile's]
+    #[arg(long, short, value_name = "SIZE")]
+    pub capacity: Option<Size>,
+    /// Share of the raw capacity that the host sees [default: the profile's]
+    #[arg(long, value_name = "RATIO")]
+    pub logical_ratio: Option<f64>,
+    /// Replace the file if there is one
+    #[arg(long)]
+    pub force: bool,
+    /// What the FTL is told.
+    #[command(flatten)]
+    pub tuning: TuningArgs,
+}
+
+/// Options of `openftl inspect`.
+#[derive(Args)]
+pub struct InspectArgs {
+    /// The file of the disk; it is not changed
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    pub image: PathBuf,
+    /// Do not count live pages, which takes a read of every logical page
+    #[arg(long)]
+    pub quick: bool,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `openftl check`.
+#[derive(Args)]
+pub struct CheckArgs {
+    /// The file of the disk; it is not changed
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    pub image: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,118 @@
+//! `openftl format`: an empty disk in a file.
+
+use crate::args::FormatArgs;
+use crate::error::usage;
+use crate::image::Record;
+use crate::units::{bytes, count};
+use crate::{compare, device, output, settings};
+use anyhow::{Context, Result, bail};
+use ftl::ftls::{self, Durability, Info};
+use ftl::{Config, Flash, FtlError};
+use nand::{FileError, FileNand};
+use sim::DevicePlan;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// Makes the disk.
+pub fn run(args: &FormatArgs) -> Result<()> {
+    let info = compare::ftls(std::slice::from_ref(&args.ftl))?.remove(0);
+    settings::check(&args.tuning)?;
+    settings::not_taken(&settings::given(&args.tuning), &[info], args.tuning.validity.as_deref())?;
+    check_durable(&info)?;
+    if args.tuning.maps == Some(crate::args::MapsArg::Nonvolatile) {
+        return Err(usage("--maps nonvolatile assumes memory that a file does not have; leave it out"));
+    }
+    let profile = device::profile(&args.device)?;
+    let ratio = device::ratio(&profile, args.logical_ratio)?;
+    let plan = device::plan(&profile, args.capacity.map(|size| size.0), ratio)?;
+    device::check_order(&[info], &plan.name, plan.capabilities)?;
+    let asked = settings::asked(&args.tuning, plan.config(), &plan.geometry)?;
+    let config = info.config(&asked);
+    let held = held(&args.image, args.force)?;
+    make(&args.image, &plan, &info, &config)?;
+    drop(held);
+    output::print(&format!(
+        "{}: {} of disk, {} pages of {}, under {}\n{}\n",
+        args.image.display(),
+        bytes(plan.logical_bytes()),
+        count(u64::from(plan.logical_pages)),
+        bytes(u64::from(plan.geometry.page_bytes())),
+        info.name,
+        device::describe(&plan, ratio),
+    ))
+}
+
+/// Refuses an FTL that a killed process or a power cut would cost written data.
+fn check_durable(info: &Info) -> Result<()> {
+    match info.durable {
+        Durability::OnCompletion | Durability::OnFlush => Ok(()),
+        Durability::Battery | Durability::NonVolatileMaps => {
+            let table = ftls::table::<nand::SimNand>();
+            let safe =
+                table.iter().filter(|e| matches!(e.info.durable, Durability::OnCompletion | Durability::OnFlush));
+            let safe: Vec<&str> = safe.map(|entry| entry.info.name).collect();
+            Err(usage(format!(
+                "{} does not survive power loss, and so no killed process: {}; choose one of {}",
+                info.name,
+                info.promise(),
+                safe.join(", ")
+            )))
+        }
+    }
+}
+
+/// The file that is replaced, locked so that nobody opens it meanwhile; `None` if there is none.
+fn held(path: &Path, force: bool) -> Result<Option<File>> {
+    let Ok(found) = fs::symlink_metadata(path) else { return Ok(None) };
+    if !force {
+        bail!("{} exists; --force replaces it, and what is in it is lost", path.display());
+    }
+    if !found.is_file() {
+        bail!("{} is no plain file and is not replaced; choose another name", path.display());
+    }
+    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    if file.try_lock().is_err() {
+        return Err(FileError::Locked).with_context(|| format!("cannot replace {}", path.display()));
+    }
+    Ok(Some(file))
+}
+
+/// Makes the disk under another name, and gives it its own when it is whole.
+fn make(path: &Path, plan: &DevicePlan, info: &Info, config: &Config) -> Result<()> {
+    let cannot = || format!("cannot make {}", path.display());
+    if path.file_name().is_none() {
+        return Err(usage(format!("{} names no file", path.display())));
+    }
+    let beside = beside(path);
+    let made = fill(&beside, plan, info, config).and_then(|()| {
+        fs::rename(&beside, path)?;
+        // The name is to be there after the host died, too.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Ok(File::open(folder)?.sync_all()?)
+    });
+    if made.is_err() && !matches!(made.as_ref().map_err(|e| e.downcast_ref()), Err(Some(FileError::Exists))) {
+        // It may not have been made; the cause is what there is to tell.
+        let _ = fs::remove_file(&beside);
+    }
+    made.with_context(cannot)
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(format!(".new-{}", std::process::id()));
+    PathBuf::from(name)
+}
+
+fn fill(path: &Path, plan: &DevicePlan, info: &Info, config: &Config) -> Result<()> {
+    let record = Record::new(&plan.name, info.name, config).to_text()?;
+    let nand = FileNand::create(path, plan.geometry, plan.capabilities, record.as_bytes())?;
+    let Some(entry) = ftls::find::<FileNand>(info.name) else { bail!("there is no FTL {}", info.name) };
+    let mut disk = (entry.format)(Flash::new(nand), config).map_err(|error| match error {
+        FtlError::Unsupported { .. } => usage(error.to_string()),
+        error => error.into(),
+    })?;
+    disk.flush()?;
+    disk.into_flash().into_nand().close()?;
+    Ok(())
+}

@@ -1,0 +1,265 @@
+//! A disk in a file: a device with a record of which FTL is on it, with which settings.
+//!
+//! The record is text in TOML among the bytes that [`FileNand`] keeps for its owner. Whoever opens a
+//! disk tells the FTL what it was told when the disk was made.
+
+use anyhow::{Context, Result, bail};
+use ftl::config::Maps;
+use ftl::ftls::{self, Entry};
+use ftl::{Config, Flash, Ftl, FtlError, GeckoOptions, GroupOptions, JanusOptions, MountReport, WearOptions};
+use ftl::{placement, validity, victim};
+use nand::{Access, FileNand};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Version of the record.
+const VERSION: u32 = 1;
+
+/// Which FTL is on a device, and everything that it is told at a mount.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    version: u32,
+    /// The profile that the device was made from.
+    pub device: String,
+    /// The program that made it.
+    made_by: String,
+    ftl: Settings,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    name: String,
+    logical_pages: u32,
+    cache_entries: u32,
+    protected_percent: u32,
+    victim: String,
+    placement: String,
+    lanes: u32,
+    /// None for the FTL's own.
+    validity: Option<String>,
+    gecko: Gecko,
+    janus: Janus,
+    groups: Option<Groups>,
+    wear: Option<Wear>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Gecko {
+    size_ratio: u32,
+    partitions: u32,
+    multi_way: bool,
+    buffer_pages: u32,
+    packed: bool,
+    filter_bytes: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Janus {
+    utilisation_percent: u32,
+    defuse_among: u32,
+    learn_utilisation: bool,
+    page_map_percent: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Groups {
+    blocks: u32,
+    extra: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wear {
+    spread: u32,
+    scans: u32,
+}
+
+impl Record {
+    /// The record of a disk that is made from this profile.
+    pub fn new(device: &str, ftl: &str, config: &Config) -> Self {
+        // Every field by its name: a new one does not compile before it is recorded.
+        let Config {
+            logical_pages,
+            cache_entries,
+            protected_percent,
+            victim,
+            placement,
+            lanes,
+            validity,
+            gecko: GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes },
+            janus: JanusOptions { utilisation_percent, defuse_among, learn_utilisation, page_map_percent },
+            groups,
+            maps: _,
+            wear,
+            battery: _,
+        } = *config;
+        Self {
+            version: VERSION,
+            device: device.to_owned(),
+            made_by: concat!("openftl ", env!("CARGO_PKG_VERSION")).to_owned(),
+            ftl: Settings {
+                name: ftl.to_owned(),
+                logical_pages,
+                cache_entries,
+                protected_percent,
+                victim: victim.to_owned(),
+                placement: placement.to_owned(),
+                lanes,
+                validity: validity.map(str::to_owned),
+                gecko: Gecko { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes },
+                janus: Janus { utilisation_percent, defuse_among, learn_utilisation, page_map_percent },
+                groups: groups.map(|GroupOptions { blocks, extra }| Groups { blocks, extra }),
+                wear: wear.map(|WearOptions { spread, scans }| Wear { spread, scans }),
+            },
+        }
+    }
+
+    /// The text that is kept.
+    pub fn to_text(&self) -> Result<String> {
+        toml::to_string(self).context("the settings cannot be written as TOML")
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let text = std::str::from_utf8(bytes).context("the record of what is on the device is no text")?;
+        let version = toml::from_str::<toml::Table>(text)
+            .context("the record of what is on the device is no TOML")?
+            .get("version")
+            .and_then(toml::Value::as_integer);
+        match version {
+            Some(found) if found != i64::from(VERSION) => {
+                bail!("the record of what is on the device has version {found}; this program reads version {VERSION}")
+            }
+            _ => toml::from_str(text).context("the record of what is on the device cannot be understood"),
+        }
+    }
+
+    /// What the FTL is told.
+    fn config(&self) -> Result<Config> {
+        let ftl = &self.ftl;
+        let unknown =
+            |what: &str, name: &str| anyhow::anyhow!("this program has no {what} `{name}`, which the disk needs");
+        let victim = victim::find(&ftl.victim).ok_or_else(|| unknown("victim policy", &ftl.victim))?;
+        let placement = placement::find(&ftl.placement).ok_or_else(|| unknown("placement policy", &ftl.placement))?;
+        let store = |name: &String| validity::find(name).ok_or_else(|| unknown("page-validity store", name));
+        let Gecko { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes } = ftl.gecko;
+        let Janus { utilisation_percent, defuse_among, learn_utilisation, page_map_percent } = ftl.janus;
+        Ok(Config {
+            cache_entries: ftl.cache_entries,
+            protected_percent: ftl.protected_percent,
+            victim: victim.name,
+            placement: placement.name,
+            lanes: ftl.lanes,
+            validity: ftl.validity.as_ref().map(store).transpose()?.map(|entry| entry.name),
+            gecko: GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes },
+            janus: JanusOptions { utilisation_percent, defuse_among, learn_utilisation, page_map_percent },
+            groups: ftl.groups.as_ref().map(|groups| GroupOptions { blocks: groups.blocks, extra: groups.extra }),
+            wear: ftl.wear.as_ref().map(|wear| WearOptions { spread: wear.spread, scans: wear.scans }),
+            maps: Maps::InFlash,
+            ..Config::new(ftl.logical_pages)
+        })
+    }
+}
+
+/// A disk in a file, not mounted yet.
+pub struct Image {
+    /// The device.
+    pub flash: Flash<FileNand>,
+    /// The FTL that is on it.
+    pub entry: Entry<FileNand>,
+    /// What the FTL is told.
+    pub config: Config,
+    /// What the device says of it.
+    pub record: Record,
+}
+
+/// Opens a disk in a file without mounting it.
+pub fn open(path: &Path, access: Access) -> Result<Image> {
+    let opened = FileNand::open(path, access).map_err(anyhow::Error::from).and_then(of_device);
+    opened.with_context(|| format!("cannot open {}", path.display()))
+}
+
+fn of_device(nand: FileNand) -> Result<Image> {
+    let record = Record::from_bytes(nand.owner())?;
+    let config = record.config()?;
+    let name = &record.ftl.name;
+    let Some(entry) = ftls::find::<FileNand>(name) else {
+        bail!("this program has no FTL `{name}`, which the disk needs")
+    };
+    Ok(Image { flash: Flash::new(nand), entry, config, record })
+}
+
+/// An FTL over a device in a file.
+pub type Disk = Box<dyn Ftl<FileNand>>;
+
+impl Image {
+    /// Mounts the disk; whatever power loss left is put in order.
+    pub fn mount(self) -> Result<(Disk, MountReport)> {
+        let name = self.entry.info.name;
+        let Some(mount) = self.entry.mount else { bail!("{name} cannot be mounted: {}", self.entry.info.promise()) };
+        mount(self.flash, &self.config).map_err(|error| unmountable(name, error))
+    }
+}
+
+fn unmountable(ftl: &str, error: FtlError) -> anyhow::Error {
+    anyhow::Error::new(error).context(format!("{ftl} cannot mount the disk"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_survives_its_record() {
+        let config = Config {
+            cache_entries: 77,
+            protected_percent: 80,
+            victim: "fifo",
+            placement: "single",
+            lanes: 3,
+            validity: Some("gecko"),
+            gecko: GeckoOptions {
+                size_ratio: 4,
+                partitions: 8,
+                multi_way: false,
+                buffer_pages: 2,
+                packed: true,
+                filter_bytes: 4096,
+            },
+            janus: JanusOptions {
+                utilisation_percent: 60,
+                defuse_among: 16,
+                learn_utilisation: true,
+                page_map_percent: 25,
+            },
+            groups: Some(GroupOptions { blocks: 8, extra: 4 }),
+            wear: Some(WearOptions { spread: 9, scans: 2 }),
+            ..Config::new(100_000)
+        };
+        for config in [config, Config::new(5)] {
+            let record = Record::new("demo", "gecko", &config);
+            let again = Record::from_bytes(record.to_text().unwrap().as_bytes()).unwrap();
+            assert_eq!(again, record);
+            assert_eq!(again.config().unwrap(), config);
+        }
+    }
+
+    #[test]
+    fn a_record_that_is_not_ours_is_refused_by_what_it_says() {
+        let text = Record::new("demo", "gecko", &Config::new(5)).to_text().unwrap();
+        let said = |text: String| {
+            let error = Record::from_bytes(text.as_bytes()).and_then(|record| record.config().map(|_| ())).unwrap_err();
+            format!("{error:#}")
+        };
+        assert!(said(text.replace("version = 1", "version = 9")).contains("has version 9"));
+        assert!(said(text.replace("lanes", "lames")).contains("lames"));
+        assert!(said(text.replace("greedy", "grey")).contains("no victim policy `grey`"));
+        assert!(said(text.replace("lanes = 1", "")).contains("lanes"));
+        assert!(said("= 3".to_owned()).contains("no TOML"));
+        assert!(format!("{:#}", Record::from_bytes(&[0xFF]).unwrap_err()).contains("no text"));
+    }
+}
