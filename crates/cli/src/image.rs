@@ -1,7 +1,7 @@
 //! A disk in a file: a device with a record of which FTL is on it, with which settings.
 //!
-//! The record is text in TOML among the bytes that [`FileNand`] keeps for its owner. Whoever opens a
-//! disk tells the FTL what it was told when the disk was made.
+//! The record is text in TOML among the bytes that [`FileNand`] keeps for its owner. Whoever opens
+//! a disk tells the FTL what it was told when the disk was made.
 
 use anyhow::{Context, Result, bail};
 use ftl::config::Maps;

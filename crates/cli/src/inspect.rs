@@ -310,15 +310,7 @@ fn in_text(path: &Path, before: &Before, mount: &Result<MountReport, String>, li
         "erase counts",
         format!("min {}, mean {:.1}, max {}", count(wear.min.into()), wear.mean, count(wear.max.into())),
     );
-    let named: Vec<String> = before.bad.iter().take(NAMED_MAX).map(ToString::to_string).collect();
-    let more = if before.bad.len() > NAMED_MAX { ", …" } else { "" };
-    row(
-        "bad blocks",
-        match named.is_empty() {
-            true => "none".to_owned(),
-            false => format!("{}: {}{more}", count(before.bad.len() as u64), named.join(", ")),
-        },
-    );
+    row("bad blocks", bad_in_text(&before.bad));
     let usage = before.usage;
     row(
         "pages",
@@ -343,6 +335,16 @@ fn in_text(path: &Path, before: &Before, mount: &Result<MountReport, String>, li
         Err(error) => format!("A mount fails: {error}\n"),
     });
     text
+}
+
+/// How many blocks are bad, and the first of them.
+fn bad_in_text(bad: &[u32]) -> String {
+    let named: Vec<String> = bad.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+    let more = if bad.len() > NAMED_MAX { ", …" } else { "" };
+    match named.is_empty() {
+        true => "none".to_owned(),
+        false => format!("{}: {}{more}", count(bad.len() as u64), named.join(", ")),
+    }
 }
 
 /// A setting as words.

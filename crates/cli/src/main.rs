@@ -3,7 +3,8 @@
 //! Reading order: [`args`] (what can be asked), [`compare`] (the main command: [`device`] and
 //! [`load`] say what is run, [`settings`] what the FTLs are told, [`report`] what came out),
 //! [`reproduce`] (the papers' figures), [`mod@crash`] (is anything lost?), [`image`] (disks in
-//! files) with [`mod@format`] and [`inspect`], then the small commands [`model`], [`list`], [`trace`], [`mod@bench`], [`shell`].
+//! files) with [`mod@format`] and [`inspect`], then the small commands [`model`], [`list`],
+//! [`trace`], [`mod@bench`], [`shell`].
 #![forbid(unsafe_code)]
 
 mod args;

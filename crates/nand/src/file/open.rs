@@ -275,8 +275,8 @@ impl<M: Medium> FileNand<M> {
         Ok(())
     }
 
-    /// Calls `tell` for the record of every page that was ever programmed and not given back; `None`
-    /// stands for one that cannot be understood.
+    /// Calls `tell` for the record of every page that was ever programmed and not given back;
+    /// `None` stands for one that cannot be understood.
     fn for_each_record(
         &mut self,
         mut tell: impl FnMut(&mut Self, Ppn, Option<Record>) -> Result<(), FileError>,
