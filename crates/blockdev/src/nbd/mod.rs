@@ -3,10 +3,10 @@
 //! The protocol is the one of the [NBD project]: fixed newstyle handshake, simple and structured
 //! replies, block status of `base:allocation`. No code of that project is used.
 //!
-//! 1. [`address`] says where to listen, [`listen`] does so.
-//! 2. [`server`] accepts connections, and ends them when it is stopped.
-//! 3. [`handshake`] agrees with a client on what it gets.
-//! 4. [`transmit`] answers requests, one connection on one thread. Replies are gathered while more
+//! 1. [`address`] says where to listen, `listen` does so.
+//! 2. `server` accepts connections, and ends them when it is stopped.
+//! 3. `handshake` agrees with a client on what it gets.
+//! 4. `transmit` answers requests, one connection on one thread. Replies are gathered while more
 //!    requests have arrived, so that a deep queue costs few system calls.
 //!
 //! A client cannot use more than its own thread and buffers: one that sends garbage, stops in the

@@ -1,5 +1,7 @@
 //! A served disk, from outside.
 
+#![allow(clippy::unwrap_used)]
+
 mod client;
 mod cuts;
 mod disk;
