@@ -4,21 +4,22 @@ use crate::tree::{Finding, Tree};
 use anyhow::{Context, Result};
 
 /// Each crate of the workspace (its folder) and the crates it may depend on.
-const CRATES: [(&str, &[&str]); 10] = [
+const CRATES: [(&str, &[&str]); 11] = [
     ("crates/nand", &[]),
     ("crates/ftl", &["nand"]),
     ("crates/workload", &[]),
     ("crates/sim", &["nand", "ftl", "workload"]),
     ("crates/papers", &["nand", "ftl", "workload", "sim"]),
     ("crates/crash", &["nand", "ftl", "workload"]),
-    ("crates/cli", &["nand", "ftl", "workload", "sim", "papers", "crash"]),
+    ("crates/blockdev", &["nand", "ftl"]),
+    ("crates/cli", &["nand", "ftl", "workload", "sim", "papers", "crash", "blockdev"]),
     ("crates/fuzz", &["nand", "ftl", "workload", "crash"]),
     ("fuzz", &["nand", "ftl"]),
     ("xtask", &["nand", "ftl"]),
 ];
 
 /// The short names by which the workspace's crates are depended on.
-const MEMBERS: [&str; 7] = ["nand", "ftl", "workload", "sim", "papers", "crash", "cli"];
+const MEMBERS: [&str; 8] = ["nand", "ftl", "workload", "sim", "papers", "crash", "blockdev", "cli"];
 
 const PARTS: [&str; 4] = ["mapping", "validity", "victim", "placement"];
 

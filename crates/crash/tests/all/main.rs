@@ -4,5 +4,6 @@ mod behaviour;
 mod broken;
 mod canary;
 mod fading_trims;
+mod hosts;
 mod regressions;
 mod table;

@@ -62,6 +62,35 @@ pub fn fill_meta<N: Nand<Payload = Stamp>>(device: &mut N, rounds: u32) -> u64 {
     hash(device)
 }
 
+/// Erases and programs these blocks with whole pages of bytes.
+pub fn fill_bytes(device: &mut impl Nand<Payload = [u8]>, blocks: std::ops::Range<u32>) {
+    let geometry: Geometry = *device.geometry();
+    let mut bytes = vec![0xA5; geometry.page_bytes() as usize];
+    for block in blocks.map(BlockId) {
+        device.erase(block).expect("erasing a good block is legal");
+        for offset in 0..geometry.pages_per_block() {
+            let ppn = geometry.page_at(block, offset);
+            bytes[..4].copy_from_slice(&ppn.0.to_le_bytes());
+            let spare = spare(Stamp { lpn: Lpn(ppn.0), version: 0 }, ppn.0.into(), 0);
+            device.program(ppn, &bytes, &spare).expect("programming in order is legal");
+        }
+    }
+}
+
+/// Copies the first `blocks` blocks to as many behind them, each erased first.
+pub fn copy_bytes(device: &mut impl Nand<Payload = [u8]>, blocks: u32) {
+    let geometry: Geometry = *device.geometry();
+    for block in 0..blocks {
+        device.erase(BlockId(blocks + block)).expect("erasing a good block is legal");
+        for offset in 0..geometry.pages_per_block() {
+            let from = geometry.page_at(BlockId(block), offset);
+            let to = geometry.page_at(BlockId(blocks + block), offset);
+            let spare = spare(Stamp { lpn: Lpn(from.0), version: 1 }, to.0.into(), 0);
+            device.copy(from, to, &spare).expect("copying is legal");
+        }
+    }
+}
+
 fn spare(stamp: Stamp, seq: u64, round: u32) -> Spare {
     Spare {
         kind: PageKind::User,

@@ -179,3 +179,25 @@ fn sequence_numbers_far_apart_are_kept_in_full() {
         assert_eq!(read, stamp);
     }
 }
+
+#[test]
+#[cfg(all(feature = "std", unix))]
+fn the_benchmark_of_devices_with_bytes_runs_tiny() {
+    use crate::common::{PAGE, SHAPE};
+    let geometry = Geometry::new(Dimensions { blocks: 4, ..SHAPE }).unwrap();
+    let mut mem = MemNand::new(geometry, Capabilities::MODERN);
+    let bytes = FileNand::<file::Volatile>::bytes_needed(&geometry, 0) as usize;
+    let medium = file::Volatile::new(vec![0; bytes]);
+    let mut file = FileNand::create_on(medium, geometry, Capabilities::MODERN, b"").unwrap();
+    for _ in 0..2 {
+        work::fill_bytes(&mut mem, 0..2);
+        work::copy_bytes(&mut mem, 2);
+        work::fill_bytes(&mut file, 0..2);
+        work::copy_bytes(&mut file, 2);
+    }
+    let (mut wanted, mut found) = ([0; PAGE], [0; PAGE]);
+    for ppn in (0..32).map(Ppn) {
+        assert_eq!(file.read(ppn, &mut found), mem.read(ppn, &mut wanted));
+        assert_eq!((found, found[..4] == (ppn.0 % 16).to_le_bytes()), (wanted, true), "{ppn}");
+    }
+}

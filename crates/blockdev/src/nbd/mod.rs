@@ -1,0 +1,28 @@
+//! The NBD protocol: a block device over a socket.
+//!
+//! The protocol is the one of the [NBD project]: fixed newstyle handshake, simple and structured
+//! replies, block status of `base:allocation`. No code of that project is used.
+//!
+//! 1. [`address`] says where to listen, `listen` does so.
+//! 2. `server` accepts connections, and ends them when it is stopped.
+//! 3. `handshake` agrees with a client on what it gets.
+//! 4. `transmit` answers requests, one connection on one thread. Replies are gathered while more
+//!    requests have arrived, so that a deep queue costs few system calls.
+//!
+//! A client cannot use more than its own thread and buffers: one that sends garbage, stops in the
+//! middle of a request or does not take its replies is dropped with a line in the log.
+//!
+//! [NBD project]: https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md
+
+pub mod address;
+mod handshake;
+mod listen;
+pub mod metrics;
+pub mod protocol;
+mod server;
+mod socket;
+mod transmit;
+
+pub use address::Address;
+pub use listen::Listener;
+pub use server::{Observer, Server, ServerOptions, Stop};

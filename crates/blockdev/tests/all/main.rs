@@ -1,0 +1,10 @@
+//! A served disk, from outside.
+
+#![allow(clippy::unwrap_used)]
+
+mod client;
+mod cuts;
+mod disk;
+mod hostile;
+mod protocol;
+mod serving;
