@@ -42,6 +42,8 @@ pub struct DiskReport {
     pub reads: u64,
     /// Blocks erased.
     pub erases: u64,
+    /// Blocks that can be programmed before anything is collected.
+    pub free_blocks: u64,
     /// Bytes that were trimmed and that the FTL has not been told of yet.
     pub waiting_trim_bytes: u64,
     /// RAM that the FTLs hold, in bytes.

@@ -241,6 +241,7 @@ impl Stats {
             ("openftl_flash_pages_total", "counter", "Flash pages programmed in all.", report.programs),
             ("openftl_flash_reads_total", "counter", "Flash pages read in all.", report.reads),
             ("openftl_erases_total", "counter", "Blocks erased.", report.erases),
+            ("openftl_free_blocks", "gauge", "Blocks that can be programmed at once.", report.free_blocks),
             ("openftl_waiting_trim_bytes", "gauge", "Trimmed, and not yet told.", report.waiting_trim_bytes),
             ("openftl_ftl_ram_bytes", "gauge", "RAM that the FTLs hold.", report.ram_bytes),
             ("openftl_worn_out", "gauge", "1 if the device takes no more writes.", u64::from(report.worn_out)),

@@ -1,8 +1,9 @@
 //! `openftl format`: an empty disk in a file.
 
-use crate::args::FormatArgs;
+use crate::args::{DiskArgs, FormatArgs};
+use crate::backing::Backing;
 use crate::error::usage;
-use crate::image::Record;
+use crate::image::{Disk, Record};
 use crate::units::{bytes, count};
 use crate::{compare, device, output, settings};
 use anyhow::{Context, Result, bail};
@@ -16,19 +17,8 @@ use std::path::{Path, PathBuf};
 
 /// Makes the disk.
 pub fn run(args: &FormatArgs) -> Result<()> {
-    let info = compare::ftls(std::slice::from_ref(&args.ftl))?.remove(0);
-    settings::check(&args.tuning)?;
-    settings::not_taken(&settings::given(&args.tuning), &[info], args.tuning.validity.as_deref())?;
+    let Planned { info, plan, ratio, config } = planned(&args.disk)?;
     check_durable(&info)?;
-    if args.tuning.maps == Some(crate::args::MapsArg::Nonvolatile) {
-        return Err(usage("--maps nonvolatile assumes memory that a file does not have; leave it out"));
-    }
-    let profile = device::profile(&args.device)?;
-    let ratio = device::ratio(&profile, args.logical_ratio)?;
-    let plan = device::plan(&profile, args.capacity.map(|size| size.0), ratio)?;
-    device::check_order(&[info], &plan.name, plan.capabilities)?;
-    let asked = settings::asked(&args.tuning, plan.config(), &plan.geometry)?;
-    let config = info.config(&asked);
     let held = held(&args.image, args.force)?;
     make(&args.image, &plan, &info, &config)?;
     drop(held);
@@ -41,6 +31,35 @@ pub fn run(args: &FormatArgs) -> Result<()> {
         info.name,
         device::describe(&plan, ratio),
     ))
+}
+
+/// A disk that can be made.
+pub struct Planned {
+    /// The FTL.
+    pub info: Info,
+    /// The device.
+    pub plan: DevicePlan,
+    /// The share of the device that the host sees.
+    pub ratio: f64,
+    /// What the FTL is told.
+    pub config: Config,
+}
+
+/// Looks at what was asked of a disk that keeps every byte.
+pub fn planned(args: &DiskArgs) -> Result<Planned> {
+    let info = compare::ftls(std::slice::from_ref(&args.ftl))?.remove(0);
+    settings::check(&args.tuning)?;
+    settings::not_taken(&settings::given(&args.tuning), &[info], args.tuning.validity.as_deref())?;
+    if args.tuning.maps == Some(crate::args::MapsArg::Nonvolatile) {
+        return Err(usage("--maps nonvolatile assumes memory that no disk of bytes has; leave it out"));
+    }
+    let profile = device::profile(&args.device)?;
+    let ratio = device::ratio(&profile, args.logical_ratio)?;
+    let plan = device::plan(&profile, args.capacity.map(|size| size.0), ratio)?;
+    device::check_order(&[info], &plan.name, plan.capabilities)?;
+    let asked = settings::asked(&args.tuning, plan.config(), &plan.geometry)?;
+    let config = info.config(&asked);
+    Ok(Planned { info, plan, ratio, config })
 }
 
 /// Refuses an FTL that a killed process or a power cut would cost written data.
@@ -107,12 +126,16 @@ fn beside(path: &Path) -> PathBuf {
 fn fill(path: &Path, plan: &DevicePlan, info: &Info, config: &Config) -> Result<()> {
     let record = Record::new(&plan.name, info.name, config).to_text()?;
     let nand = FileNand::create(path, plan.geometry, plan.capabilities, record.as_bytes())?;
-    let Some(entry) = ftls::find::<FileNand>(info.name) else { bail!("there is no FTL {}", info.name) };
-    let mut disk = (entry.format)(Flash::new(nand), config).map_err(|error| match error {
+    let mut disk = on(nand.into(), info, config)?;
+    disk.flush()?;
+    disk.into_flash().into_nand().close()
+}
+
+/// An FTL made on a device.
+pub fn on(nand: Backing, info: &Info, config: &Config) -> Result<Disk> {
+    let Some(entry) = ftls::find::<Backing>(info.name) else { bail!("there is no FTL {}", info.name) };
+    (entry.format)(Flash::new(nand), config).map_err(|error| match error {
         FtlError::Unsupported { .. } => usage(error.to_string()),
         error => error.into(),
-    })?;
-    disk.flush()?;
-    disk.into_flash().into_nand().close()?;
-    Ok(())
+    })
 }

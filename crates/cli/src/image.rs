@@ -3,6 +3,7 @@
 //! The record is text in TOML among the bytes that [`FileNand`] keeps for its owner. Whoever opens
 //! a disk tells the FTL what it was told when the disk was made.
 
+use crate::backing::Backing;
 use anyhow::{Context, Result, bail};
 use ftl::config::Maps;
 use ftl::ftls::{self, Entry};
@@ -168,9 +169,9 @@ impl Record {
 /// A disk in a file, not mounted yet.
 pub struct Image {
     /// The device.
-    pub flash: Flash<FileNand>,
+    pub nand: FileNand,
     /// The FTL that is on it.
-    pub entry: Entry<FileNand>,
+    pub entry: Entry<Backing>,
     /// What the FTL is told.
     pub config: Config,
     /// What the device says of it.
@@ -187,21 +188,21 @@ fn of_device(nand: FileNand) -> Result<Image> {
     let record = Record::from_bytes(nand.owner())?;
     let config = record.config()?;
     let name = &record.ftl.name;
-    let Some(entry) = ftls::find::<FileNand>(name) else {
+    let Some(entry) = ftls::find::<Backing>(name) else {
         bail!("this program has no FTL `{name}`, which the disk needs")
     };
-    Ok(Image { flash: Flash::new(nand), entry, config, record })
+    Ok(Image { nand, entry, config, record })
 }
 
-/// An FTL over a device in a file.
-pub type Disk = Box<dyn Ftl<FileNand>>;
+/// An FTL over a device that keeps every byte.
+pub type Disk = Box<dyn Ftl<Backing>>;
 
 impl Image {
     /// Mounts the disk; whatever power loss left is put in order.
     pub fn mount(self) -> Result<(Disk, MountReport)> {
         let name = self.entry.info.name;
         let Some(mount) = self.entry.mount else { bail!("{name} cannot be mounted: {}", self.entry.info.promise()) };
-        mount(self.flash, &self.config).map_err(|error| unmountable(name, error))
+        mount(Flash::new(self.nand.into()), &self.config).map_err(|error| unmountable(name, error))
     }
 }
 

@@ -106,7 +106,7 @@ fn findings(image: Image) -> Result<(Vec<String>, Read)> {
 
 fn before(image: &mut Image) -> Result<Before> {
     let info = image.entry.info;
-    let nand = image.flash.nand_mut();
+    let nand = &mut image.nand;
     let usage = nand.usage()?;
     let (geometry, capabilities, opening) = (*nand.geometry(), nand.capabilities(), nand.opening());
     let blocks = f64::from(geometry.blocks());

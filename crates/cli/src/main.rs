@@ -3,11 +3,12 @@
 //! Reading order: [`args`] (what can be asked), [`compare`] (the main command: [`device`] and
 //! [`load`] say what is run, [`settings`] what the FTLs are told, [`report`] what came out),
 //! [`reproduce`] (the papers' figures), [`mod@crash`] (is anything lost?), [`image`] (disks in
-//! files) with [`mod@format`] and [`inspect`], then the small commands [`model`], [`list`],
-//! [`trace`], [`mod@bench`], [`shell`].
+//! files) with [`mod@format`], [`inspect`] and [`serve`] over [`backing`], then the small commands
+//! [`model`], [`list`], [`trace`], [`mod@bench`], [`shell`].
 #![forbid(unsafe_code)]
 
 mod args;
+mod backing;
 mod bench;
 mod compare;
 mod crash;
@@ -23,6 +24,7 @@ mod output;
 mod promises;
 mod report;
 mod reproduce;
+mod serve;
 mod settings;
 mod shell;
 mod trace;
@@ -51,6 +53,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Format(args) => format::run(args),
         Command::Inspect(args) => inspect::inspect(args),
         Command::Check(args) => inspect::check(args),
+        Command::Serve(args) => serve::run(args),
         Command::List(args) => list::run(args),
         Command::Trace(args) => trace::run(args),
         Command::Reproduce(args) => reproduce::run(args),

@@ -223,6 +223,10 @@ pub trait Ftl<N: Nand>: Send {
         0
     }
 
+    /// Blocks that can be programmed before anything is collected or merged; 0 if the disk can only
+    /// be read.
+    fn free_blocks(&self) -> u32;
+
     /// Why the disk can only be read, if it cannot be written any more.
     fn read_only(&self) -> Option<Shortage>;
 

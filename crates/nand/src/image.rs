@@ -151,7 +151,7 @@ impl MemNand {
         if input.inner.read(&mut [0])? != 0 {
             return Err(ImageError::Malformed { what: "a byte after the end, at offset", found: input.bytes });
         }
-        Ok(Self { geometry, capabilities, blocks })
+        Ok(Self { blocks, ..Self::new(geometry, capabilities) })
     }
 }
 

@@ -42,6 +42,38 @@ pub struct MemNand {
     pub(crate) geometry: Geometry,
     pub(crate) capabilities: Capabilities,
     pub(crate) blocks: Vec<Block>,
+    pub(crate) pool: Pool,
+}
+
+/// Memory of pages that were erased, for the next ones to be programmed. A copy of a device begins
+/// without any.
+#[derive(Debug, Default)]
+pub(crate) struct Pool(Vec<Arc<[u8]>>);
+
+impl Clone for Pool {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl Pool {
+    /// Holds these bytes.
+    fn hold(&mut self, data: &[u8]) -> Arc<[u8]> {
+        if let Some(mut memory) = self.0.pop_if(|memory| memory.len() == data.len())
+            && let Some(bytes) = Arc::get_mut(&mut memory)
+        {
+            bytes.copy_from_slice(data);
+            return memory;
+        }
+        data.into()
+    }
+
+    /// Keeps memory of whole pages that nobody else uses.
+    fn keep(&mut self, mut memory: Arc<[u8]>, page_bytes: u32) {
+        if memory.len() == page_bytes as usize && Arc::get_mut(&mut memory).is_some() {
+            self.0.push(memory);
+        }
+    }
 }
 
 impl MemNand {
@@ -49,7 +81,7 @@ impl MemNand {
     #[must_use]
     pub fn new(geometry: Geometry, capabilities: Capabilities) -> Self {
         let block = Block { state: BlockState::default(), erase_count: 0, pages: Arc::default() };
-        Self { geometry, capabilities, blocks: vec![block; geometry.blocks() as usize] }
+        Self { geometry, capabilities, blocks: vec![block; geometry.blocks() as usize], pool: Pool::default() }
     }
 
     /// How often a block was erased; 0 for one outside the device.
@@ -106,7 +138,8 @@ impl MemNand {
 
     fn program_as(&mut self, ppn: Ppn, data: &[u8], spare: &Spare, meta: bool) -> Result<(), NandError> {
         laws::check_size(&self.geometry, data.len(), !meta).map_err(|law| illegal("program", ppn, law))?;
-        self.put("program", ppn, Page { meta, reprograms: 0, spare: encode(spare), data: data.into() })
+        let data = self.pool.hold(data);
+        self.put("program", ppn, Page { meta, reprograms: 0, spare: encode(spare), data })
     }
 }
 
@@ -186,7 +219,10 @@ impl Nand for MemNand {
         // An image may say anything.
         record.erase_count = record.erase_count.saturating_add(1);
         match Arc::get_mut(&mut record.pages) {
-            Some(pages) => pages.clear(),
+            Some(pages) => {
+                let page_bytes = self.geometry.page_bytes();
+                pages.drain(..).flatten().for_each(|page| self.pool.keep(page.data, page_bytes));
+            }
             None => record.pages = Arc::default(),
         }
         Ok(())

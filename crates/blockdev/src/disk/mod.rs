@@ -61,6 +61,8 @@ pub struct DiskOptions {
     pub empty: bool,
     /// Refuse writes.
     pub read_only: bool,
+    /// Whatever changes the disk survives power loss before it is answered, as if it had FUA.
+    pub write_through: bool,
     /// Let the FTLs collect garbage while nobody asks.
     pub idle: bool,
     /// Where it is said what went wrong.
@@ -68,10 +70,18 @@ pub struct DiskOptions {
 }
 
 impl DiskOptions {
-    /// Neither synced nor known to be empty, writable, at work while idle, silent.
+    /// Neither synced nor known to be empty, writable, with a cache, at work while idle, silent.
     #[must_use]
     pub fn new(keeping: Keeping) -> Self {
-        Self { keeping, store: None, empty: false, read_only: false, idle: true, log: Arc::new(Silent) }
+        Self {
+            keeping,
+            store: None,
+            empty: false,
+            read_only: false,
+            write_through: false,
+            idle: true,
+            log: Arc::new(Silent),
+        }
     }
 }
 
@@ -117,6 +127,7 @@ struct Inner<N: Nand> {
     layout: Layout,
     durable: Durability,
     read_only: bool,
+    write_through: bool,
     store: Mutex<Option<Box<dyn Store>>>,
     /// Something was done since the store was synced last.
     unsynced: AtomicBool,
@@ -158,6 +169,7 @@ impl<N: Nand<Payload = [u8]> + 'static> Disk<N> {
             layout,
             durable: info.durable,
             read_only: options.read_only,
+            write_through: options.write_through,
             store: Mutex::new(options.store),
             // A mount may have programmed something.
             unsynced: AtomicBool::new(true),
@@ -429,13 +441,14 @@ impl<N: Nand<Payload = [u8]> + 'static> BlockDevice for Disk<N> {
         let written = inner.each(offset, bytes, |shard, piece| shard.write(piece.page, piece.at, &data[piece.bytes]));
         inner.unsynced.store(true, Ordering::SeqCst);
         written?;
-        if fua { inner.keep(&inner.pages(offset, bytes).0) } else { Ok(()) }
+        if fua || inner.write_through { inner.keep(&inner.pages(offset, bytes).0) } else { Ok(()) }
     }
 
     fn write_zeroes(&self, offset: u64, bytes: u64, how: Zeroing) -> Result<(), DiskError> {
         let inner = &self.inner;
         inner.check_change(offset, bytes)?;
         let (all, whole) = inner.pages(offset, bytes);
+        let fua = how.fua || inner.write_through;
         if how.only_fast && !how.may_trim {
             return Err(DiskError::NotFast);
         }
@@ -448,19 +461,19 @@ impl<N: Nand<Payload = [u8]> + 'static> BlockDevice for Disk<N> {
         };
         if !how.may_trim || whole.is_empty() {
             zero(offset, offset + bytes)?;
-            return if how.fua { inner.keep(&all) } else { Ok(()) };
+            return if fua { inner.keep(&all) } else { Ok(()) };
         }
         zero(offset, whole.start * page)?;
         zero(whole.end * page, offset + bytes)?;
         self.forget(&whole)?;
-        if how.fua { inner.flush_range(&all) } else { Ok(()) }
+        if fua { inner.flush_range(&all) } else { Ok(()) }
     }
 
     fn trim(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), DiskError> {
         self.inner.check_change(offset, bytes)?;
         let (_, whole) = self.inner.pages(offset, bytes);
         self.forget(&whole)?;
-        if fua { self.inner.flush_range(&whole) } else { Ok(()) }
+        if fua || self.inner.write_through { self.inner.flush_range(&whole) } else { Ok(()) }
     }
 
     fn flush(&self) -> Result<(), DiskError> {
@@ -515,6 +528,7 @@ impl<N: Nand<Payload = [u8]> + 'static> BlockDevice for Disk<N> {
             report.programs += total.programs;
             report.reads += total.reads;
             report.erases += total.erases;
+            report.free_blocks += u64::from(guard.ftl.free_blocks());
             report.waiting_trim_bytes += u64::from(guard.waiting_pages()) * u64::from(self.inner.layout.page_bytes);
             report.ram_bytes += guard.ftl.ram().iter().map(|item| item.bytes).sum::<u64>();
             report.worn_out |= guard.ftl.read_only().is_some();

@@ -25,4 +25,4 @@ mod transmit;
 
 pub use address::Address;
 pub use listen::Listener;
-pub use server::{Observer, Server, ServerOptions, Stop};
+pub use server::{Observer, Seen, Server, ServerOptions, Stop};

@@ -41,10 +41,27 @@ impl Default for ServerOptions {
     }
 }
 
-/// Sees every request when it arrives, before it is done.
+/// A request of some connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// What is asked.
+    pub op: Op,
+    /// First byte.
+    pub offset: u64,
+    /// Length in bytes; 0 for a flush.
+    pub bytes: u32,
+    /// It is to survive power loss once it is answered.
+    pub fua: bool,
+    /// The pages may be forgotten: a trim, or zeros that may take no space.
+    pub forgets: bool,
+    /// When it had arrived.
+    pub at: Instant,
+}
+
+/// Sees every request that lies on the device when it arrives, before it is done.
 pub trait Observer: Send + Sync {
-    /// A request of some connection.
-    fn request(&self, op: Op, offset: u64, bytes: u32, at: Instant);
+    /// Looks at a request.
+    fn request(&self, seen: &Seen);
 }
 
 /// Stops a server from another thread.

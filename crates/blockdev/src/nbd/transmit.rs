@@ -10,8 +10,8 @@ use super::protocol::{
     ALLOCATION, PAYLOAD_MAX, REQUEST_BYTES, REQUEST_MAGIC, SIMPLE_REPLY_MAGIC, STATE_HOLE, STATE_ZERO,
     STRUCTURED_REPLY_MAGIC, chunk, command, errno, flag,
 };
-use super::server::Observer;
-use super::socket::{Gone, INPUT_BYTES, Input, Socket, Wait, be16, be32, be64};
+use super::server::{Observer, Seen};
+use super::socket::{Gone, Input, Socket, Wait, be16, be32, be64};
 use crate::contract::{BlockDevice, DiskError, Zeroing};
 use crate::log::{Log, Severity};
 use crate::stats::{Meter, Op};
@@ -20,8 +20,11 @@ use std::time::Instant;
 
 /// Replies are sent from so many bytes on: while the client reads them the server goes on.
 const SEND_AT: usize = 32 << 10;
-/// The most of a read that is in a chunk, if the client lets replies have several.
-const CHUNK_BYTES: u32 = 256 << 10;
+/// The most of a read that is in a chunk, if the client lets replies have several. While the client
+/// takes one, the server makes the next.
+const CHUNK_BYTES: u32 = 64 << 10;
+/// The most of a write that is waited for before the device gets it.
+const PIECE_BYTES: usize = 64 << 10;
 /// Buffers larger than this are given back after a request.
 const KEPT_BYTES: usize = 1 << 20;
 /// Extents in a reply; a client that wants more asks again.
@@ -138,9 +141,7 @@ impl Transmission<'_> {
             return Err(Gone::Ended);
         }
         let begin = Instant::now();
-        if let Some(observer) = self.observer {
-            observer.request(request.op(), request.offset, request.bytes, begin);
-        }
+        self.observe(&request, begin);
         let failed = self.answer(&request, input)?;
         let bytes = if request.op() == Op::Flush { 0 } else { u64::from(request.bytes) };
         self.meter.record(request.op(), bytes, begin, failed);
@@ -148,6 +149,16 @@ impl Transmission<'_> {
             self.send()?;
         }
         Ok(())
+    }
+
+    fn observe(&self, request: &Request, at: Instant) {
+        let op = request.op();
+        let bytes = if op == Op::Flush { 0 } else { request.bytes };
+        let inside = request.offset.checked_add(bytes.into()).is_some_and(|end| end <= self.device.size_bytes());
+        if let Some(observer) = self.observer.filter(|_| op == Op::Flush || inside) {
+            let forgets = op == Op::Trim || op == Op::Zero && !request.has(flag::NO_HOLE);
+            observer.request(&Seen { op, offset: request.offset, bytes, fua: request.has(flag::FUA), forgets, at });
+        }
     }
 
     fn send(&mut self) -> Result<(), Gone> {
@@ -226,9 +237,9 @@ impl Transmission<'_> {
         };
         let page = u64::from(self.device.block_sizes().preferred);
         let (mut offset, mut left) = (request.offset, request.bytes as usize);
-        let one_piece = left <= INPUT_BYTES;
+        let one_piece = left <= PIECE_BYTES;
         while left > 0 {
-            let mut piece = left.min(INPUT_BYTES);
+            let mut piece = left.min(PIECE_BYTES);
             if piece < left && done.is_ok() {
                 // Pieces end where pages end, so that no page is written twice.
                 let beyond = ((offset + piece as u64) % page) as usize;

@@ -224,6 +224,26 @@ fn the_store_is_synced_by_flushes_and_fua_and_only_after_a_change() {
 }
 
 #[test]
+fn a_disk_without_a_write_cache_syncs_every_change() {
+    let store = Counting::default();
+    let (disk, _) = faulty("gecko", |options| {
+        options.write_through = true;
+        options.store = Some(Box::new(store.clone()));
+    });
+    let changes: [&dyn Fn() -> Result<(), DiskError>; 4] = [
+        &|| disk.write(700, &[1; 5000], false),
+        &|| disk.write_zeroes(0, 600, Zeroing { may_trim: false, only_fast: false, fua: false }),
+        &|| disk.write_zeroes(0, 5000, Zeroing { may_trim: true, only_fast: false, fua: false }),
+        &|| disk.trim(4096, 2048, false),
+    ];
+    for (at, change) in changes.iter().enumerate() {
+        let before = store.syncs.load(Ordering::SeqCst);
+        change().unwrap();
+        assert!(store.syncs.load(Ordering::SeqCst) > before, "change {at} was answered unsynced");
+    }
+}
+
+#[test]
 fn after_a_sync_failed_nothing_is_promised_any_more() {
     let store = Counting::default();
     let (disk, _) = faulty("gecko", |options| options.store = Some(Box::new(store.clone())));

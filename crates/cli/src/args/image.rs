@@ -18,7 +18,18 @@ pub struct FormatArgs {
     /// The file to make; it takes space on the disk as it is written
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub image: PathBuf,
-    /// The FTL (openftl list ftls); one that survives power loss
+    /// Replace the file if there is one
+    #[arg(long)]
+    pub force: bool,
+    /// What is made.
+    #[command(flatten)]
+    pub disk: DiskArgs,
+}
+
+/// What a new disk is: a device with an FTL on it.
+#[derive(Args, Clone)]
+pub struct DiskArgs {
+    /// The FTL (openftl list ftls); in a file one that survives power loss
     #[arg(long, short, value_name = "NAME", default_value = "gecko")]
     pub ftl: String,
     /// Device profile, or a TOML file of one (openftl list devices)
@@ -30,9 +41,6 @@ pub struct FormatArgs {
     /// Share of the raw capacity that the host sees [default: the profile's]
     #[arg(long, value_name = "RATIO")]
     pub logical_ratio: Option<f64>,
-    /// Replace the file if there is one
-    #[arg(long)]
-    pub force: bool,
     /// What the FTL is told.
     #[command(flatten)]
     pub tuning: TuningArgs,

@@ -3,13 +3,15 @@
 
 mod image;
 mod papers;
+mod serve;
 
 use crate::units::{Count, Groups, Size, Time};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
-pub use image::{CheckArgs, FormatArgs, InspectArgs};
+pub use image::{CheckArgs, DiskArgs, FormatArgs, InspectArgs};
 pub use papers::{ModelArgs, ReproduceArgs};
+pub use serve::ServeArgs;
 use std::path::PathBuf;
 
 /// Compare flash translation layers on a workload or on your own trace.
@@ -41,6 +43,8 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Check a disk in a file: everything reachable, nothing doubly used
     Check(CheckArgs),
+    /// Serve a disk to other programs over NBD: one in a file, or a new one in memory
+    Serve(Box<ServeArgs>),
     /// List what can be named: FTLs, workloads, trace formats, devices, policies
     List(ListArgs),
     /// Describe, convert or fit a recorded trace
@@ -167,7 +171,7 @@ pub struct TimeArgs {
 }
 
 /// What FTLs are told.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(next_help_heading = "FTLs")]
 pub struct TuningArgs {
     /// RAM for cached mapping entries of 8 bytes, for FTLs that have such a cache
@@ -219,7 +223,7 @@ pub struct TuningArgs {
 }
 
 /// How Logarithmic Gecko is tuned.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(next_help_heading = "GeckoFTL")]
 pub struct GeckoArgs {
     /// Size ratio T between levels [default: 2]
@@ -243,7 +247,7 @@ pub struct GeckoArgs {
 }
 
 /// How Janus-FTL goes beyond its paper.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(next_help_heading = "Janus-FTL")]
 pub struct JanusArgs {
     /// Which logical block leaves the page-mapped area: the one written least recently, or by what

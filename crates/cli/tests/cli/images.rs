@@ -75,7 +75,7 @@ fn what_cannot_be_a_disk_in_a_file_is_refused() {
     refused(&["--ftl", "dftl"], "dftl does not survive power loss, and so no killed process");
     refused(&["--ftl", "gekco"], "did you mean `gecko`?");
     refused(&["--ftl", "bast", "--cache", "8KiB"], "--cache means nothing to bast");
-    refused(&["--ftl", "bast", "--maps", "nonvolatile"], "--maps nonvolatile assumes memory that a file does not have");
+    refused(&["--ftl", "bast", "--maps", "nonvolatile"], "--maps nonvolatile assumes memory that no disk of bytes has");
     refused(&["--ftl", "nftl"], "sequential program order");
     refused(&["--logical-ratio", "1.5"], "--logical-ratio 1.5 is not between 0 and 1");
     refused(&["--lanes", "99"], "--lanes 99 is more than the 32 dies");

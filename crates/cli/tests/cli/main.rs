@@ -9,5 +9,6 @@ mod common;
 mod compare;
 mod images;
 mod reproduce;
+mod serve;
 mod traces;
 mod wrong_inputs;

@@ -352,6 +352,11 @@ impl<N: Nand> Ftl<N> for ReadOnlyFtl<N> {
         vec![RamItem { name: "read_only_table", bytes }]
     }
 
+    /// Nothing is ever programmed.
+    fn free_blocks(&self) -> u32 {
+        0
+    }
+
     fn read_only(&self) -> Option<Shortage> {
         Some(self.shortage)
     }

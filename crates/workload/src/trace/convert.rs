@@ -3,7 +3,7 @@
 use super::Trace;
 use super::formats::{CSV_HEADER, FIO_HEADER_2, FIO_HEADER_3};
 use crate::error::{WorkloadError, nearest};
-use crate::request::Op;
+use crate::request::{Op, Request};
 use std::io::Write;
 use std::str::FromStr;
 
@@ -54,20 +54,61 @@ pub fn convert(trace: &Trace, format: Format, mut writer: impl Write) -> Result<
     })
 }
 
+fn plain_name(name: &str) -> String {
+    name.chars().map(|c| if c == ',' || c == '#' || c.is_whitespace() { '_' } else { c }).collect()
+}
+
 fn plain_names(trace: &Trace) -> Vec<String> {
-    let plain = |c: char| {
-        if c == ',' || c == '#' || c.is_whitespace() { '_' } else { c }
-    };
-    trace.devices.iter().map(|name| name.chars().map(plain).collect()).collect()
+    trace.devices.iter().map(|name| plain_name(name)).collect()
+}
+
+/// Writes requests as they come, in this project's CSV.
+#[derive(Debug)]
+pub struct CsvWriter<W: Write> {
+    writer: W,
+    device: String,
+}
+
+impl<W: Write> CsvWriter<W> {
+    /// Begins a trace of one device; `,`, `#` and white space in its name become `_`.
+    ///
+    /// # Errors
+    /// Those of the writer; wrap files in a `BufWriter`.
+    pub fn new(mut writer: W, device: &str) -> std::io::Result<Self> {
+        writeln!(writer, "{CSV_HEADER}")?;
+        Ok(Self { writer, device: plain_name(device) })
+    }
+
+    /// Adds a request. Its time is in nanoseconds since the trace began.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn request(&mut self, request: &Request) -> std::io::Result<()> {
+        csv_row(&mut self.writer, &self.device, *request)
+    }
+
+    /// Brings everything to where the writer keeps it.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn flush(&mut self) -> std::io::Result<()> {
+        self.writer.flush()
+    }
 }
 
 fn csv(trace: &Trace, writer: &mut impl Write) -> std::io::Result<()> {
     let names = plain_names(trace);
     writeln!(writer, "{CSV_HEADER}")?;
     for r in &trace.records {
-        writeln!(writer, "{},{},{},{},{}", r.at_ns, names[r.device()], r.op.name(), r.offset, r.bytes)?;
+        let request = Request { at_ns: r.at_ns, op: r.op, offset: r.offset, bytes: r.bytes() };
+        csv_row(writer, &names[r.device()], request)?;
     }
     Ok(())
+}
+
+fn csv_row(writer: &mut impl Write, device: &str, request: Request) -> std::io::Result<()> {
+    let Request { at_ns, op, offset, bytes } = request;
+    writeln!(writer, "{at_ns},{device},{},{offset},{bytes}", op.name())
 }
 
 fn fio(trace: &Trace, format: Format, writer: &mut impl Write) -> std::io::Result<()> {

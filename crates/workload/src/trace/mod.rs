@@ -23,7 +23,7 @@ mod record;
 mod replay;
 mod reuse;
 
-pub use convert::{Format, convert};
+pub use convert::{CsvWriter, Format, convert};
 pub use fit::fit;
 pub use footprint::{Footprint, footprint};
 pub use formats::{FormatEntry, formats};

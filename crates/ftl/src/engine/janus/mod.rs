@@ -501,6 +501,10 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
         gauges
     }
 
+    fn free_blocks(&self) -> u32 {
+        self.area.blocks.free_blocks()
+    }
+
     fn read_only(&self) -> Option<Shortage> {
         self.area.read_only()
     }

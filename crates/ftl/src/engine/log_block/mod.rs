@@ -342,6 +342,10 @@ impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
         report
     }
 
+    fn free_blocks(&self) -> u32 {
+        self.area.blocks.free_blocks()
+    }
+
     fn read_only(&self) -> Option<Shortage> {
         self.area.read_only()
     }

@@ -512,6 +512,10 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
         self.most_saved_pages()
     }
 
+    fn free_blocks(&self) -> u32 {
+        self.core.space.free_blocks()
+    }
+
     fn read_only(&self) -> Option<Shortage> {
         self.core.is_starved().then(|| self.core.shortage())
     }

@@ -417,6 +417,10 @@ impl<N: Nand> Ftl<N> for SuperblockFtl<N> {
         ]
     }
 
+    fn free_blocks(&self) -> u32 {
+        self.area.blocks.free_blocks()
+    }
+
     fn read_only(&self) -> Option<Shortage> {
         self.area.read_only()
     }

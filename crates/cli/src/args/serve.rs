@@ -1,0 +1,67 @@
+//! What can be asked of a served disk.
+
+use super::DiskArgs;
+use blockdev::nbd::Address;
+use clap::{Args, ValueHint};
+use std::path::PathBuf;
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  openftl serve --memory --nbd unix:disk.sock
+  openftl format disk.nand && openftl serve disk.nand --nbd unix:disk.sock
+  openftl serve disk.nand --nbd tcp:10809 --stats 5 --metrics tcp:9100 --record requests.csv
+
+Clients: fio --ioengine=nbd, nbdcopy, nbdfuse, qemu, nbd-client. docs/SERVING.md shows each.";
+
+/// Options of `openftl serve`.
+#[derive(Args)]
+#[command(after_help = SERVE_EXAMPLES)]
+pub struct ServeArgs {
+    /// The file of the disk (openftl format makes it)
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath, required_unless_present = "memory",
+        conflicts_with = "memory")]
+    pub image: Option<PathBuf>,
+    /// Where to listen: unix:PATH, tcp:PORT on this machine, or tcp:HOST:PORT
+    #[arg(long, value_name = "ADDRESS")]
+    pub nbd: Address,
+    /// Serve a new disk in memory; nothing of it is kept
+    #[arg(long)]
+    pub memory: bool,
+    /// Refuse writes
+    #[arg(long, conflicts_with = "memory")]
+    pub read_only: bool,
+    /// Answer no write, trim or zeroing before it survives power loss: no write cache
+    #[arg(long, conflicts_with_all = ["memory", "read_only"])]
+    pub write_through: bool,
+    /// Stripe the disk over N devices in memory, each with an FTL and a lock of its own
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "memory",
+        value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub shards: u32,
+    /// Let each operation of a device in memory take as long as the device profile says
+    #[arg(long, requires = "memory")]
+    pub delays: bool,
+    /// Name of the export; a client that names none gets it too
+    #[arg(long, value_name = "NAME", default_value = "disk")]
+    pub name: String,
+    /// Connections at once; more are refused
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub connections: u32,
+    /// Listen to other machines too: nothing is encrypted, and nobody is asked who he is
+    #[arg(long)]
+    pub allow_remote: bool,
+    /// Print what was done every so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub stats: Option<u32>,
+    /// Print one JSON object a line instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Answer HTTP requests for /metrics there, in the text format of Prometheus
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<Address>,
+    /// Write every request to this file, as a trace (CSV)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub record: Option<PathBuf>,
+    /// What is served with --memory.
+    #[command(flatten, next_help_heading = "A disk in memory")]
+    pub disk: DiskArgs,
+}

@@ -1,0 +1,213 @@
+//! `openftl serve`: a disk for others, over NBD.
+
+mod record;
+mod watch;
+
+use crate::args::{DiskArgs, ServeArgs};
+use crate::backing::Backing;
+use crate::error::usage;
+use crate::units::{bytes, count};
+use crate::{device, format, image, output, settings};
+use anyhow::{Context, Result};
+use blockdev::nbd::{Address, Listener, Observer, Server, ServerOptions, Stop, metrics};
+use blockdev::{BlockDevice, Disk, DiskOptions, Keeping, Log, Severity, Store};
+use ftl::ftls::Info;
+use nand::file::Syncer;
+use nand::{Access, MemNand};
+use record::Recorder;
+use serde_json::json;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use watch::Watch;
+
+/// Exit code of a program that a second signal ends.
+const ENDED_BY_SIGNAL: i32 = 130;
+
+/// Serves until a signal comes.
+pub fn run(args: &ServeArgs) -> Result<()> {
+    check_address("--nbd", &args.nbd, args.allow_remote)?;
+    if let Some(address) = &args.metrics {
+        check_address("--metrics", address, args.allow_remote)?;
+    }
+    let log: Arc<dyn Log> = Arc::new(Lines);
+    let opened = match &args.image {
+        Some(path) => in_file(path, args, &log)?,
+        None => in_memory(args, &log)?,
+    };
+    let stop = Arc::new(Stop::new().context("cannot make a pair of sockets")?);
+    // Before anybody can connect: a signal from here on is a clean stop.
+    let signals = Signals::new([SIGINT, SIGTERM]).context("cannot wait for signals")?;
+    let recorder = args.record.as_deref().map(|path| Recorder::create(path, &args.name)).transpose()?;
+    let listener = bind("--nbd", &args.nbd)?;
+    let metrics = args.metrics.as_ref().map(|address| bind("--metrics", address)).transpose()?;
+    stop_on(signals, &stop)?;
+    let options = ServerOptions {
+        name: args.name.clone(),
+        description: opened.description.clone(),
+        connections_max: args.connections as usize,
+        ..ServerOptions::default()
+    };
+    let disk: Arc<dyn BlockDevice> = Arc::clone(&opened.disk) as Arc<dyn BlockDevice>;
+    let observer = recorder.clone().map(|recorder| Box::new(recorder) as Box<dyn Observer>);
+    let server = Server::new(disk, options, observer, Arc::clone(&log));
+    announce(args, &opened, listener.address(), metrics.as_ref().map(Listener::address))?;
+    let watch = Watch::new(&server, args.json)?;
+    let served = thread::scope(|scope| {
+        if let Some(metrics) = &metrics {
+            scope.spawn(|| metrics::run(&server, metrics, &stop, log.as_ref()));
+        }
+        if let Some(seconds) = args.stats {
+            let (watch, stop) = (&watch, &stop);
+            scope.spawn(move || watch.run(seconds, stop));
+        }
+        let served = server.run(listener, &stop);
+        stop.stop();
+        served
+    });
+    // The disk is saved whatever became of the socket.
+    let closed = opened.disk.close();
+    let recorded = recorder.map_or(Ok(()), |recorder| recorder.finish());
+    watch.total()?;
+    closed.context("the disk could not be saved")?;
+    served.context("waiting for connections failed")?;
+    recorded
+}
+
+/// A disk that can be served.
+struct Opened {
+    disk: Arc<Disk<Backing>>,
+    description: String,
+    /// What outlives what, in a sentence.
+    promise: String,
+}
+
+fn in_file(path: &Path, args: &ServeArgs, log: &Arc<dyn Log>) -> Result<Opened> {
+    if let Some((option, ..)) = settings::given(&args.disk.tuning).iter().find(|(.., given)| *given) {
+        return Err(usage(format!("{option} is for --memory: {} says how its FTL is tuned", path.display())));
+    }
+    let access = if args.read_only { Access::Overlay } else { Access::ReadWrite };
+    let image = image::open(path, access)?;
+    let info = image.entry.info;
+    let syncer = image.nand.syncer();
+    let (ftl, mounted) = image.mount().with_context(|| format!("cannot serve {}", path.display()))?;
+    if let Some(shortage) = mounted.read_only {
+        log.line(Severity::Warning, &format!("{}: {shortage}", path.display()));
+    }
+    let options = DiskOptions {
+        store: Some(Box::new(Synced(syncer))),
+        read_only: args.read_only,
+        write_through: args.write_through,
+        log: Arc::clone(log),
+        ..DiskOptions::new(Keeping::PowerLoss)
+    };
+    let promise = match (args.read_only, args.write_through) {
+        (true, _) => "Nothing is written to the file.",
+        (_, true) => "What was answered survives a killed server and a power cut.",
+        _ => "What was flushed survives a killed server and a power cut.",
+    };
+    opened(Disk::new(vec![ftl], info, options), &info, 1, promise)
+}
+
+fn in_memory(args: &ServeArgs, log: &Arc<dyn Log>) -> Result<Opened> {
+    let whole = format::planned(&args.disk)?;
+    let each = whole.plan.geometry.raw_bytes() / u64::from(args.shards);
+    let planned = match args.shards {
+        1 => whole,
+        shards => format::planned(&DiskArgs { capacity: Some(crate::units::Size(each)), ..args.disk.clone() })
+            .with_context(|| format!("each of {shards} shards has {} of the device", bytes(each)))?,
+    };
+    let plan = &planned.plan;
+    device::check_memory(plan.geometry.raw_bytes() * u64::from(args.shards))?;
+    let ftls = (0..args.shards).map(|_| {
+        let nand = Backing::from(MemNand::new(plan.geometry, plan.capabilities));
+        let nand = if args.delays { nand.paced(plan.timing) } else { nand };
+        format::on(nand, &planned.info, &planned.config)
+    });
+    let ftls = ftls.collect::<Result<Vec<_>>>()?;
+    let options = DiskOptions { empty: true, log: Arc::clone(log), ..DiskOptions::new(Keeping::Nothing) };
+    let promise = "It is in memory: nothing of it outlives the server.";
+    opened(Disk::new(ftls, planned.info, options), &planned.info, args.shards, promise)
+}
+
+fn opened(disk: Result<Disk<Backing>, blockdev::Refusal>, info: &Info, shards: u32, promise: &str) -> Result<Opened> {
+    let disk = Arc::new(disk.map_err(|refusal| usage(refusal.to_string()))?);
+    let over = if shards == 1 { String::new() } else { format!(" over {shards} shards") };
+    let description = format!("{} under {}{over}", bytes(disk.size_bytes()), info.name);
+    Ok(Opened { disk, description, promise: promise.to_owned() })
+}
+
+fn check_address(option: &str, address: &Address, allow_remote: bool) -> Result<()> {
+    if address.is_remote() && !allow_remote {
+        return Err(usage(format!(
+            "{option} {address} can be reached from other machines, nothing is encrypted, and nobody is asked who he is; \
+             use tcp:PORT or unix:PATH, or say --allow-remote"
+        )));
+    }
+    Ok(())
+}
+
+fn bind(option: &str, address: &Address) -> Result<Listener> {
+    Listener::bind(address).with_context(|| format!("cannot listen on {option} {address}"))
+}
+
+/// Stops the server at the first signal, and the program at the second.
+fn stop_on(mut signals: Signals, stop: &Arc<Stop>) -> Result<()> {
+    let stop = Arc::clone(stop);
+    let wait = move || {
+        let mut signals = signals.forever();
+        if signals.next().is_some() {
+            stop.stop();
+        }
+        if signals.next().is_some() {
+            output::complain("stopped at once: what was not flushed may be lost");
+            std::process::exit(ENDED_BY_SIGNAL);
+        }
+    };
+    thread::Builder::new().name("signals".into()).spawn(wait).context("cannot start a thread for signals")?;
+    Ok(())
+}
+
+fn announce(args: &ServeArgs, opened: &Opened, at: &Address, metrics: Option<&Address>) -> Result<()> {
+    let size_bytes = opened.disk.size_bytes();
+    if args.json {
+        let object = json!({
+            "serving": at.to_string(),
+            "uri": at.uri(),
+            "export": args.name,
+            "bytes": size_bytes,
+            "description": opened.description,
+            "read_only": args.read_only,
+            "metrics": metrics.map(ToString::to_string),
+        });
+        return output::print(&format!("{object}\n"));
+    }
+    let mut text =
+        format!("Serving {} ({} B) at {}\n{}\n", opened.description, count(size_bytes), at.uri(), opened.promise);
+    if let Some(Address::Tcp(address)) = metrics {
+        text.push_str(&format!("Metrics: http://{address}/metrics\n"));
+    }
+    text.push_str("Ctrl-C stops it.\n");
+    output::print(&text)
+}
+
+/// Lines on standard error.
+struct Lines;
+
+impl Log for Lines {
+    fn line(&self, severity: Severity, text: &str) {
+        output::complain(&format!("{severity}: {text}"));
+    }
+}
+
+/// The file of a disk.
+struct Synced(Syncer);
+
+impl Store for Synced {
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync()
+    }
+}
