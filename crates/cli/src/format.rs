@@ -15,6 +15,10 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+/// What a disk is made of if nobody says.
+const FTL: &str = "gecko";
+const DEVICE: &str = "demo";
+
 /// Makes the disk.
 pub fn run(args: &FormatArgs) -> Result<()> {
     let Planned { info, plan, ratio, config } = planned(&args.disk)?;
@@ -47,13 +51,14 @@ pub struct Planned {
 
 /// Looks at what was asked of a disk that keeps every byte.
 pub fn planned(args: &DiskArgs) -> Result<Planned> {
-    let info = compare::ftls(std::slice::from_ref(&args.ftl))?.remove(0);
+    let ftl = args.ftl.as_deref().unwrap_or(FTL).to_owned();
+    let info = compare::ftls(&[ftl])?.remove(0);
     settings::check(&args.tuning)?;
     settings::not_taken(&settings::given(&args.tuning), &[info], args.tuning.validity.as_deref())?;
     if args.tuning.maps == Some(crate::args::MapsArg::Nonvolatile) {
         return Err(usage("--maps nonvolatile assumes memory that no disk of bytes has; leave it out"));
     }
-    let profile = device::profile(&args.device)?;
+    let profile = device::profile(args.device.as_deref().unwrap_or(DEVICE))?;
     let ratio = device::ratio(&profile, args.logical_ratio)?;
     let plan = device::plan(&profile, args.capacity.map(|size| size.0), ratio)?;
     device::check_order(&[info], &plan.name, plan.capabilities)?;

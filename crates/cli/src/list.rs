@@ -41,6 +41,7 @@ fn as_text(what: Listing) -> String {
         Listing::Stores => stores(),
         Listing::Devices => devices(),
         Listing::Traces => traces(),
+        Listing::Samples => sourced(samples()),
         Listing::Workloads => workloads(),
     }
 }
@@ -74,6 +75,10 @@ fn settings(info: &Info) -> Vec<&'static str> {
 
 fn victims() -> Vec<Row> {
     ftl::victim::table().iter().map(|entry| (entry.name, entry.summary, entry.source)).collect()
+}
+
+fn samples() -> Vec<Row> {
+    workload::trace::samples().iter().map(|sample| (sample.name, sample.summary, sample.source)).collect()
 }
 
 fn placements() -> Vec<Row> {
@@ -227,6 +232,7 @@ fn as_json(what: Listing) -> Value {
             .collect(),
         Listing::Victims => rows(victims()),
         Listing::Placements => rows(placements()),
+        Listing::Samples => rows(samples()),
         Listing::Stores => ftl::validity::table()
             .iter()
             .map(|row| {

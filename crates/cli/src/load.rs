@@ -11,6 +11,9 @@ use workload::trace::{self, OpenOptions, Trace};
 /// The workload when none is named.
 pub const DEFAULT: &str = "uniform";
 
+/// Begins the name of a trace that comes with the program; `./sample:NAME` is a file.
+const SAMPLE: &str = "sample:";
+
 /// Requests, ready to be run.
 pub struct Load {
     /// How to start them.
@@ -21,7 +24,7 @@ pub struct Load {
     pub writes: u64,
 }
 
-/// Reads a trace as the options say.
+/// Reads a trace, or one that comes with the program, as the options say.
 pub fn open(path: &Path, args: &ReadArgs) -> Result<Trace> {
     let mut options = OpenOptions {
         format: args.trace_format.clone(),
@@ -34,7 +37,10 @@ pub fn open(path: &Path, args: &ReadArgs) -> Result<Trace> {
     options.address_unit = args.lba_unit.as_deref().map(str::parse).transpose()?;
     options.size_unit = args.size_unit.as_deref().map(str::parse).transpose()?;
     options.flag = args.flag.as_deref().map(str::parse).transpose()?;
-    Ok(trace::open(path, &options)?)
+    match path.to_str().and_then(|path| path.strip_prefix(SAMPLE)) {
+        Some(name) => Ok(trace::sample(name, &options)?),
+        None => Ok(trace::open(path, &options)?),
+    }
 }
 
 /// Whether any option about reading traces was given.

@@ -29,12 +29,12 @@ pub struct FormatArgs {
 /// What a new disk is: a device with an FTL on it.
 #[derive(Args, Clone)]
 pub struct DiskArgs {
-    /// The FTL (openftl list ftls); in a file one that survives power loss
-    #[arg(long, short, value_name = "NAME", default_value = "gecko")]
-    pub ftl: String,
-    /// Device profile, or a TOML file of one (openftl list devices)
-    #[arg(long, short, value_name = "PROFILE|FILE.toml", default_value = "demo")]
-    pub device: String,
+    /// The FTL (openftl list ftls); in a file one that survives power loss [default: gecko]
+    #[arg(long, short, value_name = "NAME")]
+    pub ftl: Option<String>,
+    /// Device profile, or a TOML file of one (openftl list devices) [default: demo]
+    #[arg(long, short, value_name = "PROFILE|FILE.toml")]
+    pub device: Option<String>,
     /// Raw capacity: scales the number of blocks, keeps all else [default: the profile's]
     #[arg(long, short, value_name = "SIZE")]
     pub capacity: Option<Size>,

@@ -72,6 +72,7 @@ const COMPARE_EXAMPLES: &str = "\
 Examples:
   openftl compare
   openftl compare --workload zipf:theta=0.99,reads=30 --timing queued
+  openftl compare sample:sqlite
   openftl compare --ftl page,gecko --device modern-tlc --capacity 8GiB --html report.html
   openftl compare prxy_0.csv.gz --ftl dftl --cache 64KiB --json > result.json";
 
@@ -79,7 +80,7 @@ Examples:
 #[derive(Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub struct CompareArgs {
-    /// A recorded trace, plain or gz, zst, xz, bz2; its format is found by its contents
+    /// A recorded trace, plain or gz, zst, xz, bz2, its format found by its contents; or sample:NAME
     #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
     /// A synthetic workload, as in `zipf:theta=0.99,reads=30` (openftl list workloads)
@@ -471,6 +472,8 @@ pub enum Listing {
     Workloads,
     /// Trace formats
     Traces,
+    /// Traces that come with the program
+    Samples,
     /// Device profiles
     Devices,
     /// Victim policies

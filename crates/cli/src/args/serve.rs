@@ -34,11 +34,11 @@ pub struct ServeArgs {
     #[arg(long, conflicts_with_all = ["memory", "read_only"])]
     pub write_through: bool,
     /// Stripe the disk over N devices in memory, each with an FTL and a lock of its own
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "memory",
+    #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=64))]
     pub shards: u32,
     /// Let each operation of a device in memory take as long as the device profile says
-    #[arg(long, requires = "memory")]
+    #[arg(long)]
     pub delays: bool,
     /// Name of the export; a client that names none gets it too
     #[arg(long, value_name = "NAME", default_value = "disk")]

@@ -86,8 +86,18 @@ struct Opened {
 }
 
 fn in_file(path: &Path, args: &ServeArgs, log: &Arc<dyn Log>) -> Result<Opened> {
-    if let Some((option, ..)) = settings::given(&args.disk.tuning).iter().find(|(.., given)| *given) {
-        return Err(usage(format!("{option} is for --memory: {} says how its FTL is tuned", path.display())));
+    let disk = &args.disk;
+    let ours = [
+        ("--shards", args.shards > 1),
+        ("--delays", args.delays),
+        ("--ftl", disk.ftl.is_some()),
+        ("--device", disk.device.is_some()),
+        ("--capacity", disk.capacity.is_some()),
+        ("--logical-ratio", disk.logical_ratio.is_some()),
+    ];
+    let tuned = settings::given(&disk.tuning).map(|(option, _, given)| (option, given));
+    if let Some((option, _)) = ours.iter().chain(&tuned).find(|(_, given)| *given) {
+        return Err(usage(format!("{option} is for --memory: {} says what disk it is", path.display())));
     }
     let access = if args.read_only { Access::Overlay } else { Access::ReadWrite };
     let image = image::open(path, access)?;

@@ -24,6 +24,8 @@ struct Inner {
 
 struct State {
     writer: CsvWriter<BufWriter<File>>,
+    /// Time of the last request: those of several connections meet here in any order.
+    last_ns: u64,
     /// The first error; nothing is written after it.
     failed: Option<io::Error>,
 }
@@ -34,7 +36,7 @@ impl Recorder {
         let cannot = || format!("cannot record to {}", path.display());
         let file = File::create_new(path).with_context(cannot)?;
         let writer = CsvWriter::new(BufWriter::new(file), device).with_context(cannot)?;
-        let state = Mutex::new(State { writer, failed: None });
+        let state = Mutex::new(State { writer, last_ns: 0, failed: None });
         Ok(Self(Arc::new(Inner { path: path.to_owned(), begin: Instant::now(), state })))
     }
 
@@ -62,13 +64,15 @@ impl Observer for Recorder {
             return;
         }
         let at_ns = seen.at.saturating_duration_since(self.0.begin).as_nanos() as u64;
-        let offset = if op == Op::Flush { 0 } else { seen.offset };
-        let request = Request { at_ns, op, offset, bytes: seen.bytes.into() };
-        let flush = Request { at_ns, op: Op::Flush, offset: 0, bytes: 0 };
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.failed.is_some() {
             return;
         }
+        let at_ns = at_ns.max(state.last_ns);
+        state.last_ns = at_ns;
+        let offset = if op == Op::Flush { 0 } else { seen.offset };
+        let request = Request { at_ns, op, offset, bytes: seen.bytes.into() };
+        let flush = Request { at_ns, op: Op::Flush, offset: 0, bytes: 0 };
         let written =
             state.writer.request(&request).and_then(|()| match seen.fua && op != Op::Flush && op != Op::Read {
                 true => state.writer.request(&flush),

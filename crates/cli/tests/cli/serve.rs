@@ -123,8 +123,7 @@ fn a_disk_in_a_file_outlives_its_server_however_that_ends() {
     assert!(!socket.exists());
     assert_eq!(json_of(&["inspect", image, "--quick", "--json"])["closed"], true);
     let described = json_of(&["trace", "info", trace.to_str().unwrap(), "--json"]);
-    assert_eq!(described["requests"]["write"], 50, "{described}");
-    assert_eq!((&described["requests"]["trim"], &described["requests"]["flush"]), (&1.into(), &1.into()));
+    assert_eq!([&described["writes"], &described["trims"], &described["flushes"]], [50, 1, 1], "{described}");
 
     let killed = Server::start(&[image, "--nbd", &nbd, "--write-through"]);
     let mut client = Client::connect(&socket);
@@ -161,7 +160,7 @@ fn what_a_server_did_is_said_to_prometheus() {
     for line in ["openftl_requests_total{op=\"write\"} 1", "openftl_connections 1", "openftl_host_pages_total 1"] {
         assert!(answer.lines().any(|found| found == line), "{line} in {answer}");
     }
-    assert_eq!(server.stop()["total"]["write_amplification"], 1.0);
+    assert!(server.stop()["total"]["write_amplification"].as_f64().unwrap() >= 1.0);
 }
 
 #[test]
@@ -179,9 +178,14 @@ fn what_cannot_be_served_is_refused_before_anybody_connects() {
     refused(2, &[image, "--memory", "--nbd", &socket], "cannot be used with");
     refused(2, &[image, "--nbd", "somewhere"], "give unix:PATH, tcp:PORT or tcp:HOST:PORT");
     refused(2, &[image, "--nbd", "tcp:0.0.0.0:10809"], "say --allow-remote");
-    refused(2, &[image, "--nbd", &socket, "--metrics", "tcp:0.0.0.0:9100"], "--metrics tcp:0.0.0.0:9100 can be reached");
+    refused(
+        2,
+        &[image, "--nbd", &socket, "--metrics", "tcp:0.0.0.0:9100"],
+        "--metrics tcp:0.0.0.0:9100 can be reached",
+    );
     refused(2, &[image, "--nbd", &socket, "--gecko-t", "3"], "--gecko-t is for --memory");
-    refused(2, &[image, "--nbd", &socket, "--shards", "3"], "--memory");
+    refused(2, &[image, "--nbd", &socket, "--shards", "3"], "--shards is for --memory");
+    refused(2, &[image, "--nbd", &socket, "--ftl", "page"], "--ftl is for --memory");
     refused(2, &["--memory", "--nbd", &socket, "--capacity", "32MiB", "--shards", "64"], "each of 64 shards");
     refused(2, &["--memory", "--nbd", &socket, "--ftl", "bast", "--maps", "nonvolatile"], "memory that no disk");
     refused(1, &["nowhere.nand", "--nbd", &socket], "cannot open nowhere.nand");

@@ -22,6 +22,7 @@ mod options;
 mod record;
 mod replay;
 mod reuse;
+mod samples;
 
 pub use convert::{CsvWriter, Format, convert};
 pub use fit::fit;
@@ -32,6 +33,7 @@ pub use open::{Detection, detect, open, read};
 pub use options::{FlagMeaning, OpenOptions, SizeUnit, TimeUnit, Unsaid};
 pub use record::record;
 pub use replay::{Map, Replay, ReplayOptions};
+pub use samples::{Sample, sample, samples};
 
 use crate::request::Op;
 
