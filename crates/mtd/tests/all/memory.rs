@@ -1,0 +1,122 @@
+//! A chip in memory that fails where it is told to. It has no ECC.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use openftl_mtd::{Chip, ChipError, Place, Shape};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+pub const SMALL: Shape = Shape { blocks: 24, pages_per_block: 8, page_bytes: 512, oob_bytes: 38, ecc_strength: 1 };
+
+/// A chip that all its clones share.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    shape: Shape,
+    cells: Arc<Mutex<Cells>>,
+}
+
+#[derive(Debug, Default)]
+pub struct Cells {
+    /// Data and OOB of programmed pages.
+    pages: BTreeMap<(u32, u32), (Vec<u8>, Vec<u8>)>,
+    pub bad: BTreeSet<u32>,
+    /// Blocks that cannot be erased.
+    pub weak_blocks: BTreeSet<u32>,
+    /// Blocks in which no page can be programmed.
+    pub weak_pages: BTreeSet<u32>,
+    /// Operations after which everything is refused, if so.
+    pub power: Option<u32>,
+    /// One in so many programs and erases fails, if not 0.
+    pub one_fails_of: u32,
+    operations: u32,
+    random: u32,
+}
+
+impl Memory {
+    pub fn new(shape: Shape) -> Self {
+        Self { shape, cells: Arc::default() }
+    }
+
+    pub fn cells(&self) -> MutexGuard<'_, Cells> {
+        self.cells.lock().unwrap()
+    }
+}
+
+impl Cells {
+    /// Before something is changed.
+    fn step(&mut self) -> Result<(), ChipError> {
+        self.operations += 1;
+        match &mut self.power {
+            Some(0) => return Err(ChipError::Host(nand::HostError(19))),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        if self.one_fails_of > 0 {
+            self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            if (self.random >> 8).is_multiple_of(self.one_fails_of) {
+                return Err(ChipError::Failed);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Chip for Memory {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn read(&mut self, at: Place, data: Option<&mut [u8]>, oob: &mut [u8]) -> Result<u32, ChipError> {
+        let cells = self.cells();
+        let page = cells.pages.get(&(at.block, at.offset));
+        let copy = |to: &mut [u8], from: Option<&Vec<u8>>| match from {
+            Some(from) => (0..).zip(to).for_each(|(at, byte)| *byte = from.get(at).copied().unwrap_or(0xFF)),
+            None => to.fill(0xFF),
+        };
+        if let Some(data) = data {
+            copy(data, page.map(|page| &page.0));
+        }
+        copy(oob, page.map(|page| &page.1));
+        Ok(0)
+    }
+
+    fn program(&mut self, at: Place, data: &[u8], oob: &[u8]) -> Result<(), ChipError> {
+        let oob_bytes = self.shape.oob_bytes as usize;
+        let mut cells = self.cells();
+        let stepped = cells.step();
+        if cells.weak_pages.contains(&at.block) {
+            return Err(ChipError::Failed);
+        }
+        stepped?;
+        let page = cells.pages.entry((at.block, at.offset));
+        let page = page.or_insert_with(|| (vec![0xFF; data.len()], vec![0xFF; oob_bytes]));
+        // Bits of a page that is programmed again only fall.
+        page.0.iter_mut().zip(data).for_each(|(cell, byte)| *cell &= byte);
+        page.1.iter_mut().zip(oob).for_each(|(cell, byte)| *cell &= byte);
+        Ok(())
+    }
+
+    fn erase(&mut self, block: u32) -> Result<(), ChipError> {
+        let mut cells = self.cells();
+        cells.step()?;
+        if cells.weak_blocks.contains(&block) {
+            return Err(ChipError::Failed);
+        }
+        cells.pages.retain(|(other, _), _| *other != block);
+        Ok(())
+    }
+
+    fn is_bad(&mut self, block: u32) -> Result<bool, ChipError> {
+        Ok(self.cells().bad.contains(&block))
+    }
+
+    fn mark_bad(&mut self, block: u32) -> Result<(), ChipError> {
+        let mut cells = self.cells();
+        if cells.power == Some(0) {
+            return Err(ChipError::Host(nand::HostError(19)));
+        }
+        // The kernel does the same.
+        cells.pages.retain(|(other, _), _| *other != block);
+        cells.bad.insert(block);
+        Ok(())
+    }
+}
