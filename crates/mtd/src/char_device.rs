@@ -65,10 +65,11 @@ impl CharDevice {
             let found = attribute("type").unwrap_or_else(|_| format!("number {}", info.kind));
             return Err(MtdError::NotNand { path: path.into(), found });
         }
-        if let Some(user) = ubi_on(number) {
-            return Err(MtdError::Attached { path: path.into(), user });
-        }
         let attribute = |name| attribute(name).map_err(|error| failed("described", error));
+        let name = attribute("name")?;
+        if let Some(user) = ubi_on(number).or_else(|| mount_of(number, &name)) {
+            return Err(MtdError::Used { path: path.into(), user });
+        }
         let number_in =
             |name| attribute(name)?.parse::<u64>().map_err(|error| failed("described", io::Error::other(error)));
         // The size that the ioctl says ends at 4 GiB.
@@ -80,7 +81,7 @@ impl CharDevice {
             oob_bytes: number_in("oobavail")? as u32,
             ecc_strength: number_in("ecc_strength")? as u32,
         };
-        let opened = Self { file, shape, name: attribute("name")?, block_bytes: info.erase_bytes.into() };
+        let opened = Self { file, shape, name, block_bytes: info.erase_bytes.into() };
         opened.check_kernel()?;
         Ok(opened)
     }
@@ -139,6 +140,18 @@ fn ubi_on(number: u32) -> Option<String> {
         used.is_ok_and(|used| used.trim() == wanted)
     })?;
     Some(attached.file_name().to_string_lossy().into_owned())
+}
+
+/// Where a file system of an MTD device is mounted.
+fn mount_of(number: u32, name: &str) -> Option<String> {
+    let sources = [format!("/dev/mtdblock{number}"), format!("mtd{number}"), format!("mtd:{name}")];
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mut lines = mounts.lines().map(|line| line.split(' '));
+    lines.find_map(|mut fields| {
+        // Spaces are escaped.
+        let source = fields.next()?.replace("\\040", " ");
+        if sources.contains(&source) { fields.next().map(|place| format!("a file system at {place}")) } else { None }
+    })
 }
 
 impl Chip for CharDevice {

@@ -4,6 +4,7 @@ use crate::char_device::CharDevice;
 use crate::chip::{Chip, ChipError, Place};
 use crate::header::RESERVED_BLOCKS;
 use crate::record::{Content, Decoded, RECORD_BYTES, Record};
+use nand::file::Usage;
 use nand::laws::{self, BlockState, illegal, illegal_block};
 use nand::{BlockId, Capabilities, Flags, Geometry, HostError, Law, Nand, NandError, Ppn, Spare};
 
@@ -54,6 +55,24 @@ impl<C: Chip> MtdNand<C> {
     /// The chip, for a harness that makes it fail.
     pub const fn chip_mut(&mut self) -> &mut C {
         &mut self.chip
+    }
+
+    /// What the pages of the device hold, by their OOB; their data are not read.
+    ///
+    /// # Errors
+    /// [`NandError::Host`].
+    pub fn usage(&mut self) -> Result<Usage, NandError> {
+        let mut usage = Usage::default();
+        for ppn in (0..self.geometry.pages()).map(Ppn) {
+            let count = match self.record("read", ppn)? {
+                Decoded::Erased => &mut usage.erased,
+                Decoded::Programmed(record, _) if record.content == Content::HostData => &mut usage.host_data,
+                Decoded::Programmed(..) => &mut usage.metadata,
+                Decoded::Damaged => &mut usage.damaged,
+            };
+            *count += 1;
+        }
+        Ok(usage)
     }
 
     /// Passes on why a page could not be read.

@@ -54,12 +54,12 @@ pub enum MtdError {
         /// The device.
         path: PathBuf,
     },
-    /// UBI uses the device.
-    #[error("{path} is attached to {user}; detach it first (ubidetach)")]
-    Attached {
+    /// The kernel itself uses the device.
+    #[error("{path} is used by {user}; unmount it or detach it first")]
+    Used {
         /// The device.
         path: PathBuf,
-        /// The UBI device.
+        /// The UBI device, or where it is mounted.
         user: String,
     },
     /// The kernel does not have what is needed.

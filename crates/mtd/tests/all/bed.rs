@@ -117,8 +117,8 @@ pub fn law<T: core::fmt::Debug>(result: Result<T, NandError>) -> Law {
 
 /// A good block, and the number of its first page.
 pub fn good_block(n: &impl Nand, which: usize) -> (BlockId, u32) {
-    let good = (0..n.geometry().blocks()).map(BlockId).filter(|block| !n.is_bad(*block));
-    let block = good.skip(which).step_by(1).next().unwrap();
+    let mut good = (0..n.geometry().blocks()).map(BlockId).filter(|block| !n.is_bad(*block));
+    let block = good.nth(which).unwrap();
     (block, n.geometry().page_at(block, 0).0)
 }
 

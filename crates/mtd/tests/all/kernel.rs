@@ -60,11 +60,11 @@ fn an_oob_without_room_is_refused() {
 }
 
 #[test]
-fn flash_under_ubi_is_refused() {
-    let Some(Kernel(path)) = Kernel::named("OPENFTL_MTD_UBI") else { return };
+fn flash_that_the_kernel_uses_is_refused() {
+    let Some(Kernel(path)) = Kernel::named("OPENFTL_MTD_USED") else { return };
     let error = refused(&path);
     println!("{error}");
-    assert!(matches!(&error, MtdError::Attached { user, .. } if user == "ubi0"), "{error}");
+    assert!(matches!(error, MtdError::Used { .. }), "{error}");
 }
 
 #[test]
@@ -79,12 +79,10 @@ fn a_user_without_the_right_is_told() {
 #[test]
 fn blocks_of_the_factory_are_bad() {
     let Some(bed) = Kernel::named("OPENFTL_MTD_BAD") else { return };
-    for n in [bed.create(), bed.open()] {
-        let bad: Vec<u32> = (0..n.geometry().blocks()).filter(|block| n.is_bad(BlockId(*block))).collect();
-        assert_eq!(bad, [6 - RESERVED_BLOCKS]);
-        drop(n);
-        break;
-    }
+    let n = bed.create();
+    let bad: Vec<u32> = (0..n.geometry().blocks()).filter(|block| n.is_bad(BlockId(*block))).collect();
+    assert_eq!(bad, [6 - RESERVED_BLOCKS]);
+    drop(n);
     let n = bed.open();
     assert!(n.is_bad(BlockId(6 - RESERVED_BLOCKS)) && n.owner() == b"owner");
 }

@@ -138,6 +138,9 @@ on_every_bed! {
         assert_eq!(n.read(Ppn(first + 2), &mut read), Ok(spare(first + 2, 9)));
         assert!(read == bytes(&n, first), "a copy holds other bytes");
         n.read_meta(Ppn(first + 3), &mut [0; 4]).unwrap();
+        let usage = n.usage().unwrap();
+        assert_eq!((usage.host_data, usage.metadata, usage.damaged), (2, 2, 0));
+        assert_eq!(usage.erased, u64::from(n.geometry().pages()) - 4);
         let erased = Err(NandError::Erased { ppn: Ppn(first + 7) });
         assert_eq!(n.copy(Ppn(first + 7), Ppn(first + 4), &spare(0, 0)), erased);
     }
@@ -168,16 +171,12 @@ on_every_bed! {
 
     a_whole_device_is_filled_and_read(bed) {
         let mut n = bed.create();
-        let good = |n: &MtdOf<_>| (0..n.geometry().blocks()).map(BlockId).filter(|b| !n.is_bad(*b)).collect::<Vec<_>>();
-        let per_block = n.geometry().pages_per_block();
-        let pages: Vec<u32> =
-            good(&n).iter().flat_map(|block| block.0 * per_block..(block.0 + 1) * per_block).collect();
+        let (blocks, per_block) = (n.geometry().blocks(), n.geometry().pages_per_block());
+        let good: Vec<u32> = (0..blocks).filter(|block| !n.is_bad(BlockId(*block))).collect();
+        let pages: Vec<u32> = good.iter().flat_map(|block| block * per_block..(block + 1) * per_block).collect();
         pages.iter().for_each(|page| fill(&mut n, *page).unwrap());
         drop(n);
         let mut n = bed.open();
         pages.iter().for_each(|page| check(&mut n, *page).unwrap());
     }
 }
-
-/// The device over a chip of any kind.
-type MtdOf<C> = openftl_mtd::MtdNand<C>;

@@ -25,9 +25,8 @@ pub struct Cells {
     pub weak_pages: BTreeSet<u32>,
     /// Operations after which everything is refused, if so.
     pub power: Option<u32>,
-    /// One in so many programs and erases fails, if not 0.
-    pub one_fails_of: u32,
-    operations: u32,
+    /// Programs and erases that are still to fail, one in a hundred.
+    failures_left: u32,
     random: u32,
 }
 
@@ -42,17 +41,27 @@ impl Memory {
 }
 
 impl Cells {
+    /// Makes some of the programs and erases to come fail.
+    pub fn fail(&mut self, failures: u32) {
+        self.failures_left = failures;
+    }
+
+    /// Bad blocks, and failures that are still to come.
+    pub fn failed(&self) -> (usize, u32) {
+        (self.bad.len(), self.failures_left)
+    }
+
     /// Before something is changed.
     fn step(&mut self) -> Result<(), ChipError> {
-        self.operations += 1;
         match &mut self.power {
             Some(0) => return Err(ChipError::Host(nand::HostError(19))),
             Some(left) => *left -= 1,
             None => {}
         }
-        if self.one_fails_of > 0 {
+        if self.failures_left > 0 {
             self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            if (self.random >> 8).is_multiple_of(self.one_fails_of) {
+            if (self.random >> 8).is_multiple_of(100) {
+                self.failures_left -= 1;
                 return Err(ChipError::Failed);
             }
         }
