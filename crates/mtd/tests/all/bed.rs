@@ -3,7 +3,7 @@
 
 use crate::memory::Memory;
 use nand::{BlockId, Flags, Law, Lpn, Nand, NandError, PageKind, Ppn, Spare};
-use openftl_mtd::{Access, CharDevice, Chip, MtdNand};
+use openftl_mtd::{Access, CharDevice, Chip, ChipError, MtdNand, Place, Shape};
 use std::path::PathBuf;
 
 /// Flash that can be opened again and again.
@@ -12,12 +12,51 @@ pub trait Bed {
 
     fn chip(&self) -> Self::Chip;
 
+    /// The same, of a type that is the same for all: FTLs are compiled once.
+    fn any_chip(&self) -> Any {
+        Any(Box::new(self.chip()))
+    }
+
     fn create(&self) -> MtdNand<Self::Chip> {
         MtdNand::create_on(self.chip(), b"owner").unwrap()
     }
 
     fn open(&self) -> MtdNand<Self::Chip> {
         MtdNand::open_on(self.chip()).unwrap()
+    }
+}
+
+/// A chip of any kind.
+#[derive(Debug)]
+pub struct Any(Box<dyn AnyChip>);
+
+trait AnyChip: Chip + core::fmt::Debug {}
+
+impl<C: Chip + core::fmt::Debug> AnyChip for C {}
+
+impl Chip for Any {
+    fn shape(&self) -> Shape {
+        self.0.shape()
+    }
+
+    fn read(&mut self, at: Place, data: Option<&mut [u8]>, oob: &mut [u8]) -> Result<u32, ChipError> {
+        self.0.read(at, data, oob)
+    }
+
+    fn program(&mut self, at: Place, data: &[u8], oob: &[u8]) -> Result<(), ChipError> {
+        self.0.program(at, data, oob)
+    }
+
+    fn erase(&mut self, block: u32) -> Result<(), ChipError> {
+        self.0.erase(block)
+    }
+
+    fn is_bad(&mut self, block: u32) -> Result<bool, ChipError> {
+        self.0.is_bad(block)
+    }
+
+    fn mark_bad(&mut self, block: u32) -> Result<(), ChipError> {
+        self.0.mark_bad(block)
     }
 }
 

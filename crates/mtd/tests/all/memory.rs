@@ -23,8 +23,10 @@ pub struct Cells {
     pub weak_blocks: BTreeSet<u32>,
     /// Blocks in which no page can be programmed.
     pub weak_pages: BTreeSet<u32>,
-    /// Operations after which everything is refused, if so.
+    /// Operations that are done before power is cut in the middle of one, if it is. From then on
+    /// everything is refused.
     pub power: Option<u32>,
+    dead: bool,
     /// Programs and erases that are still to fail, one in a hundred.
     failures_left: u32,
     random: u32,
@@ -51,23 +53,55 @@ impl Cells {
         (self.bad.len(), self.failures_left)
     }
 
-    /// Before something is changed.
-    fn step(&mut self) -> Result<(), ChipError> {
+    /// Power is back.
+    pub fn power_up(&mut self) {
+        (self.power, self.dead) = (None, false);
+    }
+
+    fn next(&mut self) -> u32 {
+        self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        self.random >> 8
+    }
+
+    /// Before something is changed: whether it is done, or only in part.
+    fn step(&mut self) -> Result<Step, ChipError> {
+        if self.dead {
+            return Err(GONE);
+        }
         match &mut self.power {
-            Some(0) => return Err(ChipError::Host(nand::HostError(19))),
+            Some(0) => {
+                self.dead = true;
+                return Ok(Step::Part);
+            }
             Some(left) => *left -= 1,
             None => {}
         }
-        if self.failures_left > 0 {
-            self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            if (self.random >> 8).is_multiple_of(100) {
-                self.failures_left -= 1;
-                return Err(ChipError::Failed);
-            }
+        if self.failures_left > 0 && self.next().is_multiple_of(100) {
+            self.failures_left -= 1;
+            return Err(ChipError::Failed);
         }
-        Ok(())
+        Ok(Step::Whole)
+    }
+
+    /// A byte of which some bits have risen.
+    fn risen(&mut self, byte: u8) -> u8 {
+        match self.next() % 4 {
+            0 => 0xFF,
+            1 => byte | self.next() as u8,
+            _ => byte,
+        }
     }
 }
+
+/// How much of an operation is done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Whole,
+    Part,
+}
+
+/// What is answered without power.
+const GONE: ChipError = ChipError::Host(nand::HostError(19));
 
 impl Chip for Memory {
     fn shape(&self) -> Shape {
@@ -91,27 +125,49 @@ impl Chip for Memory {
     fn program(&mut self, at: Place, data: &[u8], oob: &[u8]) -> Result<(), ChipError> {
         let oob_bytes = self.shape.oob_bytes as usize;
         let mut cells = self.cells();
-        let stepped = cells.step();
+        let step = cells.step()?;
         if cells.weak_pages.contains(&at.block) {
             return Err(ChipError::Failed);
         }
-        stepped?;
+        let mut torn = |bytes: &[u8]| match step {
+            Step::Whole => bytes.to_vec(),
+            Step::Part => bytes.iter().map(|byte| cells.risen(*byte)).collect(),
+        };
+        let (data, oob) = (torn(data), torn(oob));
         let page = cells.pages.entry((at.block, at.offset));
         let page = page.or_insert_with(|| (vec![0xFF; data.len()], vec![0xFF; oob_bytes]));
         // Bits of a page that is programmed again only fall.
         page.0.iter_mut().zip(data).for_each(|(cell, byte)| *cell &= byte);
         page.1.iter_mut().zip(oob).for_each(|(cell, byte)| *cell &= byte);
-        Ok(())
+        if step == Step::Whole { Ok(()) } else { Err(GONE) }
     }
 
     fn erase(&mut self, block: u32) -> Result<(), ChipError> {
         let mut cells = self.cells();
-        cells.step()?;
+        let step = cells.step()?;
         if cells.weak_blocks.contains(&block) {
             return Err(ChipError::Failed);
         }
-        cells.pages.retain(|(other, _), _| *other != block);
-        Ok(())
+        if step == Step::Whole {
+            cells.pages.retain(|(other, _), _| *other != block);
+            return Ok(());
+        }
+        let pages: Vec<_> = cells.pages.keys().copied().filter(|(other, _)| *other == block).collect();
+        for at in pages {
+            let Some((data, oob)) = cells.pages.remove(&at) else { continue };
+            match cells.next() % 3 {
+                0 => {}
+                1 => {
+                    let mut torn = |bytes: Vec<u8>| bytes.into_iter().map(|byte| cells.risen(byte)).collect();
+                    let torn = (torn(data), torn(oob));
+                    cells.pages.insert(at, torn);
+                }
+                _ => {
+                    cells.pages.insert(at, (data, oob));
+                }
+            }
+        }
+        Err(GONE)
     }
 
     fn is_bad(&mut self, block: u32) -> Result<bool, ChipError> {
@@ -120,8 +176,8 @@ impl Chip for Memory {
 
     fn mark_bad(&mut self, block: u32) -> Result<(), ChipError> {
         let mut cells = self.cells();
-        if cells.power == Some(0) {
-            return Err(ChipError::Host(nand::HostError(19)));
+        if cells.dead {
+            return Err(GONE);
         }
         // The kernel does the same.
         cells.pages.retain(|(other, _), _| *other != block);
