@@ -202,8 +202,8 @@ fn read_header<C: Chip>(chip: &mut C, block: u32) -> Result<Vec<u8>, MtdError> {
     let mut bytes = vec![0; shape.page_bytes as usize];
     let mut read = |offset, page: &mut [u8]| match chip.read(Place { block, offset }, Some(page), &mut []) {
         Ok(_) => Ok(true),
-        Err(ChipError::Uncorrectable) => Ok(false),
-        Err(source) => Err(MtdError::Chip { attempt: "read", block, source }),
+        Err(source @ ChipError::Host(_)) => Err(MtdError::Chip { attempt: "read", block, source }),
+        Err(_) => Ok(false),
     };
     if !read(0, &mut bytes)? {
         return Ok(Vec::new());
