@@ -83,12 +83,17 @@ impl Cells {
         Ok(Step::Whole)
     }
 
-    /// A byte of which some bits have risen.
-    fn risen(&mut self, byte: u8) -> u8 {
-        match self.next() % 4 {
-            0 => 0xFF,
-            1 => byte | self.next() as u8,
-            _ => byte,
+    /// Makes bits rise in the data of a page, in its OOB, in both or in neither.
+    fn tear(&mut self, data: &mut [u8], oob: &mut [u8]) {
+        let parts = self.next();
+        for (part, bytes) in [(1, data), (2, oob)] {
+            for byte in bytes.iter_mut().filter(|_| parts & part != 0) {
+                match self.next() % 4 {
+                    0 => *byte = 0xFF,
+                    1 => *byte |= self.next() as u8,
+                    _ => {}
+                }
+            }
         }
     }
 }
@@ -129,11 +134,10 @@ impl Chip for Memory {
         if cells.weak_pages.contains(&at.block) {
             return Err(ChipError::Failed);
         }
-        let mut torn = |bytes: &[u8]| match step {
-            Step::Whole => bytes.to_vec(),
-            Step::Part => bytes.iter().map(|byte| cells.risen(*byte)).collect(),
-        };
-        let (data, oob) = (torn(data), torn(oob));
+        let (mut data, mut oob) = (data.to_vec(), oob.to_vec());
+        if step == Step::Part {
+            cells.tear(&mut data, &mut oob);
+        }
         let page = cells.pages.entry((at.block, at.offset));
         let page = page.or_insert_with(|| (vec![0xFF; data.len()], vec![0xFF; oob_bytes]));
         // Bits of a page that is programmed again only fall.
@@ -154,18 +158,12 @@ impl Chip for Memory {
         }
         let pages: Vec<_> = cells.pages.keys().copied().filter(|(other, _)| *other == block).collect();
         for at in pages {
-            let Some((data, oob)) = cells.pages.remove(&at) else { continue };
-            match cells.next() % 3 {
-                0 => {}
-                1 => {
-                    let mut torn = |bytes: Vec<u8>| bytes.into_iter().map(|byte| cells.risen(byte)).collect();
-                    let torn = (torn(data), torn(oob));
-                    cells.pages.insert(at, torn);
-                }
-                _ => {
-                    cells.pages.insert(at, (data, oob));
-                }
+            let Some((mut data, mut oob)) = cells.pages.remove(&at) else { continue };
+            if cells.next().is_multiple_of(3) {
+                continue;
             }
+            cells.tear(&mut data, &mut oob);
+            cells.pages.insert(at, (data, oob));
         }
         Err(GONE)
     }
