@@ -1,7 +1,8 @@
 //! An MTD device over a chip in memory, and over one behind the kernel.
 //!
 //! What needs the kernel is skipped unless `OPENFTL_MTD` names a device, such as `/dev/mtd0`.
-//! **Everything on that device is lost.** `scripts/mtd-test` runs these tests over a simulated chip.
+//! **Everything on that device is lost.** The tests then run one at a time (`--test-threads=1`).
+//! `scripts/mtd-test` runs them over a simulated chip.
 #![cfg(target_os = "linux")]
 
 mod bed;
