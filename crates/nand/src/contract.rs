@@ -135,9 +135,10 @@ pub trait Nand: Send {
     /// Whether a block is marked bad, by the factory or by [`Nand::mark_bad`].
     fn is_bad(&self, block: BlockId) -> bool;
 
-    /// Retires a block for ever.
+    /// Retires a block for ever. It is called when nothing in the block is needed: some devices
+    /// erase a block before they mark it.
     ///
-    /// **Power loss**: the mark is there or not.
+    /// **Power loss**: the mark is there or not. Without it the block is as an erase leaves it.
     ///
     /// # Errors
     /// [`NandError::PowerLost`] or an address outside the device.

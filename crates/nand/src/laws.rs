@@ -1,7 +1,8 @@
 //! The laws of flash as a state machine a block, shared by every device that keeps its own cells.
 //!
 //! A device asks before it acts (`check_…`), acts, then tells (`programmed`, `erased`). The devices
-//! know what their cells hold; this knows what may happen to them next.
+//! know what their cells hold; this knows what may happen to them next. Devices outside this crate
+//! use it too.
 
 use crate::addr::{BlockId, Ppn};
 use crate::error::{Law, NandError};
@@ -11,7 +12,7 @@ use crate::geometry::{Capabilities, Geometry, ProgramOrder};
 ///
 /// Eight bytes, because a simulated device keeps millions of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct BlockState {
+pub struct BlockState {
     /// One more than the highest offset programmed since the last erase.
     next: u32,
     flags: u8,
@@ -29,55 +30,55 @@ impl BlockState {
     /// Whether `offset` is the page right after the last one of an open, healthy block: then
     /// programming it is legal whatever the device, and nothing is skipped.
     #[inline]
-    pub(crate) const fn is_next(self, offset: u32) -> bool {
+    pub const fn is_next(self, offset: u32) -> bool {
         self.next == offset && self.flags & IN_ORDER != 0
     }
 
     /// Records a program that [`Self::is_next`] allowed.
     #[inline]
-    pub(crate) const fn advance(&mut self) {
+    pub const fn advance(&mut self) {
         debug_assert!(self.flags & (IN_ORDER | BAD) == IN_ORDER, "a block takes its next page unasked");
         self.next += 1;
     }
 
     /// One more than the highest offset programmed; cells from here on are erased.
     #[inline]
-    pub(crate) const fn end(self) -> u32 {
+    pub const fn end(self) -> u32 {
         self.next
     }
 
     /// Whether the block is retired.
     #[inline]
-    pub(crate) const fn is_bad(self) -> bool {
+    pub const fn is_bad(self) -> bool {
         self.flags & BAD != 0
     }
 
     /// Whether the device noted something since the last erase.
     #[inline]
-    pub(crate) const fn is_noted(self) -> bool {
+    pub const fn is_noted(self) -> bool {
         self.flags & NOTED != 0
     }
 
     /// Notes something about the block's contents, until the next erase.
-    pub(crate) const fn note(&mut self) {
+    pub const fn note(&mut self) {
         debug_assert!(!self.is_bad());
         self.flags |= NOTED;
     }
 
     /// Whether [`Self::mark`] was called since the last erase.
     #[inline]
-    pub(crate) const fn is_marked(self) -> bool {
+    pub const fn is_marked(self) -> bool {
         self.flags & MARKED != 0
     }
 
     /// As [`Self::note`], apart from it.
-    pub(crate) const fn mark(&mut self) {
+    pub const fn mark(&mut self) {
         debug_assert!(!self.is_bad() && !self.is_marked());
         self.flags |= MARKED;
     }
 
     /// Whether the page at `offset` may be programmed; `holds` says that its cell is not erased.
-    pub(crate) const fn check_program(self, order: ProgramOrder, offset: u32, holds: bool) -> Result<(), Law> {
+    pub const fn check_program(self, order: ProgramOrder, offset: u32, holds: bool) -> Result<(), Law> {
         if self.is_bad() {
             Err(Law::BadBlock)
         } else if offset >= self.next {
@@ -93,7 +94,7 @@ impl BlockState {
     }
 
     /// Records a program that [`Self::check_program`] allowed.
-    pub(crate) const fn programmed(&mut self, offset: u32) {
+    pub const fn programmed(&mut self, offset: u32) {
         debug_assert!(!self.is_bad(), "a bad block was programmed");
         if offset >= self.next {
             self.next = offset + 1;
@@ -104,20 +105,20 @@ impl BlockState {
 
     /// Whether the block may be erased.
     #[inline]
-    pub(crate) const fn check_erase(self) -> Result<(), Law> {
+    pub const fn check_erase(self) -> Result<(), Law> {
         if self.is_bad() { Err(Law::BadBlock) } else { Ok(()) }
     }
 
     /// Records an erase that [`Self::check_erase`] allowed.
     #[inline]
-    pub(crate) const fn erased(&mut self) {
+    pub const fn erased(&mut self) {
         debug_assert!(!self.is_bad(), "a bad block was erased");
         self.next = 0;
         self.flags = 0;
     }
 
     /// Retires the block; its pages stay readable.
-    pub(crate) const fn mark_bad(&mut self) {
+    pub const fn mark_bad(&mut self) {
         self.flags = self.flags & !IN_ORDER | BAD;
         debug_assert!(self.is_bad() && !self.is_next(self.next), "a bad block takes another page");
     }
@@ -125,7 +126,7 @@ impl BlockState {
 
 /// Splits a page address, refusing one outside the device.
 #[inline]
-pub(crate) fn locate(geometry: &Geometry, operation: &'static str, ppn: Ppn) -> Result<(BlockId, u32), NandError> {
+pub fn locate(geometry: &Geometry, operation: &'static str, ppn: Ppn) -> Result<(BlockId, u32), NandError> {
     if ppn.0 < geometry.pages() {
         Ok((geometry.block_of(ppn), geometry.offset_of(ppn)))
     } else {
@@ -134,7 +135,7 @@ pub(crate) fn locate(geometry: &Geometry, operation: &'static str, ppn: Ppn) -> 
 }
 
 /// Whether host data (exactly one page) or metadata (at most one page) of this length fits.
-pub(crate) const fn check_size(geometry: &Geometry, bytes: usize, whole: bool) -> Result<(), Law> {
+pub const fn check_size(geometry: &Geometry, bytes: usize, whole: bool) -> Result<(), Law> {
     let page = geometry.page_bytes() as usize;
     if bytes > page || whole && bytes != page { Err(Law::PageSize) } else { Ok(()) }
 }
@@ -142,19 +143,19 @@ pub(crate) const fn check_size(geometry: &Geometry, bytes: usize, whole: bool) -
 /// Whether flags of a page may be set when that was done `times` times before.
 ///
 /// Which flags does not matter: setting one only clears bits.
-pub(crate) const fn check_flags(can: Capabilities, times: u8) -> Result<(), Law> {
+pub const fn check_flags(can: Capabilities, times: u8) -> Result<(), Law> {
     if times < can.spare_reprograms { Ok(()) } else { Err(Law::SpareReprogram) }
 }
 
 /// The error for a broken law.
 #[cold]
-pub(crate) const fn illegal(operation: &'static str, ppn: Ppn, law: Law) -> NandError {
+pub const fn illegal(operation: &'static str, ppn: Ppn, law: Law) -> NandError {
     NandError::Illegal { operation, ppn, law }
 }
 
 /// The error for a broken law about a whole block.
 #[cold]
-pub(crate) fn illegal_block(geometry: &Geometry, operation: &'static str, block: BlockId, law: Law) -> NandError {
+pub fn illegal_block(geometry: &Geometry, operation: &'static str, block: BlockId, law: Law) -> NandError {
     let ppn = if block.0 < geometry.blocks() { geometry.page_at(block, 0) } else { Ppn::NONE };
     NandError::Illegal { operation, ppn, law }
 }

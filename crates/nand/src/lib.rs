@@ -41,7 +41,7 @@ pub mod flags;
 pub mod geometry;
 #[cfg(feature = "std")]
 pub mod image;
-mod laws;
+pub mod laws;
 pub mod mem;
 pub mod profiles;
 pub mod sim;
