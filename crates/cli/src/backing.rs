@@ -1,7 +1,10 @@
-//! The flash below a disk that keeps every byte: in a file, or in memory.
+//! The flash below a disk that keeps every byte: in a file, in memory, or behind Linux MTD.
 //!
 //! One type for all of them, so that every FTL is compiled once for devices of bytes.
 
+#[cfg(target_os = "linux")]
+use mtd::MtdNand;
+use nand::file::{Syncer, Usage};
 use nand::{BlockId, Capabilities, FileNand, Flags, Geometry, MemNand, Nand, NandError, Ppn, Spare, Timing};
 use std::time::{Duration, Instant};
 
@@ -14,6 +17,20 @@ pub struct Backing {
 enum Device {
     File(FileNand),
     Memory(MemNand),
+    #[cfg(target_os = "linux")]
+    Mtd(MtdNand),
+}
+
+/// Calls a method of whichever device it is.
+macro_rules! on {
+    ($device:expr, $nand:ident => $call:expr) => {
+        match $device {
+            Device::File($nand) => $call,
+            Device::Memory($nand) => $call,
+            #[cfg(target_os = "linux")]
+            Device::Mtd($nand) => $call,
+        }
+    };
 }
 
 impl From<FileNand> for Backing {
@@ -28,7 +45,37 @@ impl From<MemNand> for Backing {
     }
 }
 
+#[cfg(target_os = "linux")]
+impl From<MtdNand> for Backing {
+    fn from(nand: MtdNand) -> Self {
+        Self { device: Device::Mtd(nand), pace: None }
+    }
+}
+
 impl Backing {
+    /// The device in a file, if that is what it is.
+    pub fn file(&self) -> Option<&FileNand> {
+        match &self.device {
+            Device::File(nand) => Some(nand),
+            _ => None,
+        }
+    }
+
+    /// What its pages hold, by their spare areas; `None` in memory, where nobody asks.
+    pub fn usage(&mut self) -> anyhow::Result<Option<Usage>> {
+        Ok(match &mut self.device {
+            Device::File(nand) => Some(nand.usage()?),
+            Device::Memory(_) => None,
+            #[cfg(target_os = "linux")]
+            Device::Mtd(nand) => Some(nand.usage()?),
+        })
+    }
+
+    /// What makes completed operations survive its host; `None` if nothing has to be done for that.
+    pub fn syncer(&self) -> Option<Syncer> {
+        self.file().map(FileNand::syncer)
+    }
+
     /// The same device, on which each operation takes as long as on flash of these times.
     pub fn paced(self, timing: Timing) -> Self {
         Self { pace: Some(Pace::new(timing)), ..self }
@@ -38,7 +85,8 @@ impl Backing {
     pub fn close(self) -> anyhow::Result<()> {
         match self.device {
             Device::File(nand) => Ok(nand.close()?),
-            Device::Memory(_) => Ok(()),
+            // Nothing of it is on its way to somewhere else.
+            _ => Ok(()),
         }
     }
 }
@@ -73,16 +121,6 @@ impl Pace {
     }
 }
 
-/// Calls a method of whichever device it is.
-macro_rules! on {
-    ($backing:expr, $device:ident => $call:expr) => {
-        match &mut $backing.device {
-            Device::File($device) => $call,
-            Device::Memory($device) => $call,
-        }
-    };
-}
-
 impl Backing {
     fn read_takes(&mut self, bytes: usize) {
         if let Some(pace) = &mut self.pace {
@@ -102,92 +140,77 @@ impl Nand for Backing {
 
     #[inline]
     fn geometry(&self) -> &Geometry {
-        match &self.device {
-            Device::File(nand) => nand.geometry(),
-            Device::Memory(nand) => nand.geometry(),
-        }
+        on!(&self.device, nand => nand.geometry())
     }
 
     fn capabilities(&self) -> Capabilities {
-        match &self.device {
-            Device::File(nand) => nand.capabilities(),
-            Device::Memory(nand) => nand.capabilities(),
-        }
+        on!(&self.device, nand => nand.capabilities())
     }
 
     fn read(&mut self, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError> {
         self.read_takes(out.len());
-        on!(self, nand => nand.read(ppn, out))
+        on!(&mut self.device, nand => nand.read(ppn, out))
     }
 
     fn read_meta(&mut self, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError> {
         self.read_takes(out.len());
-        on!(self, nand => nand.read_meta(ppn, out))
+        on!(&mut self.device, nand => nand.read_meta(ppn, out))
     }
 
     fn read_spare(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError> {
         if let Some(pace) = &mut self.pace {
             pace.wait(pace.timing.spare_read_ns);
         }
-        on!(self, nand => nand.read_spare(ppn))
+        on!(&mut self.device, nand => nand.read_spare(ppn))
     }
 
     fn probe(&mut self, ppn: Ppn) -> Result<Spare, NandError> {
         self.read_takes(0);
-        on!(self, nand => nand.probe(ppn))
+        on!(&mut self.device, nand => nand.probe(ppn))
     }
 
     fn program(&mut self, ppn: Ppn, data: &[u8], spare: &Spare) -> Result<(), NandError> {
         self.program_takes(data.len());
-        on!(self, nand => nand.program(ppn, data, spare))
+        on!(&mut self.device, nand => nand.program(ppn, data, spare))
     }
 
     fn program_meta(&mut self, ppn: Ppn, data: &[u8], spare: &Spare) -> Result<(), NandError> {
         self.program_takes(data.len());
-        on!(self, nand => nand.program_meta(ppn, data, spare))
+        on!(&mut self.device, nand => nand.program_meta(ppn, data, spare))
     }
 
     fn copy(&mut self, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError> {
         let bytes = self.geometry().page_bytes() as usize;
         self.read_takes(bytes);
         self.program_takes(bytes);
-        on!(self, nand => nand.copy(from, to, spare))
+        on!(&mut self.device, nand => nand.copy(from, to, spare))
     }
 
     fn erase(&mut self, block: BlockId) -> Result<(), NandError> {
         if let Some(pace) = &mut self.pace {
             pace.wait(pace.timing.erase_ns);
         }
-        on!(self, nand => nand.erase(block))
+        on!(&mut self.device, nand => nand.erase(block))
     }
 
     fn is_bad(&self, block: BlockId) -> bool {
-        match &self.device {
-            Device::File(nand) => nand.is_bad(block),
-            Device::Memory(nand) => nand.is_bad(block),
-        }
+        on!(&self.device, nand => nand.is_bad(block))
     }
 
     fn mark_bad(&mut self, block: BlockId) -> Result<(), NandError> {
-        on!(self, nand => nand.mark_bad(block))
+        on!(&mut self.device, nand => nand.mark_bad(block))
     }
 
     fn clear_flags(&mut self, ppn: Ppn, flags: Flags) -> Result<(), NandError> {
         self.program_takes(0);
-        on!(self, nand => nand.clear_flags(ppn, flags))
+        on!(&mut self.device, nand => nand.clear_flags(ppn, flags))
     }
 
     fn corrected_bits(&self) -> u32 {
-        match &self.device {
-            Device::File(nand) => nand.corrected_bits(),
-            Device::Memory(nand) => nand.corrected_bits(),
-        }
+        on!(&self.device, nand => nand.corrected_bits())
     }
 
     fn correctable_bits(&self) -> u32 {
-        match &self.device {
-            Device::File(nand) => nand.correctable_bits(),
-            Device::Memory(nand) => nand.correctable_bits(),
-        }
+        on!(&self.device, nand => nand.correctable_bits())
     }
 }

@@ -52,7 +52,11 @@ pub fn profile(name: &str) -> Result<Profile> {
 
 /// The share of the raw capacity that the host sees.
 pub fn ratio(profile: &Profile, asked: Option<f64>) -> Result<f64> {
-    let ratio = asked.unwrap_or(profile.default_logical_ratio);
+    checked_ratio(asked.unwrap_or(profile.default_logical_ratio))
+}
+
+/// The ratio, if the host can see that share.
+pub fn checked_ratio(ratio: f64) -> Result<f64> {
     if !(ratio > 0.0 && ratio < 1.0) {
         return Err(usage(format!(
             "--logical-ratio {ratio} is not between 0 and 1: the host sees a part of the flash, 0.7 is usual"

@@ -21,20 +21,30 @@ const DEVICE: &str = "demo";
 
 /// Makes the disk.
 pub fn run(args: &FormatArgs) -> Result<()> {
-    let Planned { info, plan, ratio, config } = planned(&args.disk)?;
-    check_durable(&info)?;
+    #[cfg(target_os = "linux")]
+    if crate::flash::is_one(&args.image) {
+        return crate::flash::format(args);
+    }
+    let planned = planned(&args.disk)?;
+    check_durable(&planned.info)?;
     let held = held(&args.image, args.force)?;
-    make(&args.image, &plan, &info, &config)?;
+    make(&args.image, &planned.plan, &planned.info, &planned.config)?;
     drop(held);
-    output::print(&format!(
+    output::print(&made(&args.image, &planned))
+}
+
+/// What was made, in words.
+pub fn made(path: &Path, planned: &Planned) -> String {
+    let Planned { info, plan, ratio, .. } = planned;
+    format!(
         "{}: {} of disk, {} pages of {}, under {}\n{}\n",
-        args.image.display(),
+        path.display(),
         bytes(plan.logical_bytes()),
         count(u64::from(plan.logical_pages)),
         bytes(u64::from(plan.geometry.page_bytes())),
         info.name,
-        device::describe(&plan, ratio),
-    ))
+        device::describe(plan, *ratio),
+    )
 }
 
 /// A disk that can be made.
@@ -51,6 +61,14 @@ pub struct Planned {
 
 /// Looks at what was asked of a disk that keeps every byte.
 pub fn planned(args: &DiskArgs) -> Result<Planned> {
+    let profile = device::profile(args.device.as_deref().unwrap_or(DEVICE))?;
+    let ratio = device::ratio(&profile, args.logical_ratio)?;
+    let plan = device::plan(&profile, args.capacity.map(|size| size.0), ratio)?;
+    tuned(args, plan, ratio)
+}
+
+/// Looks at what was asked of a disk on this device.
+pub fn tuned(args: &DiskArgs, plan: DevicePlan, ratio: f64) -> Result<Planned> {
     let ftl = args.ftl.as_deref().unwrap_or(FTL).to_owned();
     let info = compare::ftls(&[ftl])?.remove(0);
     settings::check(&args.tuning)?;
@@ -58,9 +76,6 @@ pub fn planned(args: &DiskArgs) -> Result<Planned> {
     if args.tuning.maps == Some(crate::args::MapsArg::Nonvolatile) {
         return Err(usage("--maps nonvolatile assumes memory that no disk of bytes has; leave it out"));
     }
-    let profile = device::profile(args.device.as_deref().unwrap_or(DEVICE))?;
-    let ratio = device::ratio(&profile, args.logical_ratio)?;
-    let plan = device::plan(&profile, args.capacity.map(|size| size.0), ratio)?;
     device::check_order(&[info], &plan.name, plan.capabilities)?;
     let asked = settings::asked(&args.tuning, plan.config(), &plan.geometry)?;
     let config = info.config(&asked);
@@ -68,7 +83,7 @@ pub fn planned(args: &DiskArgs) -> Result<Planned> {
 }
 
 /// Refuses an FTL that a killed process or a power cut would cost written data.
-fn check_durable(info: &Info) -> Result<()> {
+pub fn check_durable(info: &Info) -> Result<()> {
     match info.durable {
         Durability::OnCompletion | Durability::OnFlush => Ok(()),
         Durability::Battery | Durability::NonVolatileMaps => {

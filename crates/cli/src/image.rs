@@ -1,6 +1,6 @@
-//! A disk in a file: a device with a record of which FTL is on it, with which settings.
+//! A disk in a file, or on flash behind Linux MTD: a device with a record of which FTL is on it, with which settings.
 //!
-//! The record is text in TOML among the bytes that [`FileNand`] keeps for its owner. Whoever opens
+//! The record is text in TOML among the bytes that the device keeps for its owner. Whoever opens
 //! a disk tells the FTL what it was told when the disk was made.
 
 use crate::backing::Backing;
@@ -166,32 +166,45 @@ impl Record {
     }
 }
 
-/// A disk in a file, not mounted yet.
+/// A disk, not mounted yet.
 pub struct Image {
     /// The device.
-    pub nand: FileNand,
+    pub nand: Backing,
     /// The FTL that is on it.
     pub entry: Entry<Backing>,
     /// What the FTL is told.
     pub config: Config,
     /// What the device says of it.
     pub record: Record,
+    /// A mount, which may write, leaves what is stored as it is, or may change it.
+    pub mountable: bool,
 }
 
-/// Opens a disk in a file without mounting it.
+/// Opens a disk in a file, or on flash behind Linux MTD, without mounting it.
+///
+/// Flash cannot be written over in memory: with [`Access::Overlay`] it is opened for reading, and
+/// is not mountable.
 pub fn open(path: &Path, access: Access) -> Result<Image> {
-    let opened = FileNand::open(path, access).map_err(anyhow::Error::from).and_then(of_device);
+    #[cfg(target_os = "linux")]
+    if crate::flash::is_one(path) {
+        return crate::flash::open(path, access);
+    }
+    let opened = FileNand::open(path, access).map_err(anyhow::Error::from).and_then(|nand| {
+        let owner = nand.owner().to_vec();
+        of_device(nand.into(), &owner, true)
+    });
     opened.with_context(|| format!("cannot open {}", path.display()))
 }
 
-fn of_device(nand: FileNand) -> Result<Image> {
-    let record = Record::from_bytes(nand.owner())?;
+/// The disk on a device, of which the owner's bytes say what it is.
+pub fn of_device(nand: Backing, owner: &[u8], mountable: bool) -> Result<Image> {
+    let record = Record::from_bytes(owner)?;
     let config = record.config()?;
     let name = &record.ftl.name;
     let Some(entry) = ftls::find::<Backing>(name) else {
         bail!("this program has no FTL `{name}`, which the disk needs")
     };
-    Ok(Image { nand, entry, config, record })
+    Ok(Image { nand, entry, config, record, mountable })
 }
 
 /// An FTL over a device that keeps every byte.
@@ -201,8 +214,11 @@ impl Image {
     /// Mounts the disk; whatever power loss left is put in order.
     pub fn mount(self) -> Result<(Disk, MountReport)> {
         let name = self.entry.info.name;
+        if !self.mountable {
+            bail!("a mount may write, and flash is only read here");
+        }
         let Some(mount) = self.entry.mount else { bail!("{name} cannot be mounted: {}", self.entry.info.promise()) };
-        mount(Flash::new(self.nand.into()), &self.config).map_err(|error| unmountable(name, error))
+        mount(Flash::new(self.nand), &self.config).map_err(|error| unmountable(name, error))
     }
 }
 

@@ -22,9 +22,14 @@ const NAMED_MAX: usize = 20;
 /// Everything that is known of a disk before it is mounted.
 struct Before {
     description: Value,
-    wear: Wear,
     bad: Vec<u32>,
     usage: Usage,
+    of_file: Option<OfFile>,
+}
+
+/// What only a file keeps.
+struct OfFile {
+    wear: Wear,
     closed: bool,
     undone: u64,
 }
@@ -54,6 +59,9 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
 /// Checks a disk; an error if anything is wrong with it.
 pub fn check(args: &CheckArgs) -> Result<()> {
     let image = image::open(&args.image, Access::Overlay)?;
+    if !image.mountable {
+        bail!("{} is flash: a check mounts the disk, which may write, and is done on files only", args.image.display());
+    }
     let name = image.entry.info.name;
     let (wrong, read) = findings(image)?;
     let text = if args.json {
@@ -107,19 +115,23 @@ fn findings(image: Image) -> Result<(Vec<String>, Read)> {
 fn before(image: &mut Image) -> Result<Before> {
     let info = image.entry.info;
     let nand = &mut image.nand;
-    let usage = nand.usage()?;
-    let (geometry, capabilities, opening) = (*nand.geometry(), nand.capabilities(), nand.opening());
+    let usage = nand.usage()?.unwrap_or_default();
+    let (geometry, capabilities) = (*nand.geometry(), nand.capabilities());
     let blocks = f64::from(geometry.blocks());
-    let wear = Wear {
-        min: nand.erase_counts().min().unwrap_or(0),
-        mean: nand.erase_counts().map(f64::from).sum::<f64>() / blocks,
-        max: nand.erase_counts().max().unwrap_or(0),
-    };
+    let of_file = nand.file().map(|file| OfFile {
+        wear: Wear {
+            min: file.erase_counts().min().unwrap_or(0),
+            mean: file.erase_counts().map(f64::from).sum::<f64>() / blocks,
+            max: file.erase_counts().max().unwrap_or(0),
+        },
+        closed: file.opening().closed,
+        undone: file.opening().undone,
+    });
     let bad = (0..geometry.blocks()).filter(|block| nand.is_bad(BlockId(*block))).collect();
     let d = geometry.dimensions();
     let logical = u64::from(image.config.logical_pages);
     let description = json!({
-        "format_version": nand::file::FILE_VERSION,
+        "format_version": nand.file().map(|_| nand::file::FILE_VERSION),
         "device": {
             "profile": image.record.device,
             "raw_bytes": geometry.raw_bytes(),
@@ -144,7 +156,7 @@ fn before(image: &mut Image) -> Result<Before> {
             "settings": settings(image),
         },
     });
-    Ok(Before { description, wear, bad, usage, closed: opening.closed, undone: opening.undone })
+    Ok(Before { description, bad, usage, of_file })
 }
 
 /// The settings that the FTL honours, by their names.
@@ -248,9 +260,11 @@ fn ops(o: &OpCounts) -> Value {
 fn in_json(path: &Path, before: &Before, mount: &Result<MountReport, String>, live: Option<&Read>) -> Result<String> {
     let mut object = before.description.clone();
     object["image"] = json!(path.display().to_string());
-    object["closed"] = json!(before.closed);
-    object["operations_undone"] = json!(before.undone);
-    object["wear"] = json!({"min": before.wear.min, "mean": before.wear.mean, "max": before.wear.max});
+    let file = before.of_file.as_ref();
+    object["closed"] = json!(file.map(|file| file.closed));
+    object["operations_undone"] = json!(file.map(|file| file.undone));
+    object["wear"] =
+        json!(file.map(|OfFile { wear, .. }| json!({"min": wear.min, "mean": wear.mean, "max": wear.max})));
     object["bad_blocks"] = json!(before.bad);
     let usage = before.usage;
     object["pages"] = json!({
@@ -295,21 +309,18 @@ fn in_text(path: &Path, before: &Before, mount: &Result<MountReport, String>, li
     row("FTL", format!("{}: {}", word(&disk["ftl"]), word(&disk["promise"])));
     let settings = disk["settings"].as_object().into_iter().flatten();
     row("settings", settings.map(|(name, value)| format!("{name} {}", word(value))).collect::<Vec<_>>().join(", "));
-    row(
-        "last closed",
-        match (before.closed, before.undone) {
+    if let Some(OfFile { wear, closed, undone }) = &before.of_file {
+        let text = match (closed, undone) {
             (true, _) => "properly".to_owned(),
             (false, 0) => "not: its process or host died".to_owned(),
             (false, n) => {
-                format!("not: its host died, and {} operations do not count that reached the disk early", count(n))
+                format!("not: its host died, and {} operations do not count that reached the disk early", count(*n))
             }
-        },
-    );
-    let wear = &before.wear;
-    row(
-        "erase counts",
-        format!("min {}, mean {:.1}, max {}", count(wear.min.into()), wear.mean, count(wear.max.into())),
-    );
+        };
+        row("last closed", text);
+        let counts = format!("min {}, mean {:.1}, max {}", count(wear.min.into()), wear.mean, count(wear.max.into()));
+        row("erase counts", counts);
+    }
     row("bad blocks", bad_in_text(&before.bad));
     let usage = before.usage;
     row(
@@ -436,7 +447,8 @@ mod tests {
             let bytes = std::fs::read(&path).unwrap();
             let mut image = open(&path, Access::Overlay);
             let before = before(&mut image).unwrap();
-            assert!(!before.closed && before.undone == 0 && before.usage.host_data >= 300, "{ftl}: {:?}", before.usage);
+            let file = before.of_file.unwrap();
+            assert!(!file.closed && file.undone == 0 && before.usage.host_data >= 300, "{ftl}: {:?}", before.usage);
             let (wrong, read) = findings(image).unwrap();
             assert_eq!(wrong, Vec::<String>::new(), "{ftl}");
             assert_eq!((read.mapped, read.unreadable), (300, 0), "{ftl}");

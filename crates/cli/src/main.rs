@@ -3,7 +3,8 @@
 //! Reading order: [`args`] (what can be asked), [`compare`] (the main command: [`device`] and
 //! [`load`] say what is run, [`settings`] what the FTLs are told, [`report`] what came out),
 //! [`reproduce`] (the papers' figures), [`mod@crash`] (is anything lost?), [`image`] (disks in
-//! files) with [`mod@format`], [`inspect`] and [`serve`] over [`backing`], then the small commands
+//! files) with [`mod@format`], [`inspect`] and [`serve`] over [`backing`]
+//! or [`mod@flash`], then the small commands
 //! [`model`], [`list`], [`trace`], [`mod@bench`], [`shell`].
 #![forbid(unsafe_code)]
 
@@ -14,6 +15,8 @@ mod compare;
 mod crash;
 mod device;
 mod error;
+#[cfg(target_os = "linux")]
+mod flash;
 mod format;
 mod image;
 mod inspect;

@@ -47,4 +47,5 @@ pub use chip::{Chip, ChipError, Place, Shape};
 pub use device::MtdNand;
 pub use error::MtdError;
 pub use header::OWNER_BYTES_MAX;
+pub use open::geometry;
 pub use record::RECORD_BYTES;

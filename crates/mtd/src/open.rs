@@ -43,7 +43,7 @@ impl<C: Chip> MtdNand<C> {
     /// As [`MtdNand::create`].
     pub fn create_on(mut chip: C, owner: &[u8]) -> Result<Self, MtdError> {
         let shape = chip.shape();
-        let geometry = geometry_of(&shape)?;
+        let geometry = geometry(&shape)?;
         let header = header::encode(&shape, owner)?;
         // The headers go first and come last: what was begun and not ended is no device.
         let mut blocks = vec![Block::default(); geometry.blocks() as usize];
@@ -98,7 +98,7 @@ impl<C: Chip> MtdNand<C> {
     /// too.
     fn look(mut chip: C) -> Result<(Self, Vec<u32>), MtdError> {
         let shape = chip.shape();
-        let geometry = geometry_of(&shape)?;
+        let geometry = geometry(&shape)?;
         let mut owner: Option<Vec<u8>> = None;
         let (mut lost, mut version) = (Vec::new(), None);
         for number in 0..RESERVED_BLOCKS {
@@ -144,7 +144,10 @@ impl<C: Chip> MtdNand<C> {
 
 /// What an FTL sees of a chip: one die, without the blocks for the header. MTD does not tell where
 /// dies and planes are.
-fn geometry_of(shape: &Shape) -> Result<Geometry, MtdError> {
+///
+/// # Errors
+/// [`MtdError`] if the chip is too small, or leaves too little OOB.
+pub fn geometry(shape: &Shape) -> Result<Geometry, MtdError> {
     if (shape.oob_bytes as usize) < RECORD_BYTES {
         return Err(MtdError::OobBytes { available: shape.oob_bytes });
     }

@@ -15,10 +15,11 @@ Examples:
 #[derive(Args)]
 #[command(after_help = FORMAT_EXAMPLES)]
 pub struct FormatArgs {
-    /// The file to make; it takes space on the disk as it is written
+    /// The file to make, which takes space as it is written; or raw flash behind Linux MTD
+    /// (/dev/mtdN), which is erased
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub image: PathBuf,
-    /// Replace the file if there is one
+    /// Replace the file if there is one, or erase the flash
     #[arg(long)]
     pub force: bool,
     /// What is made.
@@ -49,7 +50,7 @@ pub struct DiskArgs {
 /// Options of `openftl inspect`.
 #[derive(Args)]
 pub struct InspectArgs {
-    /// The file of the disk; it is not changed
+    /// The file of the disk, or flash (/dev/mtdN); it is not changed
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     pub image: PathBuf,
     /// Do not count live pages, which takes a read of every logical page

@@ -17,7 +17,7 @@ Clients: fio --ioengine=nbd, nbdcopy, nbdfuse, qemu, nbd-client. docs/SERVING.md
 #[derive(Args)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub struct ServeArgs {
-    /// The file of the disk (openftl format makes it)
+    /// The file of the disk, or flash (/dev/mtdN), as openftl format made it
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath, required_unless_present = "memory",
         conflicts_with = "memory")]
     pub image: Option<PathBuf>,

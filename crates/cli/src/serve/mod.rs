@@ -108,7 +108,7 @@ fn in_file(path: &Path, args: &ServeArgs, log: &Arc<dyn Log>) -> Result<Opened> 
         log.line(Severity::Warning, &format!("{}: {shortage}", path.display()));
     }
     let options = DiskOptions {
-        store: Some(Box::new(Synced(syncer))),
+        store: syncer.map(|syncer| Box::new(Synced(syncer)) as Box<dyn Store>),
         read_only: args.read_only,
         write_through: args.write_through,
         log: Arc::clone(log),

@@ -73,6 +73,12 @@ fn what_cannot_be_a_disk_in_a_file_is_refused() {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{arguments:?} left a file");
     };
     refused(&["--ftl", "dftl"], "dftl does not survive power loss, and so no killed process");
+    let flash = openftl(&["format", "/dev/mtd-of-nobody"]);
+    assert!(flash.code == 1 && flash.err.contains("/dev/mtd-of-nobody cannot be opened"), "{}", flash.err);
+    let flash = openftl(&["format", "/dev/null", "--force"]);
+    assert!(flash.code == 1 && flash.err.contains("/dev/null is a character device of another kind"), "{}", flash.err);
+    let flash = openftl(&["format", "/dev/null", "--capacity", "1GiB"]);
+    assert!(flash.code == 2 && flash.err.contains("--capacity means nothing here"), "{}", flash.err);
     refused(&["--ftl", "gekco"], "did you mean `gecko`?");
     refused(&["--ftl", "bast", "--cache", "8KiB"], "--cache means nothing to bast");
     refused(&["--ftl", "bast", "--maps", "nonvolatile"], "--maps nonvolatile assumes memory that no disk of bytes has");
