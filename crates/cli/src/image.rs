@@ -1,4 +1,5 @@
-//! A disk in a file, or on flash behind Linux MTD: a device with a record of which FTL is on it, with which settings.
+//! A disk in a file, or on flash behind Linux MTD: a device with a record of which FTL is on it,
+//! with which settings.
 //!
 //! The record is text in TOML among the bytes that the device keeps for its owner. Whoever opens
 //! a disk tells the FTL what it was told when the disk was made.

@@ -142,6 +142,10 @@ pub enum FtlError {
 /// trim after it fail with [`FtlError::NoSpace`], also after a mount ([`MountReport::read_only`]).
 /// Every read goes on as before.
 ///
+/// # A host that fails
+/// After a program or erase failed with [`NandError::Host`], every write and trim fails with that
+/// error until the device is opened and mounted again.
+///
 /// # Allocation
 /// All memory is allocated when the FTL is made; none by the methods here, but for those that
 /// report ([`Ftl::ram`], [`Ftl::gauges`]) or check. After a fault an FTL that is mapped by page may

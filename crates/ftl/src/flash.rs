@@ -172,6 +172,8 @@ pub struct Flash<N> {
     tiring_bits: u32,
     /// Blocks with such a page. Few are kept: others are seen again when they are read again.
     tired: [BlockId; 4],
+    /// Why the device takes no more programs and erases, if its host failed.
+    host_failed: Option<NandError>,
 }
 
 impl<N: Nand> Flash<N> {
@@ -189,6 +191,7 @@ impl<N: Nand> Flash<N> {
             logging: false,
             tiring_bits,
             tired: [BlockId::NONE; 4],
+            host_failed: None,
         }
     }
 
@@ -329,7 +332,8 @@ impl<N: Nand> Flash<N> {
         debug_assert!(spare.kind == PageKind::User, "{ppn} is metadata");
         self.counts.of_mut(purpose).programs += 1;
         self.note(OpKind::Program, purpose, ppn, Ppn::NONE);
-        self.nand.program(ppn, data, spare)
+        let outcome = self.nand.program(ppn, data, spare);
+        self.changed(outcome)
     }
 
     /// [`Nand::program_meta`], counted.
@@ -340,7 +344,29 @@ impl<N: Nand> Flash<N> {
     pub fn program_meta(&mut self, purpose: Purpose, ppn: Ppn, data: &[u8], spare: &Spare) -> Result<(), NandError> {
         self.counts.of_mut(purpose).programs += 1;
         self.note(OpKind::Program, purpose, ppn, Ppn::NONE);
-        self.nand.program_meta(ppn, data, spare)
+        let outcome = self.nand.program_meta(ppn, data, spare);
+        self.changed(outcome)
+    }
+
+    /// Passes on what became of a change, and notes if it was the last one.
+    #[inline]
+    fn changed(&mut self, outcome: Result<(), NandError>) -> Result<(), NandError> {
+        if let Err(error @ NandError::Host { operation, .. }) = outcome
+            && operation != "read"
+        {
+            self.host_failed = Some(error);
+        }
+        outcome
+    }
+
+    /// Why the device takes no more programs and erases, if its host failed. What the FTL was doing
+    /// then may be done in part, so that it must not go on with it.
+    ///
+    /// # Errors
+    /// [`NandError::Host`].
+    #[inline]
+    pub fn check_host(&self) -> Result<(), NandError> {
+        self.host_failed.map_or(Ok(()), Err)
     }
 
     /// [`Nand::copy`], counted as one read and one program.
@@ -354,7 +380,8 @@ impl<N: Nand> Flash<N> {
         counts.reads += 1;
         counts.programs += 1;
         self.note(OpKind::Copy, purpose, to, from);
-        self.nand.copy(from, to, spare)
+        let outcome = self.nand.copy(from, to, spare);
+        self.changed(outcome)
     }
 
     /// [`Nand::erase`], counted.
@@ -367,7 +394,8 @@ impl<N: Nand> Flash<N> {
         let first = self.nand.geometry().page_at(block, 0);
         self.note(OpKind::Erase, purpose, first, Ppn::NONE);
         self.rested(block);
-        self.nand.erase(block)
+        let outcome = self.nand.erase(block);
+        self.changed(outcome)
     }
 
     /// [`Nand::clear_flags`], counted.
@@ -377,7 +405,8 @@ impl<N: Nand> Flash<N> {
     pub fn clear_flags(&mut self, purpose: Purpose, ppn: Ppn, flags: Flags) -> Result<(), NandError> {
         self.counts.of_mut(purpose).flag_programs += 1;
         self.note(OpKind::Flags, purpose, ppn, Ppn::NONE);
-        self.nand.clear_flags(ppn, flags)
+        let outcome = self.nand.clear_flags(ppn, flags);
+        self.changed(outcome)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! 1. `layout` stripes pages over shards. Each shard has its own FTL and its own lock.
 //! 2. `shard` reads and writes pages, and keeps two bits for each: may it hold data, and does a
-//!    trim of it wait? Two bits a page are bounded whatever is trimmed, so that no list can be full.
+//!    trim of it wait? Two bits a page are bounded whatever is trimmed: no list can be full.
 //! 3. `keeper` is a thread that tells the FTLs of trims, and lets them work while nobody asks.
 //! 4. A flush tells each FTL of every trim that waits, flushes it, and then syncs the store.
 

@@ -80,6 +80,10 @@ impl Ftl<Device> for Broken {
         self.inner.ram()
     }
 
+    fn free_blocks(&self) -> u32 {
+        self.inner.free_blocks()
+    }
+
     fn read_only(&self) -> Option<Shortage> {
         self.inner.read_only()
     }

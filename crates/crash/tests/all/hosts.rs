@@ -8,7 +8,7 @@
 use ftl::ftls::{self, Durability, Entry};
 use ftl::{Config, Flash, Ftl, FtlError};
 use nand::file::Volatile;
-use nand::{Access, Capabilities, Dimensions, FileNand, Geometry, Lpn, Nand, NandError, ProgramOrder};
+use nand::{Access, Capabilities, Dimensions, FileNand, Geometry, Lpn, NandError, ProgramOrder};
 
 type Device = FileNand<Volatile>;
 type Disk = Box<dyn Ftl<Device>>;

@@ -68,6 +68,10 @@ impl<const FAULT: u8> Ftl<SimNand> for Liar<FAULT> {
         self.inner.ram()
     }
 
+    fn free_blocks(&self) -> u32 {
+        self.inner.free_blocks()
+    }
+
     fn read_only(&self) -> Option<Shortage> {
         self.inner.read_only()
     }

@@ -118,6 +118,7 @@ impl<N: Nand> Area<N> {
     #[inline]
     pub fn check_write(&self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
         self.check_range(lpn, count)?;
+        self.flash.check_host()?;
         self.read_only().map_or(Ok(()), |shortage| Err(shortage.into()))
     }
 

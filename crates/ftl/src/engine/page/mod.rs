@@ -356,6 +356,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     #[inline]
     fn check_write(&self, lpn: Lpn, count: u32) -> Result<(), FtlError> {
         self.check_range(lpn, count)?;
+        self.core.flash.check_host()?;
         if self.core.is_starved() { Err(self.core.shortage().into()) } else { Ok(()) }
     }
 
