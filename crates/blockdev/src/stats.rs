@@ -169,7 +169,8 @@ pub struct Stats(Mutex<Meters>);
 
 impl Stats {
     /// A meter for a new connection.
-    pub(crate) fn open(&self) -> Arc<Meter> {
+    #[must_use]
+    pub fn open(&self) -> Arc<Meter> {
         let meter = Arc::<Meter>::default();
         let mut meters = locked(&self.0);
         meters.open.push(Arc::clone(&meter));
@@ -178,7 +179,7 @@ impl Stats {
     }
 
     /// Keeps what a connection recorded that has ended.
-    pub(crate) fn close(&self, meter: &Arc<Meter>) {
+    pub fn close(&self, meter: &Arc<Meter>) {
         let mut meters = locked(&self.0);
         if let Some(at) = meters.open.iter().position(|open| Arc::ptr_eq(open, meter)) {
             meters.open.swap_remove(at);
