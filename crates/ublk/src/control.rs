@@ -205,3 +205,41 @@ pub(crate) fn params(device: &dyn BlockDevice, write_through: bool) -> Result<[u
     out[56..58].copy_from_slice(&u16::from(!read_only).to_ne_bytes());
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::disk;
+
+    fn said(read_only: bool, write_through: bool) -> impl Fn(usize) -> u32 {
+        let params = params(&disk(read_only), write_through).expect("the disk has sectors");
+        move |at| u32_at(&params, at)
+    }
+
+    #[test]
+    fn the_kernel_is_told_of_caches_and_discards() {
+        let disk = disk(false);
+        let page = disk.block_sizes().preferred;
+        let at = said(false, false);
+        assert_eq!([at(0), at(4), at(8)], [60, 3, ATTRIBUTE_VOLATILE_CACHE | ATTRIBUTE_FUA]);
+        assert_eq!(at(12).to_ne_bytes(), [9, page.ilog2() as u8, page.ilog2() as u8, page.ilog2() as u8]);
+        assert_eq!([at(16), at(24), at(28)], [2048, (disk.size_bytes() / 512) as u32, 0]);
+        assert_eq!([at(44), at(48), at(52), at(56)], [page, 1 << 22, 1 << 16, 1]);
+    }
+
+    #[test]
+    fn a_disk_without_a_cache_or_without_writes_says_so() {
+        assert_eq!(said(false, true)(8), 0);
+        let at = said(true, false);
+        assert_eq!(at(8) & ATTRIBUTE_READ_ONLY, ATTRIBUTE_READ_ONLY);
+        assert_eq!([at(48), at(52), at(56)], [0, 0, 0]);
+    }
+
+    #[test]
+    fn a_missing_driver_is_named() {
+        if !Path::new(NODE).exists() {
+            let refused = Control::open().err().map(|error| error.to_string());
+            assert!(refused.is_some_and(|text| text.contains("modprobe ublk_drv")));
+        }
+    }
+}

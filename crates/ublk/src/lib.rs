@@ -26,6 +26,8 @@ mod queue;
 mod request;
 mod server;
 mod sys;
+#[cfg(test)]
+mod testing;
 
 pub use error::UblkError;
 pub use server::{ID_MAX, Options, QUEUES_MAX, Server};

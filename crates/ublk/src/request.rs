@@ -74,3 +74,57 @@ fn errno_of(error: &DiskError) -> Errno {
         _ => Errno::IO,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::disk;
+
+    fn request(op_flags: u32, sectors: u32, start_sector: u64) -> Request {
+        Request::of(&Descriptor::new(op_flags, sectors, start_sector))
+    }
+
+    #[test]
+    fn flags_reach_the_device() {
+        let write = request(WRITE | FLAG_FUA, 3, 5);
+        assert_eq!(
+            (write.op, write.offset, write.bytes, write.fua, write.forgets),
+            (Op::Write, 2560, 1536, true, false)
+        );
+        assert!(!request(WRITE, 1, 0).fua);
+        assert!(request(WRITE_ZEROES, 8, 0).forgets && !request(WRITE_ZEROES | FLAG_NO_UNMAP, 8, 0).forgets);
+        assert!(request(DISCARD, 8, 0).forgets);
+        // The kernel leaves the rest of a flush undefined.
+        assert_eq!(request(FLUSH, 77, 0).bytes, 0);
+    }
+
+    #[test]
+    fn requests_do_what_they_say() {
+        let disk = disk(false);
+        let read = |sector| {
+            let mut data = [9; 1024];
+            request(READ, 2, sector).perform(&disk, &mut data).map(|()| data)
+        };
+        assert_eq!(request(WRITE, 2, 1).perform(&disk, &mut [7; 1024]), Ok(()));
+        assert_eq!(request(FLUSH, 0, 0).perform(&disk, &mut []), Ok(()));
+        assert_eq!(read(1), Ok([7; 1024]));
+        assert_eq!(request(WRITE_ZEROES | FLAG_NO_UNMAP, 2, 1).perform(&disk, &mut []), Ok(()));
+        assert_eq!(read(1), Ok([0; 1024]));
+        let page = disk.block_sizes().preferred;
+        let sectors = page / SECTOR_BYTES as u32;
+        assert_eq!(request(WRITE, sectors, 0).perform(&disk, &mut vec![7; page as usize]), Ok(()));
+        assert_eq!(request(DISCARD, sectors, 0).perform(&disk, &mut []), Ok(()));
+        assert_eq!(read(0), Ok([0; 1024]));
+    }
+
+    #[test]
+    fn refusals_are_errors_that_the_kernel_knows() {
+        let (writable, read_only) = (disk(false), disk(true));
+        let end = writable.size_bytes() / SECTOR_BYTES;
+        assert_eq!(request(READ, 1, end).perform(&writable, &mut [0; 512]), Err(Errno::INVAL));
+        assert_eq!(request(WRITE, 1, u64::MAX).perform(&writable, &mut [0; 512]), Err(Errno::INVAL));
+        assert_eq!(request(4, 1, 0).perform(&writable, &mut []), Err(Errno::OPNOTSUPP));
+        assert_eq!(request(WRITE, 1, 0).perform(&read_only, &mut [0; 512]), Err(Errno::ROFS));
+        assert_eq!(request(DISCARD, 1, 0).perform(&read_only, &mut []), Err(Errno::ROFS));
+    }
+}

@@ -120,6 +120,13 @@ pub(crate) struct Descriptor {
     address: u64,
 }
 
+#[cfg(test)]
+impl Descriptor {
+    pub(crate) fn new(op_flags: u32, sectors: u32, start_sector: u64) -> Self {
+        Self { op_flags, sectors, start_sector, address: 0 }
+    }
+}
+
 const _: () = assert!(size_of::<Descriptor>() == DESCRIPTOR_BYTES);
 
 /// The descriptions of the requests of a queue, which the kernel writes.

@@ -1,9 +1,11 @@
 //! Numbers for Prometheus over HTTP: every request is answered with all of them.
 
 use super::listen::Listener;
-use super::server::{Server, Stop};
+use super::server::Stop;
 use super::socket::{Input, Socket, Wait};
+use crate::contract::BlockDevice;
 use crate::log::{Log, Severity};
+use crate::stats::Stats;
 use std::net::Shutdown;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -16,11 +18,11 @@ const LOOK: Duration = Duration::from_millis(100);
 const LINE_MAX: usize = 4096;
 
 /// Answers requests for numbers, one at a time, until it is stopped.
-pub fn run(server: &Server, listener: &Listener, stop: &Stop, log: &dyn Log) {
+pub fn run(device: &dyn BlockDevice, stats: &Stats, listener: &Listener, stop: &Stop, log: &dyn Log) {
     while !stop.wait(LOOK) {
         while let Ok(socket) = listener.accept() {
             let answered = socket.set_patience(PATIENCE).map_err(|error| error.to_string());
-            if let Err(why) = answered.and_then(|()| answer(server, &socket)) {
+            if let Err(why) = answered.and_then(|()| answer(device, stats, &socket)) {
                 log.line(Severity::Warning, &format!("a request for metrics was dropped: {why}"));
             }
             socket.shutdown(Shutdown::Both);
@@ -28,7 +30,7 @@ pub fn run(server: &Server, listener: &Listener, stop: &Stop, log: &dyn Log) {
     }
 }
 
-fn answer(server: &Server, socket: &Socket) -> Result<(), String> {
+fn answer(device: &dyn BlockDevice, stats: &Stats, socket: &Socket) -> Result<(), String> {
     let never = AtomicBool::new(false);
     let mut input = Input::new(socket, &never, PATIENCE);
     let mut line = Vec::new();
@@ -44,8 +46,8 @@ fn answer(server: &Server, socket: &Socket) -> Result<(), String> {
     let line = String::from_utf8_lossy(&line);
     let mut words = line.split_whitespace();
     let (status, body) = match (words.next(), words.next()) {
-        (Some("GET"), Some("/metrics" | "/")) => match server.device().report() {
-            Ok(report) => ("200 OK", server.stats().prometheus(&report, server.device().size_bytes())),
+        (Some("GET"), Some("/metrics" | "/")) => match device.report() {
+            Ok(report) => ("200 OK", stats.prometheus(&report, device.size_bytes())),
             Err(error) => ("500 Internal Server Error", format!("{error}\n")),
         },
         (Some("GET"), _) => ("404 Not Found", "numbers are at /metrics\n".to_owned()),

@@ -13,6 +13,25 @@ Examples:
 
 Clients: fio --ioengine=nbd, nbdcopy, nbdfuse, qemu, nbd-client. docs/SERVING.md shows each.";
 
+/// The number of a device of the kernel; `None` lets the kernel choose.
+#[cfg(all(feature = "ublk", target_os = "linux"))]
+#[derive(Clone, Copy, Debug)]
+pub struct UblkId(pub Option<u32>);
+
+#[cfg(all(feature = "ublk", target_os = "linux"))]
+impl std::str::FromStr for UblkId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let id = text.parse().ok().filter(|id| *id <= ublk::ID_MAX);
+        match (text, id) {
+            ("any", _) => Ok(Self(None)),
+            (_, Some(_)) => Ok(Self(id)),
+            _ => Err(format!("an ID is a number up to {}; an image stands before --ublk", ublk::ID_MAX)),
+        }
+    }
+}
+
 /// Options of `openftl serve`.
 #[derive(Args)]
 #[command(after_help = SERVE_EXAMPLES)]
@@ -23,7 +42,19 @@ pub struct ServeArgs {
     pub image: Option<PathBuf>,
     /// Where to listen: unix:PATH, tcp:PORT on this machine, or tcp:HOST:PORT
     #[arg(long, value_name = "ADDRESS")]
-    pub nbd: Address,
+    #[cfg_attr(not(all(feature = "ublk", target_os = "linux")), arg(required = true))]
+    #[cfg_attr(all(feature = "ublk", target_os = "linux"), arg(required_unless_present = "ublk"))]
+    pub nbd: Option<Address>,
+    /// Serve /dev/ublkbID, a block device of this machine; the kernel chooses an ID if none is given
+    #[cfg(all(feature = "ublk", target_os = "linux"))]
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "any",
+        conflicts_with_all = ["nbd", "connections"])]
+    pub ublk: Option<UblkId>,
+    /// Queues of /dev/ublkbID, each with a thread
+    #[cfg(all(feature = "ublk", target_os = "linux"))]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "ublk",
+        value_parser = clap::value_parser!(u16).range(1..=i64::from(ublk::QUEUES_MAX)))]
+    pub queues: u16,
     /// Serve a new disk in memory; nothing of it is kept
     #[arg(long)]
     pub memory: bool,

@@ -1,5 +1,6 @@
-//! `openftl serve`: a disk for others, over NBD.
+//! `openftl serve`: a disk for others, over NBD or as a device of the kernel.
 
+mod front;
 mod record;
 mod watch;
 
@@ -9,8 +10,9 @@ use crate::error::usage;
 use crate::units::{bytes, count};
 use crate::{device, format, image, output, settings};
 use anyhow::{Context, Result};
-use blockdev::nbd::{Address, Listener, Observer, Server, ServerOptions, Stop, metrics};
+use blockdev::nbd::{Address, Listener, Observer, Stop, metrics};
 use blockdev::{BlockDevice, Disk, DiskOptions, Keeping, Log, Severity, Store};
+use front::{Front, Place};
 use ftl::ftls::Info;
 use nand::file::Syncer;
 use nand::{Access, MemNand};
@@ -29,9 +31,10 @@ const ENDED_BY_SIGNAL: i32 = 130;
 
 /// Serves until a signal comes.
 pub fn run(args: &ServeArgs) -> Result<()> {
-    check_address("--nbd", &args.nbd, args.allow_remote)?;
-    if let Some(address) = &args.metrics {
-        check_address("--metrics", address, args.allow_remote)?;
+    for (option, address) in [("--nbd", &args.nbd), ("--metrics", &args.metrics)] {
+        if let Some(address) = address {
+            check_address(option, address, args.allow_remote)?;
+        }
     }
     let log: Arc<dyn Log> = Arc::new(Lines);
     let opened = match &args.image {
@@ -42,38 +45,31 @@ pub fn run(args: &ServeArgs) -> Result<()> {
     // Before anybody can connect: a signal from here on is a clean stop.
     let signals = Signals::new([SIGINT, SIGTERM]).context("cannot wait for signals")?;
     let recorder = args.record.as_deref().map(|path| Recorder::create(path, &args.name)).transpose()?;
-    let listener = bind("--nbd", &args.nbd)?;
     let metrics = args.metrics.as_ref().map(|address| bind("--metrics", address)).transpose()?;
     stop_on(signals, &stop)?;
-    let options = ServerOptions {
-        name: args.name.clone(),
-        description: opened.description.clone(),
-        connections_max: args.connections as usize,
-        ..ServerOptions::default()
-    };
-    let disk: Arc<dyn BlockDevice> = Arc::clone(&opened.disk) as Arc<dyn BlockDevice>;
     let observer = recorder.clone().map(|recorder| Box::new(recorder) as Box<dyn Observer>);
-    let server = Server::new(disk, options, observer, Arc::clone(&log));
-    announce(args, &opened, listener.address(), metrics.as_ref().map(Listener::address))?;
-    let watch = Watch::new(&server, args.json)?;
+    let front = Front::open(args, &opened, observer, Arc::clone(&log))?;
+    announce(args, &opened, &front.place(), metrics.as_ref().map(Listener::address))?;
+    let (disk, stats): (&dyn BlockDevice, _) = (opened.disk.as_ref(), front.stats());
+    let watch = Watch::new(disk, Arc::clone(&stats), args.json)?;
     let served = thread::scope(|scope| {
         if let Some(metrics) = &metrics {
-            scope.spawn(|| metrics::run(&server, metrics, &stop, log.as_ref()));
+            scope.spawn(|| metrics::run(disk, &stats, metrics, &stop, log.as_ref()));
         }
         if let Some(seconds) = args.stats {
             let (watch, stop) = (&watch, &stop);
             scope.spawn(move || watch.run(seconds, stop));
         }
-        let served = server.run(listener, &stop);
+        let served = front.run(&stop);
         stop.stop();
         served
     });
-    // The disk is saved whatever became of the socket.
+    // The disk is saved whatever became of the clients.
     let closed = opened.disk.close();
     let recorded = recorder.map_or(Ok(()), |recorder| recorder.finish());
     watch.total()?;
     closed.context("the disk could not be saved")?;
-    served.context("waiting for connections failed")?;
+    served?;
     recorded
 }
 
@@ -181,12 +177,12 @@ fn stop_on(mut signals: Signals, stop: &Arc<Stop>) -> Result<()> {
     Ok(())
 }
 
-fn announce(args: &ServeArgs, opened: &Opened, at: &Address, metrics: Option<&Address>) -> Result<()> {
+fn announce(args: &ServeArgs, opened: &Opened, at: &Place, metrics: Option<&Address>) -> Result<()> {
     let size_bytes = opened.disk.size_bytes();
     if args.json {
         let object = json!({
-            "serving": at.to_string(),
-            "uri": at.uri(),
+            "serving": at.address,
+            "uri": at.uri,
             "export": args.name,
             "bytes": size_bytes,
             "description": opened.description,
@@ -196,7 +192,7 @@ fn announce(args: &ServeArgs, opened: &Opened, at: &Address, metrics: Option<&Ad
         return output::print(&format!("{object}\n"));
     }
     let mut text =
-        format!("Serving {} ({} B) at {}\n{}\n", opened.description, count(size_bytes), at.uri(), opened.promise);
+        format!("Serving {} ({} B) at {}\n{}\n", opened.description, count(size_bytes), at.uri, opened.promise);
     if let Some(Address::Tcp(address)) = metrics {
         text.push_str(&format!("Metrics: http://{address}/metrics\n"));
     }

@@ -3,16 +3,17 @@
 use crate::output;
 use crate::units::{bytes, count, duration_us, scaled};
 use anyhow::{Context, Result};
-use blockdev::DiskReport;
-use blockdev::nbd::{Server, Stop};
-use blockdev::stats::{Op, Snapshot};
+use blockdev::nbd::Stop;
+use blockdev::stats::{Op, Snapshot, Stats};
+use blockdev::{BlockDevice, DiskReport};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Prints what a server did.
 pub struct Watch<'a> {
-    server: &'a Arc<Server>,
+    disk: &'a dyn BlockDevice,
+    stats: Arc<Stats>,
     json: bool,
     begin: Instant,
     first: DiskReport,
@@ -31,9 +32,9 @@ struct Span {
 
 impl<'a> Watch<'a> {
     /// Begins now.
-    pub fn new(server: &'a Arc<Server>, json: bool) -> Result<Self> {
-        let first = server.device().report().context("the disk cannot be looked at")?;
-        Ok(Self { server, json, begin: Instant::now(), first })
+    pub fn new(disk: &'a dyn BlockDevice, stats: Arc<Stats>, json: bool) -> Result<Self> {
+        let first = disk.report().context("the disk cannot be looked at")?;
+        Ok(Self { disk, stats, json, begin: Instant::now(), first })
     }
 
     /// Prints a line every so many seconds until the server stops.
@@ -41,8 +42,8 @@ impl<'a> Watch<'a> {
         let (mut requests, mut disk, mut since) = (Snapshot::default(), self.first, self.begin);
         while !stop.wait(Duration::from_secs(seconds.into())) {
             // A disk that failed says so in the log.
-            let Ok(now) = self.server.device().report() else { return };
-            let all = self.server.stats().snapshot();
+            let Ok(now) = self.disk.report() else { return };
+            let all = self.stats.snapshot();
             let span = self.span(since, all.since(&requests), now.since(&disk));
             let line = if self.json { format!("{}\n", span.in_json()) } else { format!("{}\n", span.in_text()) };
             // A reader that has gone does not stop the server.
@@ -53,8 +54,8 @@ impl<'a> Watch<'a> {
 
     /// Prints everything that was done.
     pub fn total(&self) -> Result<()> {
-        let Ok(now) = self.server.device().report() else { return Ok(()) };
-        let span = self.span(self.begin, self.server.stats().snapshot(), now.since(&self.first));
+        let Ok(now) = self.disk.report() else { return Ok(()) };
+        let span = self.span(self.begin, self.stats.snapshot(), now.since(&self.first));
         let text = match self.json {
             true => format!("{}\n", json!({ "total": span.in_json() })),
             false => format!("In all: {}\n", span.in_text()),
@@ -63,7 +64,7 @@ impl<'a> Watch<'a> {
     }
 
     fn span(&self, since: Instant, requests: Snapshot, disk: DiskReport) -> Span {
-        let connections = self.server.stats().connections().0;
+        let connections = self.stats.connections().0;
         let (at_s, seconds) = (self.begin.elapsed().as_secs_f64(), since.elapsed().as_secs_f64());
         Span { at_s, seconds, requests, disk, connections }
     }
