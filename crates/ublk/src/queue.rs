@@ -6,7 +6,7 @@
 //! 3. Answers wait for more requests that have come, but no longer than [`HOLD`].
 
 use crate::request::Request;
-use crate::sys::QueueRing;
+use crate::sys::{Event, QueueRing};
 use blockdev::nbd::{Observer, Seen};
 use blockdev::stats::{Meter, Op};
 use blockdev::{BlockDevice, Log, Severity};
@@ -62,13 +62,13 @@ impl<'a> Queue<'a> {
         while open > 0 {
             self.ring.wait()?;
             let mut since = Instant::now();
-            while let Some(event) = self.ring.next() {
-                if !event.request {
+            while let Some(event) = self.ring.next()? {
+                let Event::Request(tag) = event else {
                     open -= 1;
                     continue;
-                }
-                let result = self.serve(event.tag);
-                self.ring.answer(event.tag, result)?;
+                };
+                let result = self.serve(tag);
+                self.ring.answer(tag, result)?;
                 if since.elapsed() > HOLD {
                     self.ring.submit()?;
                     since = Instant::now();

@@ -166,11 +166,12 @@ impl Drop for Descriptors {
 }
 
 /// A tag that the kernel has handed back.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Event {
-    pub(crate) tag: u16,
-    /// A request has come; else the kernel takes no more answers for the tag.
-    pub(crate) request: bool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A request has come.
+    Request(u16),
+    /// No more requests come: the device is being stopped.
+    Ended,
 }
 
 /// The requests of a queue, for the thread that made it.
@@ -228,9 +229,15 @@ impl QueueRing {
         }
     }
 
-    pub(crate) fn next(&mut self) -> Option<Event> {
-        let event = self.ring.completion().next()?;
-        Some(Event { tag: event.user_data() as u16, request: event.result() == 0 })
+    /// What has come without waiting. An error means that the kernel took no answer or no wish for a
+    /// request.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Event>> {
+        let Some(event) = self.ring.completion().next() else { return Ok(None) };
+        match event.result() {
+            0 => Ok(Some(Event::Request(event.user_data() as u16))),
+            result if result == -Errno::NODEV.raw_os_error() => Ok(Some(Event::Ended)),
+            result => Err(io::Error::from_raw_os_error(-result)),
+        }
     }
 
     /// The request with a tag, after its event and before its answer.
