@@ -108,7 +108,7 @@ impl Control {
     fn delete_dead(&mut self, id: u32) -> bool {
         let mut info = [0; INFO_BYTES];
         let known = self.send(GET_DEV_INFO, id, 0, &mut info, PATIENCE);
-        // A server that is about to start its device has the node open. The kernel lets one open it.
+        // A server that is about to start its device has the node open. The kernel lets only one.
         known.is_ok()
             && u16_at(&info, INFO_STATE) == STATE_DEAD
             && open_channel(&channel_path(id)).is_ok()

@@ -30,7 +30,7 @@ const NAP: Duration = Duration::from_millis(5);
 pub struct Options {
     /// Its number: the device is `/dev/ublkbN`. The driver chooses one if none is given.
     pub id: Option<u32>,
-    /// Queues, each with a thread; from 1 to [`QUEUES_MAX`]. The kernel has no more than processors.
+    /// Queues, each with a thread; from 1 to [`QUEUES_MAX`], and no more than processors.
     pub queues: u16,
     /// Each write survives power loss once it is answered: the kernel need not flush.
     pub write_through: bool,

@@ -51,8 +51,8 @@ impl ControlRing {
         Ok(Self { ring: IoUring::<squeue::Entry128>::builder().build(4)?, file, token: 0 })
     }
 
-    /// Sends a command with a value and a buffer, which may be empty. `ETIME` if it was not answered
-    /// in time; it may take effect later.
+    /// Sends a command with a value and a buffer, which may be empty. `ETIME` if it was not
+    /// answered in time; it may take effect later.
     pub(crate) fn command(
         &mut self,
         code: Opcode,
@@ -74,8 +74,8 @@ impl ControlRing {
         self.token += 1;
         let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), code).cmd(command);
         let entry = entry.build().user_data(self.token);
-        // SAFETY: the file is open as long as the ring. The memory behind the address is freed below
-        // only after the kernel has answered the command, and leaked otherwise.
+        // SAFETY: the file is open as long as the ring. The memory behind the address is freed
+        // below only after the kernel has answered the command, and leaked otherwise.
         unsafe { self.ring.submission().push(&entry) }.map_err(|_| Errno::BUSY)?;
         match self.answer(Instant::now() + patience) {
             Ok(result) => {
@@ -229,8 +229,8 @@ impl QueueRing {
         }
     }
 
-    /// What has come without waiting. An error means that the kernel took no answer or no wish for a
-    /// request.
+    /// What has come without waiting. An error means that the kernel refused an answer, or to
+    /// send requests.
     pub(crate) fn next(&mut self) -> io::Result<Option<Event>> {
         let Some(event) = self.ring.completion().next() else { return Ok(None) };
         match event.result() {

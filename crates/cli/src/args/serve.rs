@@ -45,7 +45,7 @@ pub struct ServeArgs {
     #[cfg_attr(not(all(feature = "ublk", target_os = "linux")), arg(required = true))]
     #[cfg_attr(all(feature = "ublk", target_os = "linux"), arg(required_unless_present = "ublk"))]
     pub nbd: Option<Address>,
-    /// Serve /dev/ublkbID, a block device of this machine; the kernel chooses an ID if none is given
+    /// Serve /dev/ublkbID, a block device of this machine; without an ID the kernel chooses one
     #[cfg(all(feature = "ublk", target_os = "linux"))]
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "any",
         conflicts_with_all = ["nbd", "connections"])]

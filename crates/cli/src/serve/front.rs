@@ -14,7 +14,7 @@ pub enum Front {
     Nbd(Arc<Server>, Listener),
     /// A block device of this machine.
     #[cfg(all(feature = "ublk", target_os = "linux"))]
-    Ublk(ublk::Server),
+    Ublk(Box<ublk::Server>),
 }
 
 /// Where clients find a disk.
@@ -38,7 +38,7 @@ impl Front {
         if let Some(id) = args.ublk {
             let options = ublk::Options { id: id.0, queues: args.queues, write_through: args.write_through };
             let server = ublk::Server::start(disk, options, observer, log).context("cannot serve over ublk")?;
-            return Ok(Self::Ublk(server));
+            return Ok(Self::Ublk(Box::new(server)));
         }
         let Some(address) = &args.nbd else { bail!("no front is named") };
         let listener = bind("--nbd", address)?;
