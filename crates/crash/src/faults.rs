@@ -35,11 +35,14 @@ pub enum Fault {
     /// battery dies in its save. A worn page has to be an error, of every FTL. Devices have more
     /// shapes. Laid over everything else.
     Fading,
+    /// Programs or erases fail as in the first two, and a block is erased before it is marked bad,
+    /// as Linux does it. Laid over explorations of cuts.
+    Marks,
 }
 
 impl Fault {
     /// Every kind, in the order of reports.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Programs,
         Self::Erases,
         Self::FactoryBad,
@@ -50,11 +53,12 @@ impl Fault {
         Self::Endurance,
         Self::Mounts,
         Self::Fading,
+        Self::Marks,
     ];
 
     /// Bits of those that take blocks away.
     pub(crate) const OF_BLOCKS: u16 =
-        Self::Programs.bit() | Self::Erases.bit() | Self::FactoryBad.bit() | Self::Mounts.bit();
+        Self::Programs.bit() | Self::Erases.bit() | Self::FactoryBad.bit() | Self::Mounts.bit() | Self::Marks.bit();
 
     /// The name on the command line.
     #[must_use]
@@ -70,6 +74,7 @@ impl Fault {
             Self::Endurance => "endurance",
             Self::Mounts => "mounts",
             Self::Fading => "fading",
+            Self::Marks => "marks",
         }
     }
 
@@ -96,10 +101,16 @@ const READS_PER_FLIP: u32 = 64;
 /// Operations after formatting among which the failing ones are.
 const SPAN: u32 = 500;
 
+/// Whether programs or erases fail: if a case says so, or by its seed if blocks are to be marked.
+pub(crate) fn fails(faults: u16, seed: u64, what: Fault) -> bool {
+    let chosen = if seed.is_multiple_of(2) { Fault::Programs } else { Fault::Erases };
+    faults & what.bit() != 0 || faults & Fault::Marks.bit() != 0 && what == chosen
+}
+
 /// Blocks whose erases fail once the disk was formatted.
 pub(crate) fn worn_blocks(faults: u16, seed: u64, geometry: &Geometry) -> Vec<BlockId> {
     let mut rng = Rng::new(seed, 0x3A5E);
-    let count = if faults & Fault::Erases.bit() == 0 { 0 } else { SPARE_BLOCKS - 1 };
+    let count = if fails(faults, seed, Fault::Erases) { SPARE_BLOCKS - 1 } else { 0 };
     (0..count).map(|_| BlockId(rng.below(geometry.blocks()))).collect()
 }
 
@@ -150,7 +161,8 @@ pub(crate) fn plan(faults: u16, seed: u64, geometry: &Geometry, pairing: Pairing
     let mut plan = FaultPlan { seed, ..FaultPlan::default() };
     let has = |fault: Fault| faults & fault.bit() != 0;
     let mut ops = |count: u32| (0..count).map(|_| u64::from(geometry.blocks() + rng.below(SPAN))).collect();
-    if has(Fault::Programs) {
+    plan.marks_erase = has(Fault::Marks);
+    if fails(faults, seed, Fault::Programs) {
         plan.failing_programs = ops(SPARE_BLOCKS - 1);
     }
     if has(Fault::FactoryBad) {

@@ -383,6 +383,23 @@ impl<N: Nand + Snapshot> Snapshot for Faulty<N> {
     }
 }
 
+impl<N: Nand> Faulty<N> {
+    /// Erases a block that is about to be marked bad, on a device that does so; whether that works
+    /// is nothing to the mark.
+    fn erase_for_mark(&mut self, op: u64, block: BlockId) -> Result<(), NandError> {
+        if !self.plan.marks_erase || block.0 >= self.geometry().blocks() || self.is_bad(block) {
+            return Ok(());
+        }
+        if self.plan.failing_blocks.contains(&block) {
+            self.half_erase(op, block, CutOutcome::HalfErased);
+        } else {
+            self.inner.erase(block)?;
+            self.forget_blemishes(block);
+        }
+        Ok(())
+    }
+}
+
 impl<N: Nand> Nand for Faulty<N> {
     type Payload = N::Payload;
 
@@ -479,14 +496,22 @@ impl<N: Nand> Nand for Faulty<N> {
 
     fn mark_bad(&mut self, block: BlockId) -> Result<(), NandError> {
         let op = self.step()?;
-        let Some(outcome) = self.plan.cut_at(op) else { return self.inner.mark_bad(block) };
-        self.powered = false;
-        let done = match outcome {
-            CutOutcome::NotDone => false,
-            CutOutcome::Done => true,
-            _ => self.plan.roll(op, 0) & 1 == 1,
+        let Some(outcome) = self.plan.cut_at(op) else {
+            self.erase_for_mark(op, block)?;
+            return self.inner.mark_bad(block);
         };
-        if done {
+        self.powered = false;
+        let (erased, marked) = match outcome {
+            CutOutcome::NotDone => (false, false),
+            CutOutcome::Done => (true, true),
+            _ => (self.plan.roll(op, 0) & 2 == 2, self.plan.roll(op, 0) & 1 == 1),
+        };
+        if erased || marked {
+            self.erase_for_mark(op, block)?;
+        } else if self.plan.marks_erase && outcome != CutOutcome::NotDone && !self.is_bad(block) {
+            self.half_erase(op, block, CutOutcome::HalfErased);
+        }
+        if marked {
             self.inner.mark_bad(block)?;
         }
         Err(NandError::PowerLost)

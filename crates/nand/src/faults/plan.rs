@@ -183,6 +183,8 @@ pub struct FaultPlan {
     pub reads_per_flip: Option<u32>,
     /// Blocks that the factory marked bad.
     pub factory_bad: Vec<BlockId>,
+    /// A block is erased before it is marked bad, as Linux does it.
+    pub marks_erase: bool,
 }
 
 impl Default for FaultPlan {
@@ -205,6 +207,7 @@ impl Default for FaultPlan {
             bit_flips: Vec::new(),
             reads_per_flip: None,
             factory_bad: Vec::new(),
+            marks_erase: false,
         }
     }
 }

@@ -438,3 +438,34 @@ fn a_failed_program_can_leave_what_a_cut_one_can() {
     }
     assert!(complete > 2 && torn > 2 && blank > 2, "{complete} {torn} {blank}");
 }
+
+#[test]
+fn a_mark_that_erases_leaves_nothing_or_half_of_it_if_power_is_cut() {
+    let plan = |cuts: &[CutOutcome]| FaultPlan {
+        marks_erase: true,
+        cuts: cuts.iter().map(|&outcome| Cut { at: 4, outcome }).collect(),
+        ..FaultPlan::default()
+    };
+    let marked = |plan: FaultPlan| {
+        let mut n = faulty(plan);
+        (0..4).for_each(|page| fill(&mut n, page).unwrap());
+        let outcome = n.mark_bad(BlockId(0));
+        n.power_up();
+        let whole = (0..4).filter(|&page| get(&mut n, page).is_ok()).count();
+        (outcome, n.is_bad(BlockId(0)), whole)
+    };
+    let lost = Err(NandError::PowerLost);
+    assert_eq!(marked(plan(&[])), (Ok(()), true, 0));
+    assert_eq!(marked(FaultPlan::default()), (Ok(()), true, 4));
+    assert_eq!(marked(plan(&[CutOutcome::NotDone])), (lost, false, 4));
+    assert_eq!(marked(plan(&[CutOutcome::Done])), (lost, true, 0));
+    let seen: Vec<_> = (0..64).map(|seed| marked(FaultPlan { seed, ..plan(&[CutOutcome::Torn]) })).collect();
+    for wanted in [(true, 0), (false, 0)] {
+        assert!(seen.iter().any(|(_, bad, whole)| (*bad, *whole) == wanted), "{wanted:?} is not in {seen:?}");
+    }
+    assert!(seen.iter().any(|(_, bad, whole)| !bad && (1..4).contains(whole)), "none is half erased: {seen:?}");
+    // A block that cannot be erased is marked all the same.
+    let stuck = FaultPlan { failing_blocks: vec![BlockId(0)], ..plan(&[]) };
+    let (outcome, bad, whole) = marked(stuck);
+    assert!(outcome.is_ok() && bad && whole < 4, "{whole} pages are whole");
+}
