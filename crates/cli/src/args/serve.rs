@@ -2,7 +2,7 @@
 
 use super::DiskArgs;
 use blockdev::nbd::Address;
-use clap::{Args, ValueHint};
+use clap::{ArgGroup, Args, ValueHint};
 use std::path::PathBuf;
 
 const SERVE_EXAMPLES: &str = "\
@@ -34,21 +34,19 @@ impl std::str::FromStr for UblkId {
 
 /// Options of `openftl serve`.
 #[derive(Args)]
-#[command(after_help = SERVE_EXAMPLES)]
+#[command(after_help = SERVE_EXAMPLES, group(ArgGroup::new("front").required(true)))]
 pub struct ServeArgs {
     /// The file of the disk, or flash (/dev/mtdN), as openftl format made it
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath, required_unless_present = "memory",
         conflicts_with = "memory")]
     pub image: Option<PathBuf>,
     /// Where to listen: unix:PATH, tcp:PORT on this machine, or tcp:HOST:PORT
-    #[arg(long, value_name = "ADDRESS")]
-    #[cfg_attr(not(all(feature = "ublk", target_os = "linux")), arg(required = true))]
-    #[cfg_attr(all(feature = "ublk", target_os = "linux"), arg(required_unless_present = "ublk"))]
+    #[arg(long, value_name = "ADDRESS", group = "front")]
     pub nbd: Option<Address>,
     /// Serve /dev/ublkbID, a block device of this machine; without an ID the kernel chooses one
     #[cfg(all(feature = "ublk", target_os = "linux"))]
-    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "any",
-        conflicts_with_all = ["nbd", "connections"])]
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "any", group = "front",
+        conflicts_with = "connections")]
     pub ublk: Option<UblkId>,
     /// Queues of /dev/ublkbID, each with a thread
     #[cfg(all(feature = "ublk", target_os = "linux"))]
