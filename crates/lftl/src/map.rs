@@ -33,7 +33,7 @@ impl Map {
         self.entries[lpn.index()].load(Ordering::Acquire) & !LOCKED
     }
 
-    /// Locks an entry. It is held for a few instructions only, and nothing else is locked meanwhile.
+    /// Locks an entry, for a few instructions. Nothing else is locked meanwhile.
     pub(crate) fn lock(&self, lpn: Lpn) -> Entry<'_> {
         let cell = &self.entries[lpn.index()];
         let mut backoff = Backoff::new();

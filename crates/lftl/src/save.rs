@@ -65,7 +65,7 @@ pub(crate) struct Anchor {
 /// What an anchor says of a bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// The writing block, its stamp, and its first page behind the mark; [`NONE`] if there was none.
+    /// The writing block or [`NONE`], its stamp, and its first page behind the mark.
     pub(crate) block: u32,
     pub(crate) stamp: u32,
     pub(crate) next: u32,

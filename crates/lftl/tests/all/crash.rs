@@ -148,8 +148,8 @@ fn is_power(error: &LftlError) -> bool {
     matches!(error, LftlError::Nand(NandError::PowerLost) | LftlError::Failed { .. })
 }
 
-/// One life of a disk, from its mount until all requests are served, and sometimes a clean shutdown,
-/// or until power is lost; whether it was not lost.
+/// One life of a disk, from its mount until all requests are served, and sometimes a clean
+/// shutdown, or until power is lost; whether it was not lost.
 fn life(card: &Card, options: &Options, model: &mut Model, rng: &mut Rng, (count, what): (u32, &str)) -> bool {
     let lived = mount(card, options).map(|(disk, _)| disk).and_then(|disk| {
         model.look(&disk, what);
