@@ -399,6 +399,13 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
         self.flush_trims()
     }
 
+    /// The buffers that hold what flash does not.
+    #[cfg(not(shuttle))]
+    pub(crate) fn dirty_buffers(&self) -> Vec<usize> {
+        let dirty = |(index, frame): (usize, &Frame)| (frame.dirty.load(Ordering::Acquire) != 0).then_some(index);
+        self.frames.frames.iter().enumerate().filter_map(dirty).collect()
+    }
+
     /// Writes a buffer out, if it holds anything that flash does not; waits for who is doing that.
     pub(crate) fn flush_buffer(&self, index: usize) -> Result<(), LftlError> {
         let frame = &self.frames.frames[index];

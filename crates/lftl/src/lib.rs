@@ -9,7 +9,7 @@
 //! buffers), `append` (which bank takes a page), `bank` (what a bank's lock guards), `map`, `live`
 //! and `trims` (what is changed without one), [`policy`] and [`replacement`] (policies as pure
 //! functions), `collect` (garbage collection), `meta` and `save` (what is written to flash
-//! beside host data), [`mount`] (how a disk is found again), [`mod@slice`]
+//! beside host data), [`mount`] (how a disk is found again), `server` (the threads), [`mod@slice`]
 //! (one device as several banks).
 #![forbid(unsafe_code)]
 
@@ -26,6 +26,8 @@ pub mod mount;
 pub mod policy;
 pub mod replacement;
 mod save;
+#[cfg(not(shuttle))]
+pub mod server;
 pub mod shape;
 pub mod slice;
 mod sync;
@@ -37,5 +39,7 @@ pub use error::{LftlError, Shortage};
 pub use mount::{MountReport, Recovery};
 pub use policy::{Level, Levels, Policy};
 pub use replacement::Replacement;
+#[cfg(not(shuttle))]
+pub use server::{Server, Threads};
 pub use shape::{Options, SECTOR_BYTES, SECTORS_MAX};
 pub use slice::Slice;

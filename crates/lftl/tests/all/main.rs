@@ -10,3 +10,5 @@ mod crash;
 mod engine;
 #[cfg(shuttle)]
 mod schedules;
+#[cfg(not(shuttle))]
+mod server;
