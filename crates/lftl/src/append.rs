@@ -29,6 +29,15 @@ pub(crate) struct Contents<'a> {
     pub(crate) seq: Option<u64>,
 }
 
+/// A writer of a bank, until this is dropped.
+struct Writing<'a>(&'a Info);
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.0.writers.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 /// What became of an attempt to program.
 pub(crate) enum Programmed<'a> {
     At(u32, Hold<'a>),
@@ -47,16 +56,16 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
         self.trims.written(contents.lpn);
         loop {
             let index = self.bank_for_host()?;
+            let writing = Writing(&self.banks[index].info);
             if self.options.policy == Policy::WritePath {
                 self.collect_if_short(index)?;
             }
             let cell = &self.banks[index];
-            cell.info.writers.fetch_add(1, Ordering::AcqRel);
             let mut bank = cell.lock();
             let programmed = self.program(index, &mut bank, contents, true);
             cell.publish(&bank, self.shape.pages_per_block);
             drop(bank);
-            cell.info.writers.fetch_sub(1, Ordering::AcqRel);
+            drop(writing);
             match programmed? {
                 Programmed::At(ppn, hold) => {
                     self.point(contents.lpn, None, ppn);
@@ -170,17 +179,30 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
         }
     }
 
-    /// The bank for the next page of host data, after collecting if no bank has room.
+    /// The bank for the next page of host data, after collecting if no bank has room. The caller
+    /// is counted among its writers.
     fn bank_for_host(&self) -> Result<usize, LftlError> {
         loop {
             let start = self.cursor.fetch_add(1, Ordering::Relaxed) as usize;
             if let Some(bank) = bank_for_write(self.banks.len(), start, |bank| self.view(bank)) {
-                return Ok(bank);
+                let writers = &self.banks[bank].info.writers;
+                if writers.fetch_add(1, Ordering::AcqRel) == 0 || self.nobody_free(bank) {
+                    return Ok(bank);
+                }
+                // Another writer was faster, and a bank that nobody writes is left.
+                writers.fetch_sub(1, Ordering::AcqRel);
+                continue;
             }
             if !self.make_room()? {
                 return Err(self.no_space());
             }
         }
+    }
+
+    /// Whether every bank that has room is written, but for this one.
+    fn nobody_free(&self, chosen: usize) -> bool {
+        let free = |view: BankView| view.room && view.writers == 0 && !view.collecting && !view.exclusive;
+        !(0..self.banks.len()).any(|bank| bank != chosen && free(self.view(bank)))
     }
 
     /// A bank other than this one that has room for a page.
