@@ -180,11 +180,17 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
     /// As [`Engine::flush`]; the devices are lost with it, but for what they keep themselves.
     pub fn shut_down(self) -> Result<Vec<N>, LftlError> {
         if self.check_writable().is_ok() {
-            self.flush()?;
-            self.free_heads()?;
-            self.save(&mut lock(&self.saver), true)?;
+            self.close()?;
         }
         Ok(self.into_devices())
+    }
+
+    /// As [`Engine::shut_down`], for an engine that is not given up yet. No request may be under
+    /// way, and no write may follow: it would not be found.
+    pub(crate) fn close(&self) -> Result<(), LftlError> {
+        self.flush()?;
+        self.free_heads()?;
+        self.save(&mut lock(&self.saver), true)
     }
 
     /// Collects until each bank has its reserve and a block to open next, if it can.

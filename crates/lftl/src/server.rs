@@ -38,7 +38,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 pub struct Server<N: Nand<Payload = [u8]> + 'static> {
     shared: Arc<Shared<N>>,
     queues: Vec<Sender<Job>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 struct Shared<N> {
@@ -58,9 +58,24 @@ struct Job {
 }
 
 enum Work {
-    Write { lpn: Lpn, at: usize, data: Arc<[u8]>, from: usize, bytes: usize },
-    Read { lpn: Lpn, at: usize, from: usize, bytes: usize },
-    Flush { buffers: Vec<usize> },
+    Write {
+        lpn: Lpn,
+        at: usize,
+        data: Arc<[u8]>,
+        from: usize,
+        bytes: usize,
+    },
+    Read {
+        lpn: Lpn,
+        at: usize,
+        from: usize,
+        bytes: usize,
+    },
+    Flush {
+        buffers: Vec<usize>,
+    },
+    /// The last that a worker does.
+    Stop,
 }
 
 /// What a request waits for.
@@ -143,7 +158,7 @@ impl<N: Nand<Payload = [u8]> + 'static> Server<N> {
             stop: AtomicBool::new(false),
             bell: Default::default(),
         });
-        let mut server = Self { shared, queues: Vec::new(), threads: Vec::new() };
+        let mut server = Self { shared, queues: Vec::new(), threads: Mutex::default() };
         for index in 0..threads.workers {
             let (queue, jobs) = channel();
             server.queues.push(queue);
@@ -160,7 +175,7 @@ impl<N: Nand<Payload = [u8]> + 'static> Server<N> {
         let shared = Arc::clone(&self.shared);
         let failed = |error| LftlError::Unsupported { reason: format!("a thread could not be started: {error}") };
         let thread = thread::Builder::new().name(name).spawn(move || run(&shared)).map_err(failed)?;
-        self.threads.push(thread);
+        lock(&self.threads).push(thread);
         Ok(())
     }
 
@@ -255,26 +270,46 @@ impl<N: Nand<Payload = [u8]> + 'static> Server<N> {
         pieces
     }
 
-    fn stop(&mut self) {
+    fn stop(&self) {
         self.shared.stop.store(true, Ordering::Release);
-        self.queues.clear();
+        let done = Done::new(self.queues.len());
+        for queue in &self.queues {
+            // One that has ended has told the engine.
+            let _ = queue.send(Job { work: Work::Stop, done: Arc::clone(&done) });
+        }
         self.shared.bell.1.notify_all();
-        for thread in self.threads.drain(..) {
-            // One that panicked has told the engine.
+        for thread in lock(&self.threads).drain(..) {
             let _ = thread.join();
         }
     }
 
-    /// Stops the threads, writes everything out and saves the page table; gives the devices back.
+    /// Stops the threads, writes everything out and saves the page table: the next mount reads a
+    /// bounded number of blocks. No request may be under way; writes that follow are refused.
     ///
     /// # Errors
-    /// As [`Engine::shut_down`].
-    pub fn shut_down(mut self) -> Result<Vec<N>, LftlError> {
+    /// As [`Engine::flush`].
+    pub fn close(&self) -> Result<(), LftlError> {
         self.stop();
+        let closed = match self.engine().check_writable() {
+            Ok(()) => self.shared.guarded(Engine::close),
+            // It can be read only, and is saved as far as it could be.
+            Err(LftlError::NoSpace(_)) => Ok(()),
+            Err(error) => Err(error),
+        };
+        self.engine().fail("the disk was closed".to_owned());
+        closed
+    }
+
+    /// As [`Server::close`]; gives the devices back.
+    ///
+    /// # Errors
+    /// As [`Engine::flush`].
+    pub fn shut_down(self) -> Result<Vec<N>, LftlError> {
+        self.close()?;
         let shared = Arc::clone(&self.shared);
         drop(self);
         match Arc::try_unwrap(shared) {
-            Ok(shared) => shared.engine.shut_down(),
+            Ok(shared) => Ok(shared.engine.into_devices()),
             Err(shared) => Err(shared.engine.fail("the engine is still in use".to_owned())),
         }
     }
@@ -310,6 +345,9 @@ impl<N: Nand<Payload = [u8]>> Shared<N> {
 
     fn work(&self, jobs: &Receiver<Job>) {
         while let Ok(Job { work, done }) = jobs.recv() {
+            if matches!(work, Work::Stop) {
+                return;
+            }
             self.busy.fetch_add(1, Ordering::AcqRel);
             let turn = Turn(&self.busy);
             let result = self.guarded(|engine| match work {
@@ -320,6 +358,7 @@ impl<N: Nand<Payload = [u8]>> Shared<N> {
                     let mut out = vec![0; bytes];
                     engine.read(lpn, at, &mut out).map(|()| Some((from, out)))
                 }
+                Work::Stop => Ok(None),
                 Work::Flush { buffers } => {
                     buffers.into_iter().try_for_each(|index| engine.flush_buffer(index)).map(|()| None)
                 }
