@@ -12,7 +12,6 @@ use anyhow::{Result, bail};
 use ftl::Config;
 use ftl::ftls::Info;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
-use nand::sim::SimNand;
 use sim::{
     First, GcMode, HostMode, Phase, PreconditionMode, Progress, QueueOptions, RunResult, RunSpec, SteadyOptions,
     TimingMode,
@@ -28,6 +27,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     let chosen = device::choose(args, trace.as_ref())?;
     device::check_order(&ftls, &chosen.plan.name, chosen.plan.capabilities)?;
     notes.extend(chosen.notes.iter().cloned());
+    notes.extend(settings::cache_note(&args.tuning, chosen.plan.logical_pages));
     let load = load::choose(args, trace, &chosen.plan)?;
     for note in &notes {
         output::note(note);
@@ -83,7 +83,7 @@ fn check(args: &CompareArgs) -> Result<Vec<Info>> {
 
 /// The FTLs of these names, each of which has to be known and named once.
 pub fn ftls(names: &[String]) -> Result<Vec<Info>> {
-    let table = ftl::ftls::table::<SimNand>().into_iter().map(|entry| entry.info).collect::<Vec<_>>();
+    let table = ftl::ftls::infos();
     let find = |(at, name): (usize, &String)| {
         let known = table.iter().map(|info| info.name);
         let info = table.iter().find(|info| info.name == name).ok_or_else(|| unknown("FTL", name, known, "ftls"))?;

@@ -14,7 +14,6 @@ use crash::{Effort, Event, Failure, Fault, FtlReport, Mode, Options, Progress, R
 use ftl::Setting;
 use ftl::ftls::Info;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
-use nand::sim::SimNand;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -183,7 +182,7 @@ fn options(args: &CrashArgs, ftls: &[Info]) -> Result<Options> {
 /// The FTLs of these names, or all of them.
 fn ftls(names: &[String]) -> Result<Vec<Info>> {
     match names {
-        [all] if all == "all" => Ok(ftl::ftls::table::<SimNand>().into_iter().map(|entry| entry.info).collect()),
+        [all] if all == "all" => Ok(ftl::ftls::infos().to_vec()),
         names => compare::ftls(names),
     }
 }

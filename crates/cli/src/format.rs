@@ -77,6 +77,9 @@ pub fn tuned(args: &DiskArgs, plan: DevicePlan, ratio: f64) -> Result<Planned> {
         return Err(usage("--maps nonvolatile assumes memory that no disk of bytes has; leave it out"));
     }
     device::check_order(&[info], &plan.name, plan.capabilities)?;
+    if let Some(note) = settings::cache_note(&args.tuning, plan.logical_pages) {
+        output::note(&note);
+    }
     let asked = settings::asked(&args.tuning, plan.config(), &plan.geometry)?;
     let config = info.config(&asked);
     Ok(Planned { info, plan, ratio, config })
@@ -87,10 +90,8 @@ pub fn check_durable(info: &Info) -> Result<()> {
     match info.durable {
         Durability::OnCompletion | Durability::OnFlush => Ok(()),
         Durability::Battery | Durability::NonVolatileMaps => {
-            let table = ftls::table::<nand::SimNand>();
-            let safe =
-                table.iter().filter(|e| matches!(e.info.durable, Durability::OnCompletion | Durability::OnFlush));
-            let safe: Vec<&str> = safe.map(|entry| entry.info.name).collect();
+            let is_safe = |info: &&Info| matches!(info.durable, Durability::OnCompletion | Durability::OnFlush);
+            let safe: Vec<&str> = ftls::infos().iter().filter(is_safe).map(|info| info.name).collect();
             Err(usage(format!(
                 "{} does not survive power loss, and so no killed process: {}; choose one of {}",
                 info.name,

@@ -7,13 +7,12 @@
 use crate::args::{Defuse, MapsArg, TuningArgs};
 use crate::error::{unknown, usage};
 use crate::report::NotTaken;
-use crate::units::Groups;
+use crate::units::{Groups, bytes};
 use anyhow::Result;
 use ftl::config::Maps;
 use ftl::ftls::Info;
 use ftl::{Config, GroupOptions, JanusOptions, Setting, WearOptions, validity};
 use nand::Geometry;
-use nand::sim::SimNand;
 
 /// Bytes of a cached mapping entry, as GeckoFTL counts them: 2^19 entries are 4 MiB.
 const CACHE_ENTRY_BYTES: u64 = 8;
@@ -77,15 +76,15 @@ fn names(ftls: &[Info], which: impl Fn(&Info) -> bool) -> Vec<&'static str> {
 /// The FTLs that honour a setting over the page-validity store that was named or their own, and
 /// over which other.
 fn who_honours(setting: Setting, store: Option<&str>) -> String {
-    let table = ftl::ftls::table::<SimNand>().into_iter().map(|entry| entry.info).collect::<Vec<_>>();
-    let honours = names(&table, |info| info.honours_over(setting, store));
+    let table = ftl::ftls::infos();
+    let honours = names(table, |info| info.honours_over(setting, store));
     let mut parts = Vec::new();
     if !honours.is_empty() {
         parts.push(format!("by {}", honours.join(", ")));
     }
     for row in validity::table().iter().filter(|row| row.settings.contains(&setting)) {
         let more =
-            names(&table, |info| !info.honours_over(setting, store) && info.honours_over(setting, Some(row.name)));
+            names(table, |info| !info.honours_over(setting, store) && info.honours_over(setting, Some(row.name)));
         if !more.is_empty() {
             parts.push(format!("with --validity {} by {}", row.name, more.join(", ")));
         }
@@ -144,7 +143,7 @@ pub fn asked(args: &TuningArgs, default: Config, geometry: &Geometry) -> Result<
     config.gecko.multi_way = !args.gecko.two_way;
     config.gecko.buffer_pages = args.gecko.buffer.unwrap_or(default.gecko.buffer_pages);
     config.gecko.packed = args.gecko.packed;
-    config.gecko.filter_bytes = args.gecko.filter.map_or(Ok(0), |size| filter_bytes(size.0))?;
+    config.gecko.filter_bytes = args.gecko.filter.map_or(Ok(0), |size| filter_bytes(size.0, geometry))?;
     config.janus.defuse_among = match args.janus.defuse.unwrap_or_default() {
         Defuse::Recency => JanusOptions::PAPER.defuse_among,
         Defuse::Validity => args.janus.window.unwrap_or(16),
@@ -169,16 +168,30 @@ fn cache_entries(args: &TuningArgs, default: Config) -> Result<u32> {
     let Some(cache) = args.cache else { return Ok(default.cache_entries) };
     match u32::try_from(cache.0 / CACHE_ENTRY_BYTES).unwrap_or(u32::MAX) {
         0 => Err(usage(format!("--cache {} B holds no entry; an entry is {CACHE_ENTRY_BYTES} B", cache.0))),
-        entries => Ok(entries),
+        entries => Ok(entries.min(default.logical_pages)),
     }
 }
 
-/// The size of a filter, which is no use if it is larger than a bitmap of the largest device.
-fn filter_bytes(bytes: u64) -> Result<u32> {
-    match u32::try_from(bytes) {
-        Ok(bytes) if bytes >= 4 => Ok(bytes),
+/// Says so if a cache is asked for that could hold more than the whole table.
+pub fn cache_note(args: &TuningArgs, logical_pages: u32) -> Option<String> {
+    let (asked, whole) = (args.cache?.0, u64::from(logical_pages) * CACHE_ENTRY_BYTES);
+    (asked / CACHE_ENTRY_BYTES > u64::from(logical_pages)).then(|| {
+        format!(
+            "--cache {}: the whole table has {logical_pages} entries, so that {} are taken",
+            bytes(asked),
+            bytes(whole)
+        )
+    })
+}
+
+/// The size of a filter: at most a byte a page, eight times what a bitmap of all pages would take.
+fn filter_bytes(asked: u64, geometry: &Geometry) -> Result<u32> {
+    let most = geometry.pages().max(4);
+    match u32::try_from(asked) {
+        Ok(bytes) if (4..=most).contains(&bytes) => Ok(bytes),
         _ => Err(usage(format!(
-            "--gecko-filter {bytes} B is not between 4 B and 4 GiB; 1MiB is enough for 2 TiB of flash"
+            "--gecko-filter {asked} B is not between 4 B and {}, a byte for each page of the device; 1MiB is enough for 2 TiB",
+            bytes(most.into())
         ))),
     }
 }
@@ -232,7 +245,7 @@ mod tests {
     }
 
     fn info(name: &str) -> Info {
-        ftl::ftls::find::<SimNand>(name).unwrap().info
+        *ftl::ftls::infos().iter().find(|info| info.name == name).unwrap()
     }
 
     #[test]

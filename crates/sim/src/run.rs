@@ -29,7 +29,7 @@ use std::time::Instant;
 pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(Progress)) -> Result<RunResult, SimError> {
     let entry = ftls::find::<SimNand>(&spec.ftl).ok_or_else(|| SimError::UnknownFtl {
         name: spec.ftl.clone(),
-        known: ftls::table::<SimNand>().iter().map(|entry| entry.info.name).collect::<Vec<_>>().join(", "),
+        known: ftls::infos().iter().map(|info| info.name).collect::<Vec<_>>().join(", "),
     })?;
     let power_cut = entry.mount.map(|mount| PowerCut { mount, flush_first: entry.info.durable == Durability::OnFlush });
     run_parts(spec, entry.format, power_cut, progress)

@@ -103,7 +103,7 @@ pub struct CompareArgs {
     pub logical_ratio: Option<f64>,
     /// End after so many pages written, as in 500k or 2M
     /// [default: twice the visible pages; for a trace, its end]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub writes: Option<Count>,
     /// State of the device before anything is measured
     #[arg(long, value_enum, default_value_t)]

@@ -112,6 +112,12 @@ impl Info {
         self.program_order == ProgramOrder::Sequential || capabilities.program_order == ProgramOrder::Free
     }
 
+    /// Whether flash alone can bring its disk back.
+    #[must_use]
+    pub fn is_mountable(&self) -> bool {
+        self.durable != Durability::NonVolatileMaps
+    }
+
     /// What is there after power loss, in a line.
     #[must_use]
     pub const fn promise(&self) -> &'static str {
@@ -149,29 +155,42 @@ pub struct Entry<N: Nand> {
     pub mount: Option<Mount<N>>,
 }
 
-/// Every FTL, in the order of reports.
-#[must_use]
-pub fn table<N: Nand + 'static>() -> Vec<Entry<N>> {
-    vec![
-        page::entry(),
-        dftl::entry(),
-        lazy::entry(),
-        uftl::entry(),
-        ib::entry(),
-        gecko::entry(),
-        block::entry(),
-        nftl::entry(),
-        bast::entry(),
-        blockset::entry(),
-        fast::entry(),
-        vftl::entry(),
-        reconfigurable::entry(),
-        superblock::entry(),
-        aftl::entry(),
-        janus_fixed::entry(),
-        janus::entry(),
-    ]
+/// The rows, in the order of reports.
+macro_rules! rows {
+    ($($module:ident::INFO),* $(,)?) => {
+        /// What is known of every FTL, in the order of reports. It costs no code of theirs.
+        #[must_use]
+        pub fn infos() -> &'static [Info] {
+            &[$($module::INFO),*]
+        }
+
+        /// Every FTL, in the order of reports.
+        #[must_use]
+        pub fn table<N: Nand + 'static>() -> Vec<Entry<N>> {
+            vec![$($module::entry()),*]
+        }
+    };
 }
+
+rows!(
+    page::INFO,
+    dftl::INFO,
+    lazy::INFO,
+    uftl::INFO,
+    ib::INFO,
+    gecko::INFO,
+    block::INFO,
+    nftl::INFO,
+    bast::INFO,
+    blockset::INFO,
+    fast::INFO,
+    vftl::INFO,
+    reconfigurable::INFO,
+    superblock::INFO,
+    aftl::INFO,
+    janus_fixed::INFO,
+    janus::INFO,
+);
 
 /// The row with this name.
 #[must_use]

@@ -188,3 +188,13 @@ fn no_two_settings_have_a_name() {
         assert!(Setting::ALL[..at].iter().all(|other| other.name() != setting.name()), "{setting:?}");
     }
 }
+
+#[test]
+fn what_is_known_without_building_an_ftl_is_what_its_row_says() {
+    let table = ftls::table::<SimNand>();
+    assert_eq!(ftls::infos().len(), table.len());
+    for (info, entry) in ftls::infos().iter().zip(&table) {
+        assert_eq!((info.name, info.summary), (entry.info.name, entry.info.summary));
+        assert_eq!(info.is_mountable(), entry.mount.is_some(), "{}", info.name);
+    }
+}
