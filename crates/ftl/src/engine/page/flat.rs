@@ -248,7 +248,9 @@ impl Known {
         }
         let updates = mapping.recent_updates();
         let whole = match updates {
-            Some(_) => survey.misses_translation_pages() || survey.misses_younger(flash, &table.versions)?,
+            Some(_) => {
+                survey.misses_translation_pages(&table.versions) || survey.misses_younger(flash, &table.versions)?
+            }
             None => saving.1 || spoilt,
         };
         let mut passed_over: Vec<Ppn> = Vec::new();
