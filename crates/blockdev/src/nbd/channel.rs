@@ -67,6 +67,14 @@ impl State {
         self.parts == 0 && held == 0 || self.parts < PARTS_MAX && held + bytes <= BYTES_MAX
     }
 
+    fn add<T>(&mut self, add: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let done = add(&mut self.out);
+        if self.dead.is_some() {
+            self.out.clear();
+        }
+        done
+    }
+
     /// Exchanges the buffers, so that `out` can be filled while these bytes are sent.
     fn take_out(&mut self) -> Vec<u8> {
         let empty = std::mem::take(&mut self.spare);
@@ -147,18 +155,13 @@ impl Channel {
 
     /// Adds to the replies. Nobody else adds meanwhile.
     pub(super) fn add<T>(&self, add: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-        let mut state = self.state();
-        let done = add(&mut state.out);
-        if state.dead.is_some() {
-            state.out.clear();
-        }
-        done
+        self.state().add(add)
     }
 
     /// Adds the end of a reply, and counts its request as answered.
     pub(super) fn answer(&self, add: impl FnOnce(&mut Vec<u8>)) {
-        self.add(add);
         let mut state = self.state();
+        state.add(add);
         debug_assert!(state.requests > 0);
         state.requests -= 1;
         if state.requests == 0 {

@@ -28,10 +28,12 @@ use std::time::{Duration, Instant};
 
 /// How long a reply may wait for others, so that one system call carries several.
 const HOLD: Duration = Duration::from_micros(50);
-/// Parts that take no longer than this on the average are short: about as long as to wake a thread.
-const SHORT: Duration = Duration::from_micros(30);
-/// The share of the last part in that average is one over this.
-const SMOOTHING: u64 = 8;
+/// Parts that take no longer than this on the average are short. To wake a thread takes about as
+/// long.
+const SHORT: Duration = Duration::from_micros(50);
+/// The last part has one over this of the average, so that one collection of garbage among short
+/// parts changes little.
+const SMOOTHING: u64 = 64;
 /// Extents in a reply; a client that wants more asks again.
 const EXTENTS_MAX: usize = 4096;
 /// Buffers larger than this are given back.

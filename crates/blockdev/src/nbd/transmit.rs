@@ -91,6 +91,14 @@ impl Transmission<'_> {
         }
     }
 
+    /// Waits until there is room for a part with so many bytes. A part that is done here needs none.
+    fn admit(&self, bytes: usize) -> Result<Option<usize>, Gone> {
+        if !self.crew.is_apart() {
+            return Ok(None);
+        }
+        self.channel.admit(bytes).map(|()| Some(bytes))
+    }
+
     fn observe(&self, request: &Request, at: Instant) {
         let (op, bytes) = (request.op(), request.named_bytes());
         let inside = request.end_on(self.crew.device().size_bytes()).is_some();
@@ -129,8 +137,8 @@ impl Transmission<'_> {
                 let (lane, end) = self.crew.device().lane_of(request.offset);
                 let inside = u64::from(request.bytes) <= end.saturating_sub(request.offset);
                 let place = if inside { Place::Lane(lane) } else { Place::Aside };
-                self.channel.admit(0)?;
-                self.crew.give(ticket, Work::All, place, Some(0), &mut self.scratch);
+                let held = self.admit(0)?;
+                self.crew.give(ticket, Work::All, place, held, &mut self.scratch);
                 Ok(())
             }
         }
@@ -147,16 +155,17 @@ impl Transmission<'_> {
                 let beyond = (offset + piece) % page;
                 piece -= if beyond < piece { beyond } else { 0 };
             }
-            self.channel.admit(piece as usize)?;
-            let data = match input.need(piece as usize) {
-                Ok(data) => data,
-                Err(gone) => {
-                    self.channel.release(piece as usize);
+            let held = self.admit(piece as usize)?;
+            let data = match (input.need(piece as usize), held) {
+                (Ok(data), _) => data,
+                (Err(gone), None) => return Err(gone),
+                (Err(gone), Some(held)) => {
+                    self.channel.release(held);
                     return Err(gone);
                 }
             };
             let work = Work::Write { offset, data: Cow::Borrowed(data) };
-            self.crew.give(ticket, work, Place::Lane(lane), Some(piece as usize), &mut self.scratch);
+            self.crew.give(ticket, work, Place::Lane(lane), held, &mut self.scratch);
             offset += piece;
         }
         Ok(())
@@ -174,10 +183,7 @@ impl Transmission<'_> {
             let (lane, lane_end) = self.crew.device().lane_of(offset);
             let bytes = (lane_end.min(end) - offset).min(most);
             // All of a whole was admitted.
-            let held = (form != Form::Whole).then_some(bytes as usize);
-            if let Some(bytes) = held {
-                self.channel.admit(bytes)?;
-            }
+            let held = if form == Form::Whole { None } else { self.admit(bytes as usize)? };
             let work = Work::Read { offset, bytes: bytes as u32 };
             self.crew.give(ticket, work, Place::Lane(lane), held, &mut self.scratch);
             offset += bytes;
@@ -193,9 +199,9 @@ impl Transmission<'_> {
         while offset < end {
             let (lane, lane_end) = self.crew.device().lane_of(offset);
             let bytes = lane_end.min(end) - offset;
-            self.channel.admit(0)?;
+            let held = self.admit(0)?;
             let work = Work::Zero { offset, bytes };
-            self.crew.give(ticket, work, Place::Lane(lane), Some(0), &mut self.scratch);
+            self.crew.give(ticket, work, Place::Lane(lane), held, &mut self.scratch);
             offset += bytes;
         }
         Ok(())

@@ -386,7 +386,7 @@ proptest! {
             };
             // This client does not read while it sends: what it asks has to fit into sockets.
             let much = |pipeline: &Pipeline| {
-                pipeline.open.values().map(|(ask, _)| u64::from(ask.bytes)).sum::<u64>() + bytes > 1 << 20
+                pipeline.open.values().map(|(ask, _)| u64::from(ask.bytes)).sum::<u64>() + bytes > 100_000
             };
             while !pipeline.open.is_empty() && much(&pipeline) || pipeline.open.values().any(overlaps) {
                 settle(&mut pipeline, &mut wanted);
