@@ -91,7 +91,8 @@ impl Transmission<'_> {
         }
     }
 
-    /// Waits until there is room for a part with so many bytes. A part that is done here needs none.
+    /// Waits until there is room for a part with so many bytes. On a device of one lane, parts are
+    /// done here and need none.
     fn admit(&self, bytes: usize) -> Result<Option<usize>, Gone> {
         if !self.crew.is_apart() {
             return Ok(None);
