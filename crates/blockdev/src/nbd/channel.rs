@@ -106,6 +106,14 @@ impl Channel {
         Ok(())
     }
 
+    /// Adds a whole reply to a request that was not counted, once there is room for it. Answers how
+    /// many bytes of replies nobody sends yet.
+    pub(super) fn reply(&self, add: impl FnOnce(&mut Vec<u8>)) -> Result<usize, Gone> {
+        let mut state = self.wait_until(|state| state.held() <= BYTES_MAX)?;
+        state.add(add);
+        Ok(if state.sending { 0 } else { state.out.len() })
+    }
+
     /// Counts a part of a request with so many bytes of data, once there is room for it.
     pub(super) fn admit(&self, bytes: usize) -> Result<(), Gone> {
         let mut state = self.wait_until(|state| state.fits(bytes))?;

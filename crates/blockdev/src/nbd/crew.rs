@@ -14,6 +14,7 @@ use super::channel::{Channel, SEND_AT};
 use super::protocol::{STATE_HOLE, STATE_ZERO, command, errno, flag};
 use super::reply;
 use super::request::{Failure, Request};
+use super::socket::Gone;
 use crate::contract::{BlockDevice, DiskError, Settling, Zeroing};
 use crate::log::{Log, Severity};
 use crate::stats::Op;
@@ -295,6 +296,39 @@ impl Crew {
                 scratch = Vec::new();
             }
         }
+    }
+
+    /// Does a read or a write of one part, on a device of one lane. Answers how many bytes of
+    /// replies nobody sends yet.
+    pub(super) fn at_once(
+        &self,
+        channel: &Channel,
+        request: &Request,
+        begin: Instant,
+        data: &[u8],
+    ) -> Result<usize, Gone> {
+        let structured = channel.agreed.structured;
+        let (offset, bytes) = (request.offset, request.bytes);
+        channel.reply(|out| {
+            let start = out.len();
+            let done = if request.op() == Op::Write {
+                reply::simple(out, request, 0);
+                self.ask(request, |device| device.write(offset, data, false))
+            } else {
+                match structured {
+                    true => reply::data(out, request, true, offset, bytes),
+                    false => reply::simple(out, request, 0),
+                }
+                let at = out.len();
+                out.resize(at + bytes as usize, 0);
+                self.ask(request, |device| device.read(offset, &mut out[at..]))
+            };
+            if let Err(failure) = &done {
+                out.truncate(start);
+                reply::error(out, request, structured, failure);
+            }
+            channel.meter.record(request.op(), bytes.into(), begin, done.is_err());
+        })
     }
 
     /// Hands over a part. With `held` it was admitted with so many bytes.

@@ -64,8 +64,15 @@ impl Transmission<'_> {
         if request.command == command::WRITE && request.bytes > PAYLOAD_MAX {
             return Err(Gone::Dropped(format!("it writes {} B at once; {PAYLOAD_MAX} are allowed", request.bytes)));
         }
-        self.channel.begin()?;
         let checked = request.check(self.crew.device(), self.channel.agreed.allocation);
+        if checked.is_ok() && self.is_plain(&request) {
+            let data = if request.op() == Op::Write { input.need(request.bytes as usize)? } else { &[] };
+            if self.crew.at_once(&self.channel, &request, begin, data)? >= SEND_AT {
+                self.channel.send();
+            }
+            return Ok(());
+        }
+        self.channel.begin()?;
         let form = if checked.is_ok() { self.form(&request) } else { Form::One };
         let ticket = Arc::new(Ticket::new(&self.channel, request, begin, form));
         if let Err(failure) = checked {
@@ -78,6 +85,13 @@ impl Transmission<'_> {
         self.crew.seal(&ticket);
         self.send(SEND_AT);
         cut
+    }
+
+    /// Whether a request is a short read or write that is done here in one go, as most are.
+    fn is_plain(&self, request: &Request) -> bool {
+        let short = (1..=PIECE_BYTES).contains(&u64::from(request.bytes));
+        let moves = matches!(request.op(), Op::Read | Op::Write);
+        !self.crew.is_apart() && short && moves && !request.has(flag::FUA)
     }
 
     /// Sends replies if so many bytes wait that nobody else sends.
