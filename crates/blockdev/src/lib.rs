@@ -29,6 +29,6 @@ pub mod log;
 pub mod nbd;
 pub mod stats;
 
-pub use contract::{BlockDevice, BlockSizes, DiskError, DiskReport, Extent, Zeroing};
+pub use contract::{BlockDevice, BlockSizes, DiskError, DiskReport, Extent, Settling, Zeroing};
 pub use disk::{Disk, DiskOptions, Keeping, Refusal, Store};
 pub use log::{Log, Severity, Silent};

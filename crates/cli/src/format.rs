@@ -4,9 +4,10 @@ use crate::args::{DiskArgs, FormatArgs};
 use crate::backing::Backing;
 use crate::error::usage;
 use crate::image::{Disk, Record};
-use crate::units::{bytes, count};
+use crate::units::{Size, bytes, count};
 use crate::{compare, device, output, settings};
 use anyhow::{Context, Result, bail};
+use blockdev::disk::{STRIPE_PAGES, striped_pages};
 use ftl::ftls::{self, Durability, Info};
 use ftl::{Config, Flash, FtlError};
 use nand::{FileError, FileNand};
@@ -25,23 +26,29 @@ pub fn run(args: &FormatArgs) -> Result<()> {
     if crate::flash::is_one(&args.image) {
         return crate::flash::format(args);
     }
-    let planned = planned(&args.disk)?;
+    let planned = planned_shards(&args.disk, args.shards)?;
     check_durable(&planned.info)?;
     let held = held(&args.image, args.force)?;
-    make(&args.image, &planned.plan, &planned.info, &planned.config)?;
+    make(&args.image, &planned, args.shards)?;
     drop(held);
-    output::print(&made(&args.image, &planned))
+    output::print(&made(&args.image, &planned, args.shards))
 }
 
 /// What was made, in words.
-pub fn made(path: &Path, planned: &Planned) -> String {
+pub fn made(path: &Path, planned: &Planned, shards: u32) -> String {
     let Planned { info, plan, ratio, .. } = planned;
+    let pages = striped_pages(shards, plan.logical_pages);
+    let page_bytes = u64::from(plan.geometry.page_bytes());
+    let (over, each) = match shards {
+        1 => (String::new(), ""),
+        _ => (format!(" over {shards} shards"), "each shard: "),
+    };
     format!(
-        "{}: {} of disk, {} pages of {}, under {}\n{}\n",
+        "{}: {} of disk, {} pages of {}, under {}{over}\n{each}{}\n",
         path.display(),
-        bytes(plan.logical_bytes()),
-        count(u64::from(plan.logical_pages)),
-        bytes(u64::from(plan.geometry.page_bytes())),
+        bytes(pages * page_bytes),
+        count(pages),
+        bytes(page_bytes),
         info.name,
         device::describe(plan, *ratio),
     )
@@ -65,6 +72,25 @@ pub fn planned(args: &DiskArgs) -> Result<Planned> {
     let ratio = device::ratio(&profile, args.logical_ratio)?;
     let plan = device::plan(&profile, args.capacity.map(|size| size.0), ratio)?;
     tuned(args, plan, ratio)
+}
+
+/// Looks at what was asked of a disk of shards; the answer is of one of them, which has its part of
+/// the capacity.
+pub fn planned_shards(args: &DiskArgs, shards: u32) -> Result<Planned> {
+    let whole = planned(args)?;
+    if shards == 1 {
+        return Ok(whole);
+    }
+    let each = whole.plan.geometry.raw_bytes() / u64::from(shards);
+    let planned = planned(&DiskArgs { capacity: Some(Size(each)), ..args.clone() })
+        .with_context(|| format!("each of {shards} shards has {} of the device", bytes(each)))?;
+    let pages = planned.plan.logical_pages;
+    if striped_pages(shards, pages) == 0 {
+        return Err(usage(format!(
+            "each of {shards} shards has {pages} pages and needs {STRIPE_PAGES}; use fewer shards or more --capacity"
+        )));
+    }
+    Ok(planned)
 }
 
 /// Looks at what was asked of a disk on this device.
@@ -119,13 +145,13 @@ fn held(path: &Path, force: bool) -> Result<Option<File>> {
 }
 
 /// Makes the disk under another name, and gives it its own when it is whole.
-fn make(path: &Path, plan: &DevicePlan, info: &Info, config: &Config) -> Result<()> {
+fn make(path: &Path, planned: &Planned, shards: u32) -> Result<()> {
     let cannot = || format!("cannot make {}", path.display());
     if path.file_name().is_none() {
         return Err(usage(format!("{} names no file", path.display())));
     }
     let beside = beside(path);
-    let made = fill(&beside, plan, info, config).and_then(|()| {
+    let made = fill(&beside, planned, shards).and_then(|()| {
         fs::rename(&beside, path)?;
         // The name is to be there after the host died, too.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -144,12 +170,17 @@ fn beside(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn fill(path: &Path, plan: &DevicePlan, info: &Info, config: &Config) -> Result<()> {
-    let record = Record::new(&plan.name, info.name, config).to_text()?;
-    let nand = FileNand::create(path, plan.geometry, plan.capabilities, record.as_bytes())?;
-    let mut disk = on(nand.into(), info, config)?;
-    disk.flush()?;
-    disk.into_flash().into_nand().close()
+fn fill(path: &Path, planned: &Planned, shards: u32) -> Result<()> {
+    let Planned { info, plan, config, .. } = planned;
+    let record = Record::new(&plan.name, info.name, config, shards).to_text()?;
+    let devices = u16::try_from(shards).context("there are too many shards")?;
+    let nands = FileNand::create_several(path, devices, plan.geometry, plan.capabilities, record.as_bytes())?;
+    for nand in nands {
+        let mut disk = on(nand.into(), info, config)?;
+        disk.flush()?;
+        disk.into_flash().into_nand().close()?;
+    }
+    Ok(())
 }
 
 /// An FTL made on a device.
