@@ -2,6 +2,7 @@
 //! and benchmarks follow from the rows.
 
 mod aftl;
+mod asa;
 mod bast;
 mod block;
 mod blockset;
@@ -165,6 +166,7 @@ pub fn table<N: Nand + 'static>() -> Vec<Entry<N>> {
     vec![
         page::entry(),
         dftl::entry(),
+        asa::entry(),
         lazy::entry(),
         uftl::entry(),
         ib::entry(),

@@ -4,9 +4,11 @@
 //! itself, and answers with the stream; the space manager hands out the page. Levelling of wear
 //! decides first (`placing.rs`).
 
+mod age;
 mod dac;
 mod fk;
 mod future;
+mod kmeans;
 mod lives;
 mod placing;
 mod sepbit;
@@ -14,6 +16,7 @@ mod single;
 mod split;
 mod wear;
 
+pub use age::GROUPS as AGE_GROUPS;
 pub use future::Future;
 pub(crate) use placing::Placing;
 pub(crate) use single::Single;
@@ -140,7 +143,7 @@ pub struct Entry {
 /// Every placement policy.
 #[must_use]
 pub fn table() -> &'static [Entry] {
-    &[split::ENTRY, single::ENTRY, dac::ENTRY, sepbit::ENTRY, fk::ENTRY, lives::ENTRY]
+    &[split::ENTRY, single::ENTRY, dac::ENTRY, sepbit::ENTRY, age::ENTRY, fk::ENTRY, lives::ENTRY]
 }
 
 /// The row with this name.
