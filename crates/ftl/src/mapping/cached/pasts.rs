@@ -2,11 +2,11 @@
 //! and the extended translation pages (ASA-FTL).
 //!
 //! 1. A past is when the host wrote the page, as a sequence number, and the stream that the page
-//!    went to. The paper keeps the age with the time at which the entry left the cache, and adds the
-//!    time since then when it comes back; the difference of two times is the same age.
+//!    went to. The paper keeps the age with the time at which the entry left the cache, and adds
+//!    the time since then when it comes back; the difference of two times is the same age.
 //! 2. A past takes four bytes: three bits of the stream, then the sequence number in units of
-//!    [`UNIT`] programs, modulo 2^29 of them. An age beyond 2^33 programs (32 TiB of pages of 4 KiB)
-//!    reads as a smaller one.
+//!    [`UNIT`] programs, modulo 2^29 of them. An age beyond 2^33 programs (32 TiB of pages of
+//!    4 KiB) reads as a smaller one.
 //! 3. A translation page holds its entries first, then as many pasts. With eight bytes an entry it
 //!    holds half as many, and there are twice as many translation pages.
 //! 4. An entry that a collector brings into the cache says nothing of the past. The past that flash
