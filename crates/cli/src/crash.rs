@@ -25,7 +25,7 @@ pub fn run(args: &CrashArgs) -> Result<()> {
         return if args.trace { trace(id, args.json) } else { replay(id, args.json) };
     }
     let ftls = ftls(&args.ftl)?;
-    let not_taken = settings::not_taken(&[("--no-battery", Setting::Battery, args.no_battery)], &ftls, None)?;
+    let not_taken = settings::not_taken(&[("--no-battery", Setting::Battery, args.no_battery)], &ftls, None, None)?;
     let options = options(args, &ftls)?;
     if let Some(path) = &args.promises {
         return promises(path, &options, args.json, &not_taken);

@@ -97,8 +97,9 @@ pub fn planned_shards(args: &DiskArgs, shards: u32) -> Result<Planned> {
 pub fn tuned(args: &DiskArgs, plan: DevicePlan, ratio: f64) -> Result<Planned> {
     let ftl = args.ftl.as_deref().unwrap_or(FTL).to_owned();
     let info = compare::ftls(&[ftl])?.remove(0);
-    settings::check(&args.tuning)?;
-    settings::not_taken(&settings::given(&args.tuning), &[info], args.tuning.validity.as_deref())?;
+    settings::check_disk(&args.tuning)?;
+    let (store, placement) = (args.tuning.validity.as_deref(), args.tuning.placement.as_deref());
+    settings::not_taken(&settings::given(&args.tuning), &[info], store, placement)?;
     if args.tuning.maps == Some(crate::args::MapsArg::Nonvolatile) {
         return Err(usage("--maps nonvolatile assumes memory that no disk of bytes has; leave it out"));
     }

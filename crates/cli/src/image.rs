@@ -42,6 +42,9 @@ struct Settings {
     protected_percent: u32,
     victim: String,
     placement: String,
+    /// Not there in disks that were made before it could be chosen.
+    #[serde(default = "default_age_groups", skip_serializing_if = "is_default_age_groups")]
+    age_groups: u32,
     lanes: u32,
     /// None for the FTL's own.
     validity: Option<String>,
@@ -85,6 +88,15 @@ struct Wear {
     scans: u32,
 }
 
+const fn default_age_groups() -> u32 {
+    Config::new(0).age_groups
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+const fn is_default_age_groups(groups: &u32) -> bool {
+    *groups == default_age_groups()
+}
+
 impl Record {
     /// The record of a disk that is made from this profile. Each shard is told the same.
     pub fn new(device: &str, ftl: &str, config: &Config, shards: u32) -> Self {
@@ -95,6 +107,7 @@ impl Record {
             protected_percent,
             victim,
             placement,
+            age_groups,
             lanes,
             validity,
             gecko: GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes },
@@ -116,6 +129,7 @@ impl Record {
                 protected_percent,
                 victim: victim.to_owned(),
                 placement: placement.to_owned(),
+                age_groups,
                 lanes,
                 validity: validity.map(str::to_owned),
                 gecko: Gecko { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes },
@@ -173,6 +187,7 @@ impl Record {
             protected_percent: ftl.protected_percent,
             victim: victim.name,
             placement: placement.name,
+            age_groups: ftl.age_groups,
             lanes: ftl.lanes,
             validity: ftl.validity.as_ref().map(store).transpose()?.map(|entry| entry.name),
             gecko: GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes },
@@ -304,6 +319,7 @@ mod tests {
             protected_percent: 80,
             victim: "fifo",
             placement: "single",
+            age_groups: 5,
             lanes: 3,
             validity: Some("gecko"),
             gecko: GeckoOptions {

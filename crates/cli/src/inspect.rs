@@ -193,6 +193,7 @@ fn settings(image: &Image) -> Value {
             Setting::SegmentedLru => json!(c.protected_percent),
             Setting::Victim => json!(c.victim),
             Setting::Placement => json!(c.placement),
+            Setting::AgeGroups => json!(c.age_groups),
             Setting::Lanes => json!(c.lanes),
             Setting::Validity => json!(c.validity.or(info.validity)),
             Setting::Gecko => json!({

@@ -11,7 +11,7 @@ use crate::units::{Groups, bytes};
 use anyhow::Result;
 use ftl::config::Maps;
 use ftl::ftls::Info;
-use ftl::{Config, GroupOptions, JanusOptions, Setting, WearOptions, validity};
+use ftl::{Config, GroupOptions, JanusOptions, Setting, WearOptions, placement, validity};
 use nand::Geometry;
 
 /// Bytes of a cached mapping entry, as GeckoFTL counts them: 2^19 entries are 4 MiB.
@@ -21,13 +21,14 @@ const CACHE_ENTRY_BYTES: u64 = 8;
 pub type Choice = (&'static str, Setting, bool);
 
 /// Every option that configures FTLs.
-pub fn given(args: &TuningArgs) -> [Choice; 20] {
+pub fn given(args: &TuningArgs) -> [Choice; 21] {
     let (gecko, janus) = (&args.gecko, &args.janus);
     [
         ("--cache", Setting::CacheEntries, args.cache.is_some()),
         ("--segmented-lru", Setting::SegmentedLru, args.segmented_lru.is_some()),
         ("--victim", Setting::Victim, args.victim.is_some()),
         ("--placement", Setting::Placement, args.placement.is_some()),
+        ("--age-groups", Setting::AgeGroups, args.age_groups.is_some()),
         ("--lanes", Setting::Lanes, args.lanes.is_some()),
         ("--validity", Setting::Validity, args.validity.is_some()),
         ("--gecko-t", Setting::Gecko, gecko.t.is_some()),
@@ -48,11 +49,19 @@ pub fn given(args: &TuningArgs) -> [Choice; 20] {
 }
 
 /// Refuses options that were given and mean nothing to any of these FTLs over the page-validity
-/// store that was named; says which mean nothing to some.
-pub fn not_taken(choices: &[Choice], ftls: &[Info], store: Option<&str>) -> Result<Vec<NotTaken>> {
+/// store and the placement policy that were named; says which mean nothing to some.
+pub fn not_taken(
+    choices: &[Choice],
+    ftls: &[Info],
+    store: Option<&str>,
+    placement: Option<&str>,
+) -> Result<Vec<NotTaken>> {
     let mut list: Vec<NotTaken> = Vec::new();
     for &(option, setting, _) in choices.iter().filter(|(.., given)| *given) {
-        let without: Vec<&str> = names(ftls, |info| !info.honours_over(setting, store));
+        let takes = |info: &Info| {
+            info.honours_over(setting, store) || placement.is_some_and(|policy| info.honours_with(setting, policy))
+        };
+        let without: Vec<&str> = names(ftls, |info| !takes(info));
         if without.len() == ftls.len() {
             let them = without.join(", ");
             let who = who_honours(setting, store);
@@ -89,6 +98,10 @@ fn who_honours(setting: Setting, store: Option<&str>) -> String {
             parts.push(format!("with --validity {} by {}", row.name, more.join(", ")));
         }
     }
+    for row in placement::table().iter().filter(|row| row.settings.contains(&setting)) {
+        let more = names(&table, |info| !info.honours_over(setting, store) && info.honours_with(setting, row.name));
+        parts.push(format!("with --placement {} by {}", row.name, more.join(", ")));
+    }
     format!("it is honoured {}", parts.join(", and "))
 }
 
@@ -99,8 +112,8 @@ pub fn check(args: &TuningArgs) -> Result<()> {
         let known = ftl::victim::table().iter().map(|entry| entry.name);
         return Err(unknown("victim policy", name, known, "victims"));
     }
-    if let Some(name) = args.placement.as_deref().filter(|name| ftl::placement::find(name).is_none()) {
-        let known = ftl::placement::table().iter().map(|entry| entry.name);
+    if let Some(name) = args.placement.as_deref().filter(|name| placement::find(name).is_none()) {
+        let known = placement::table().iter().map(|entry| entry.name);
         return Err(unknown("placement policy", name, known, "placements"));
     }
     if let Some(name) = args.validity.as_deref().filter(|name| ftl::validity::find(name).is_none()) {
@@ -113,18 +126,30 @@ pub fn check(args: &TuningArgs) -> Result<()> {
     Ok(())
 }
 
+/// Refuses what only a simulation can have, for a disk.
+pub fn check_disk(args: &TuningArgs) -> Result<()> {
+    match args.placement.as_deref().and_then(placement::find) {
+        Some(row) if row.knows_future => Err(usage(format!(
+            "--placement {} decides by what will be written, which nobody knows of a disk in use; it is a reference for \
+             openftl compare; choose another (openftl list placements)",
+            row.name
+        ))),
+        _ => check(args),
+    }
+}
+
 /// The configuration that the options ask for on a device, from `default` on; an FTL is told what
 /// it honours of it.
 pub fn asked(args: &TuningArgs, default: Config, geometry: &Geometry) -> Result<Config> {
     // The tables hold names that live as long as the program; the user's do not.
     let victim = args.victim.as_deref().and_then(ftl::victim::find).map_or(default.victim, |entry| entry.name);
-    let placement =
-        args.placement.as_deref().and_then(ftl::placement::find).map_or(default.placement, |entry| entry.name);
+    let placement = args.placement.as_deref().and_then(placement::find).map_or(default.placement, |entry| entry.name);
     let mut config = Config {
         cache_entries: cache_entries(args, default)?,
         protected_percent: args.segmented_lru.unwrap_or(default.protected_percent),
         victim,
         placement,
+        age_groups: args.age_groups.unwrap_or(default.age_groups),
         lanes: args.lanes.unwrap_or(default.lanes),
         validity: args.validity.as_deref().and_then(validity::find).map(|entry| entry.name),
         groups: args.groups.map(|Groups { blocks, extra }| GroupOptions { blocks, extra }),
@@ -283,7 +308,7 @@ mod tests {
     fn options_are_told_apart_by_who_takes_them() {
         let args = compare(&["--cache", "8KiB", "--segmented-lru", "--maps", "flash", "--victim", "fifo"]);
         let ftls = ["page", "dftl", "bast"].map(info);
-        let list = not_taken(&given(&args.tuning), &ftls, None).unwrap();
+        let list = not_taken(&given(&args.tuning), &ftls, None, None).unwrap();
         let list: Vec<_> = list.into_iter().map(|entry| (entry.options, entry.ftls)).collect();
         let expected = [
             (vec!["--cache", "--segmented-lru"], vec!["page", "bast"]),
@@ -294,13 +319,34 @@ mod tests {
     }
 
     #[test]
-    fn the_store_decides_who_takes_the_options_of_a_store() {
-        let choices = given(&compare(&["--gecko-packed"]).tuning);
-        assert!(not_taken(&choices, &[info("page")], Some("gecko")).unwrap().is_empty());
-        let error = not_taken(&choices, &[info("gecko")], Some("log")).unwrap_err().to_string();
+    fn the_placement_decides_who_takes_its_options() {
+        let choices = given(&compare(&["--age-groups", "4"]).tuning);
+        assert!(not_taken(&choices, &[info("page")], None, Some("asa")).unwrap().is_empty());
+        assert!(not_taken(&choices, &[info("asa")], None, None).unwrap().is_empty());
+        let error = not_taken(&choices, &[info("page")], None, Some("split")).unwrap_err().to_string();
         assert_eq!(
             error,
-            "--gecko-packed means nothing to gecko; it is honoured with --validity gecko by page, dftl, lazy, uftl, \
+            "--age-groups means nothing to page; it is honoured by asa, and with --placement asa by page, dftl, lazy, uftl, \
+             ib-ftl, gecko; choose one of those, or leave --age-groups out"
+        );
+    }
+
+    #[test]
+    fn a_disk_cannot_be_placed_by_its_future() {
+        let known = check_disk(&compare(&["--placement", "sepbit"]).tuning);
+        assert!(known.is_ok());
+        let error = check_disk(&compare(&["--placement", "fk"]).tuning).unwrap_err().to_string();
+        assert!(error.starts_with("--placement fk decides by what will be written"), "{error}");
+    }
+
+    #[test]
+    fn the_store_decides_who_takes_the_options_of_a_store() {
+        let choices = given(&compare(&["--gecko-packed"]).tuning);
+        assert!(not_taken(&choices, &[info("page")], Some("gecko"), None).unwrap().is_empty());
+        let error = not_taken(&choices, &[info("gecko")], Some("log"), None).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "--gecko-packed means nothing to gecko; it is honoured with --validity gecko by page, dftl, asa, lazy, uftl, \
              ib-ftl, gecko; choose one of those, or leave --gecko-packed out"
         );
     }

@@ -1,7 +1,7 @@
 //! Figures and formulas of papers on flash translation layers, made again.
 //!
 //! Reading order: [`figure`] (what a figure is), [`mod@table`] (every paper's), one folder a paper
-//! ([`geckoftl`], `janus`). What papers share follows: [`lab`] (devices and runs at a scale),
+//! ([`geckoftl`], `janus`, `asa`). What papers share follows: [`lab`] (devices and runs at a scale),
 //! [`mod@perform`] (doing the runs), [`keep`] (finished runs), [`outcome`] (what comes out, as
 //! data), [`verdict`] (whether a claim holds).
 //!
@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod asa;
 pub mod error;
 pub mod figure;
 pub mod geckoftl;

@@ -10,7 +10,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 pub use image::{CheckArgs, DiskArgs, FormatArgs, InspectArgs};
-pub use papers::{ModelArgs, ReproduceArgs};
+pub use papers::{LogsArgs, ModelArgs, ReproduceArgs};
 pub use serve::ServeArgs;
 use std::path::PathBuf;
 
@@ -51,7 +51,7 @@ pub enum Command {
     Trace(TraceArgs),
     /// Make figures of papers again, with a verdict on each of their claims
     Reproduce(ReproduceArgs),
-    /// Print the formulas of GeckoFTL's paper for a device: RAM and recovery of each FTL
+    /// Print formulas: RAM and recovery of FTLs by GeckoFTL's paper, or what separate logs program
     Model(ModelArgs),
     /// Measure how fast the simulator is, against its targets
     Bench(BenchArgs),
@@ -192,6 +192,9 @@ pub struct TuningArgs {
     /// [default: split]
     #[arg(long, value_name = "NAME")]
     pub placement: Option<String>,
+    /// Groups that pages are parted into by their age, where placement does so (asa) [default: 3]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(2..=8))]
+    pub age_groups: Option<u32>,
     /// Where the maps of an FTL with log blocks are: nonvolatile costs nothing, as in the papers'
     /// simulators [default: flash]
     #[arg(long, value_enum)]

@@ -2,6 +2,7 @@
 //! and benchmarks follow from the rows.
 
 mod aftl;
+mod asa;
 mod bast;
 mod block;
 mod blockset;
@@ -22,6 +23,7 @@ mod vftl;
 use crate::config::{Config, Setting};
 use crate::contract::{Ftl, FtlError, MountReport};
 use crate::flash::Flash;
+use crate::placement;
 use crate::validity;
 use alloc::boxed::Box;
 use alloc::vec;
@@ -100,10 +102,19 @@ impl Info {
     #[must_use]
     pub fn config(&self, asked: &Config) -> Config {
         let mut config = Config::new(asked.logical_pages);
-        for setting in Setting::ALL.into_iter().filter(|&setting| self.honours_over(setting, asked.validity)) {
+        let takes = |&setting: &Setting| {
+            self.honours_over(setting, asked.validity) || self.honours_with(setting, asked.placement)
+        };
+        for setting in Setting::ALL.into_iter().filter(takes) {
             setting.copy(asked, &mut config);
         }
         config
+    }
+
+    /// Whether a setting concerns it because it places pages by the policy of this name.
+    #[must_use]
+    pub fn honours_with(&self, setting: Setting, policy: &str) -> bool {
+        self.honours(Setting::Placement) && placement::find(policy).is_some_and(|row| row.settings.contains(&setting))
     }
 
     /// Whether a device programs the pages of a block in an order that will do.
@@ -175,6 +186,7 @@ macro_rules! rows {
 rows!(
     page::INFO,
     dftl::INFO,
+    asa::INFO,
     lazy::INFO,
     uftl::INFO,
     ib::INFO,
