@@ -124,8 +124,8 @@ pub enum Setting {
     Victim,
     /// [`Config::placement`].
     Placement,
-    /// [`Config::age_groups`]: a setting of a placement policy, and so of every FTL that places pages
-    /// by it.
+    /// [`Config::age_groups`]: a setting of a placement policy, and so of every FTL that places
+    /// pages by it.
     AgeGroups,
     /// [`Config::lanes`].
     Lanes,

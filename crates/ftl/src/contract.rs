@@ -199,8 +199,8 @@ pub trait Ftl<N: Nand>: Send {
     /// Those of the device.
     fn idle(&mut self) -> Result<bool, FtlError>;
 
-    /// Tells the FTL every page that the host will write from now on, for a placement policy that is
-    /// an offline reference ([`crate::placement::Entry::knows_future`]). Has no other effect.
+    /// Tells the FTL every page that the host will write from now on, for a placement policy that
+    /// is an offline reference ([`crate::placement::Entry::knows_future`]). Has no other effect.
     fn foresee(&mut self, future: Future) {
         drop(future);
     }

@@ -250,11 +250,9 @@ impl Known {
                 table.lived = Some(validity);
             }
         }
-        let updates = mapping.recent_updates();
+        let (updates, versions) = (mapping.recent_updates(), &table.versions);
         let whole = match updates {
-            Some(_) => {
-                survey.misses_translation_pages(&table.versions) || survey.misses_younger(flash, &table.versions)?
-            }
+            Some(_) => survey.misses_translation_pages(versions) || survey.misses_younger(flash, versions)?,
             None => saving.1 || spoilt,
         };
         let mut passed_over: Vec<Ppn> = Vec::new();

@@ -24,8 +24,8 @@
 //!    last may be dirty: when a page leaves their ring, its translation page is synchronised.
 //! 8. A synchronised entry counts as clean only once its translation page is programmed: so at any
 //!    time what is dirty in RAM and what is in flash make up the whole table.
-//! 9. With [`CachedOptions::pasts`] (ASA-FTL) a translation page holds half as many entries, and for
-//!    each of them when the host wrote the page and to which stream it went (`pasts.rs`).
+//! 9. With [`CachedOptions::pasts`] (ASA-FTL) a translation page holds half as many entries, and
+//!    for each of them when the host wrote the page and to which stream it went (`pasts.rs`).
 //! 10. A trim changes the translation page at once. Its entry could not be found after power loss,
 //!     and the page it forgets may be erased and hold other data by then.
 
