@@ -1,6 +1,6 @@
 //! A device over LFTL: an engine of many threads over the banks of a card.
 
-use crate::contract::{BlockDevice, BlockSizes, DiskError, DiskReport, Extent, Zeroing};
+use crate::contract::{BlockDevice, BlockSizes, DiskError, DiskReport, Extent, Settling, Zeroing};
 use crate::log::{Log, Severity};
 use ftl::{FtlError, Shortage};
 use lftl::{LftlError, SECTOR_BYTES, Server};
@@ -161,6 +161,30 @@ impl<N: Nand<Payload = [u8]> + 'static> BlockDevice for BankedDisk<N> {
 
     fn flush(&self) -> Result<(), DiskError> {
         self.server.flush().map_err(|error| self.error(error))
+    }
+
+    /// As many as workers: pages take turns, so that one connection keeps all of them busy.
+    fn lanes(&self) -> usize {
+        self.server.workers()
+    }
+
+    fn lane_of(&self, offset: u64) -> (usize, u64) {
+        let page = offset / self.page_bytes();
+        ((page % self.lanes() as u64) as usize, (page + 1) * self.page_bytes())
+    }
+
+    /// Nothing to do: what a lane completed is in buffers or on flash, and [`BlockDevice::sync`]
+    /// writes out all of them.
+    fn settle(&self, _: usize, _: Settling) -> Result<(), DiskError> {
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), DiskError> {
+        self.flush()
+    }
+
+    fn sync_waits(&self) -> bool {
+        true
     }
 
     fn extents(&self, offset: u64, bytes: u64, visit: &mut dyn FnMut(Extent) -> bool) -> Result<(), DiskError> {

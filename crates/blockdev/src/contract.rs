@@ -122,6 +122,15 @@ pub enum DiskError {
     },
 }
 
+/// What [`BlockDevice::settle`] prepares to be synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settling {
+    /// Writes, and zeros that were written.
+    Writes,
+    /// Trims too.
+    All,
+}
+
 /// A device of bytes. Ranges of any alignment work. All methods may be called from any thread.
 ///
 /// # Promises
@@ -179,6 +188,34 @@ pub trait BlockDevice: Send + Sync {
     /// [`DiskError::Failed`] from the first failure of the backing store on;
     /// [`DiskError::WornOut`] if trims cannot be kept any more.
     fn flush(&self) -> Result<(), DiskError>;
+
+    /// Lanes: parts that work side by side, each on ranges of its own. At least 1.
+    fn lanes(&self) -> usize {
+        1
+    }
+
+    /// The lane of the byte at `offset`, and the offset behind the last byte that follows it in the
+    /// same lane. The answer means nothing for an offset outside the device.
+    fn lane_of(&self, offset: u64) -> (usize, u64) {
+        let _ = offset;
+        (0, self.size_bytes())
+    }
+
+    /// The first half of a flush, of one lane. What completed in a lane before survives power loss
+    /// once the lane has settled and [`BlockDevice::sync`] has completed after that.
+    ///
+    /// # Errors
+    /// As [`BlockDevice::flush`].
+    fn settle(&self, lane: usize, what: Settling) -> Result<(), DiskError>;
+
+    /// The second half of a flush.
+    ///
+    /// # Errors
+    /// As [`BlockDevice::flush`].
+    fn sync(&self) -> Result<(), DiskError>;
+
+    /// Whether [`BlockDevice::sync`] may wait for a medium; else it is done at once.
+    fn sync_waits(&self) -> bool;
 
     /// What is known of a range, in order. `visit` answers whether it wants more. The extents cover
     /// the range from its beginning, and end with it or where `visit` had enough.

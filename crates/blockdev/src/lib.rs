@@ -1,7 +1,8 @@
 //! A flash translation layer (FTL) served as a block device.
 //!
 //! Reading order: [`contract`] (what a served device does), [`disk`] (a device over one FTL or
-//! several), [`banked`] (a device over the engine of many threads), [`mod@nbd`] (the protocol by which clients reach it), [`stats`] (what is counted).
+//! several), [`banked`] (a device over the engine of many threads), [`mod@nbd`] (the protocol by
+//! which clients reach it), [`stats`] (what is counted).
 //!
 //! ```
 //! use openftl_blockdev::{BlockDevice, Disk, DiskOptions, Keeping};
@@ -31,6 +32,6 @@ pub mod nbd;
 pub mod stats;
 
 pub use banked::BankedDisk;
-pub use contract::{BlockDevice, BlockSizes, DiskError, DiskReport, Extent, Zeroing};
+pub use contract::{BlockDevice, BlockSizes, DiskError, DiskReport, Extent, Settling, Zeroing};
 pub use disk::{Disk, DiskOptions, Keeping, Refusal, Store};
 pub use log::{Log, Severity, Silent};

@@ -96,24 +96,40 @@ struct Pace {
     timing: Timing,
     /// When the operations so far would have ended.
     free_at: Instant,
+    /// How much later than that the thread was woken. It is taken off the next operation: the flash
+    /// does not wait for the host's scheduler.
+    late: Duration,
 }
 
 /// A thread is not sent to sleep for less: the next operation waits for it too.
 const SLEEP_MIN: Duration = Duration::from_micros(100);
+/// No more than this is taken off: who was woken later may have had nothing to do meanwhile.
+const LATE_MAX: Duration = Duration::from_millis(1);
 
 impl Pace {
     fn new(timing: Timing) -> Self {
-        Self { timing, free_at: Instant::now() }
+        Self { timing, free_at: Instant::now(), late: Duration::ZERO }
     }
 
     /// Waits until an operation has ended that takes so long and begins now.
     fn wait(&mut self, ns: u64) {
-        let now = Instant::now();
-        self.free_at = self.free_at.max(now) + Duration::from_nanos(ns);
-        let left = self.free_at - now;
+        let left = self.begin(Instant::now(), ns);
         if left >= SLEEP_MIN {
             std::thread::sleep(left);
+            self.woken(Instant::now());
         }
+    }
+
+    /// Begins an operation; how long it still takes.
+    fn begin(&mut self, now: Instant, ns: u64) -> Duration {
+        let begin = now.checked_sub(std::mem::take(&mut self.late)).unwrap_or(now);
+        self.free_at = self.free_at.max(begin) + Duration::from_nanos(ns);
+        self.late = now.saturating_duration_since(self.free_at);
+        self.free_at.saturating_duration_since(now)
+    }
+
+    fn woken(&mut self, now: Instant) {
+        self.late = now.saturating_duration_since(self.free_at).min(LATE_MAX);
     }
 
     fn transfer_ns(&self, bytes: usize) -> u64 {
@@ -212,5 +228,31 @@ impl Nand for Backing {
 
     fn correctable_bits(&self) -> u32 {
         on!(&self.device, nand => nand.correctable_bits())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_makes_up_for_a_late_wake_but_not_for_idle_time() {
+        let timing = Timing { read_ns: 0, spare_read_ns: 0, program_ns: 0, erase_ns: 0, channel_bytes_per_us: 0 };
+        let mut pace = Pace::new(timing);
+        let micros = Duration::from_micros;
+        let begin = pace.free_at;
+        assert_eq!(pace.begin(begin, 300_000), micros(300));
+        pace.woken(begin + micros(380));
+        // The next operation comes 20 us after the wake, and began 80 us before it did.
+        assert_eq!(pace.begin(begin + micros(400), 300_000), micros(220));
+        pace.woken(begin + micros(620));
+        // Shorter than the delay: the rest is left for the one after it.
+        pace.woken(begin + micros(920));
+        assert_eq!(pace.begin(begin + micros(920), 100_000), Duration::ZERO);
+        assert_eq!(pace.begin(begin + micros(920), 300_000), micros(100));
+        pace.woken(begin + micros(1020));
+        assert_eq!(pace.begin(begin + micros(50_000), 300_000), micros(300), "idle time is no delay");
+        pace.woken(begin + micros(90_000));
+        assert_eq!(pace.begin(begin + micros(90_000), 3_000_000), micros(2000), "a long delay counts in part");
     }
 }

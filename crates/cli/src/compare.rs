@@ -12,7 +12,6 @@ use anyhow::{Result, bail};
 use ftl::Config;
 use ftl::ftls::Info;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
-use nand::sim::SimNand;
 use sim::{
     First, GcMode, HostMode, Phase, PreconditionMode, Progress, QueueOptions, RunResult, RunSpec, SteadyOptions,
     TimingMode,
@@ -22,12 +21,14 @@ use std::path::Path;
 /// Runs the comparison and reports it.
 pub fn run(args: &CompareArgs) -> Result<()> {
     let ftls = check(args)?;
-    let not_taken = settings::not_taken(&settings::given(&args.tuning), &ftls, args.tuning.validity.as_deref())?;
+    let (store, placement) = (args.tuning.validity.as_deref(), args.tuning.placement.as_deref());
+    let not_taken = settings::not_taken(&settings::given(&args.tuning), &ftls, store, placement)?;
     let trace = args.trace.as_deref().map(|path| load::open(path, &args.read)).transpose()?;
     let mut notes: Vec<String> = trace.as_ref().map(|trace| trace.notes().to_vec()).unwrap_or_default();
     let chosen = device::choose(args, trace.as_ref())?;
     device::check_order(&ftls, &chosen.plan.name, chosen.plan.capabilities)?;
     notes.extend(chosen.notes.iter().cloned());
+    notes.extend(settings::cache_note(&args.tuning, chosen.plan.logical_pages));
     let load = load::choose(args, trace, &chosen.plan)?;
     for note in &notes {
         output::note(note);
@@ -73,6 +74,14 @@ fn check(args: &CompareArgs) -> Result<Vec<Info>> {
         return Err(usage("options about reading a trace need a trace; name its file, or leave them out"));
     }
     check_time(args)?;
+    let policy = args.tuning.placement.as_deref().and_then(ftl::placement::find);
+    if let Some(row) = policy.filter(|row| row.knows_future && args.time.timing == Timing::Queued) {
+        return Err(usage(format!(
+            "--placement {} has to know the order of all writes, which with --timing queued depends on what each takes; \
+             leave --timing out",
+            row.name
+        )));
+    }
     match args.html.as_deref().and_then(Path::parent) {
         Some(folder) if folder != Path::new("") && !folder.is_dir() => {
             bail!("cannot write the report: there is no folder {}", folder.display())
@@ -83,7 +92,7 @@ fn check(args: &CompareArgs) -> Result<Vec<Info>> {
 
 /// The FTLs of these names, each of which has to be known and named once.
 pub fn ftls(names: &[String]) -> Result<Vec<Info>> {
-    let table = ftl::ftls::table::<SimNand>().into_iter().map(|entry| entry.info).collect::<Vec<_>>();
+    let table = ftl::ftls::infos();
     let find = |(at, name): (usize, &String)| {
         let known = table.iter().map(|info| info.name);
         let info = table.iter().find(|info| info.name == name).ok_or_else(|| unknown("FTL", name, known, "ftls"))?;

@@ -14,7 +14,6 @@ use crash::{Effort, Event, Failure, Fault, FtlReport, Mode, Options, Progress, R
 use ftl::Setting;
 use ftl::ftls::Info;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
-use nand::sim::SimNand;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -26,7 +25,7 @@ pub fn run(args: &CrashArgs) -> Result<()> {
         return if args.trace { trace(id, args.json) } else { replay(id, args.json) };
     }
     let ftls = ftls(&args.ftl)?;
-    let not_taken = settings::not_taken(&[("--no-battery", Setting::Battery, args.no_battery)], &ftls, None)?;
+    let not_taken = settings::not_taken(&[("--no-battery", Setting::Battery, args.no_battery)], &ftls, None, None)?;
     let options = options(args, &ftls)?;
     if let Some(path) = &args.promises {
         return promises(path, &options, args.json, &not_taken);
@@ -183,7 +182,7 @@ fn options(args: &CrashArgs, ftls: &[Info]) -> Result<Options> {
 /// The FTLs of these names, or all of them.
 fn ftls(names: &[String]) -> Result<Vec<Info>> {
     match names {
-        [all] if all == "all" => Ok(ftl::ftls::table::<SimNand>().into_iter().map(|entry| entry.info).collect()),
+        [all] if all == "all" => Ok(ftl::ftls::infos().to_vec()),
         names => compare::ftls(names),
     }
 }

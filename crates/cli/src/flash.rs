@@ -30,7 +30,7 @@ pub fn open(path: &Path, access: Access) -> Result<Image> {
     };
     let nand = MtdNand::open(path, access)?;
     let owner = nand.owner().to_vec();
-    image::of_device(nand.into(), &owner, mountable).with_context(|| format!("cannot open {}", path.display()))
+    image::of_devices(vec![nand.into()], &owner, mountable).with_context(|| format!("cannot open {}", path.display()))
 }
 
 /// Makes a disk on flash; whatever was on it is gone.
@@ -40,6 +40,12 @@ pub fn format(args: &FormatArgs) -> Result<()> {
         if given {
             return Err(usage(format!("{option} means nothing here: {path} is flash, and has a size of its own")));
         }
+    }
+    if args.shards > 1 {
+        return Err(usage(format!(
+            "--shards {} is for files: {path} is flash, of which Linux does one operation at a time",
+            args.shards
+        )));
     }
     let ratio = device::checked_ratio(args.disk.logical_ratio.unwrap_or(LOGICAL_RATIO))?;
     let chip = CharDevice::open(&args.image, mtd::Access::ReadWrite)?;
@@ -56,8 +62,8 @@ pub fn format(args: &FormatArgs) -> Result<()> {
     if !args.force {
         bail!("{path} is flash; --force erases all of it, and what is on it is lost");
     }
-    let record = Record::new(&plan.name, info.name, config).to_text()?;
+    let record = Record::new(&plan.name, info.name, config, 1).to_text()?;
     let nand = MtdNand::create_on(chip, record.as_bytes()).with_context(|| format!("cannot make {path}"))?;
     format::on(nand.into(), info, config)?.flush().with_context(|| format!("cannot make {path}"))?;
-    output::print(&format::made(&args.image, &planned))
+    output::print(&format::made(&args.image, &planned, 1))
 }

@@ -4,9 +4,10 @@ use crate::args::{DiskArgs, FormatArgs};
 use crate::backing::Backing;
 use crate::error::usage;
 use crate::image::{Disk, Record};
-use crate::units::{bytes, count};
+use crate::units::{Size, bytes, count};
 use crate::{compare, device, output, settings};
 use anyhow::{Context, Result, bail};
+use blockdev::disk::{STRIPE_PAGES, striped_pages};
 use ftl::ftls::{self, Durability, Info};
 use ftl::{Config, Flash, FtlError};
 use nand::{FileError, FileNand};
@@ -25,23 +26,29 @@ pub fn run(args: &FormatArgs) -> Result<()> {
     if crate::flash::is_one(&args.image) {
         return crate::flash::format(args);
     }
-    let planned = planned(&args.disk)?;
+    let planned = planned_shards(&args.disk, args.shards)?;
     check_durable(&planned.info)?;
     let held = held(&args.image, args.force)?;
-    make(&args.image, &planned.plan, &planned.info, &planned.config)?;
+    make(&args.image, &planned, args.shards)?;
     drop(held);
-    output::print(&made(&args.image, &planned))
+    output::print(&made(&args.image, &planned, args.shards))
 }
 
 /// What was made, in words.
-pub fn made(path: &Path, planned: &Planned) -> String {
+pub fn made(path: &Path, planned: &Planned, shards: u32) -> String {
     let Planned { info, plan, ratio, .. } = planned;
+    let pages = striped_pages(shards, plan.logical_pages);
+    let page_bytes = u64::from(plan.geometry.page_bytes());
+    let (over, each) = match shards {
+        1 => (String::new(), ""),
+        _ => (format!(" over {shards} shards"), "each shard: "),
+    };
     format!(
-        "{}: {} of disk, {} pages of {}, under {}\n{}\n",
+        "{}: {} of disk, {} pages of {}, under {}{over}\n{each}{}\n",
         path.display(),
-        bytes(plan.logical_bytes()),
-        count(u64::from(plan.logical_pages)),
-        bytes(u64::from(plan.geometry.page_bytes())),
+        bytes(pages * page_bytes),
+        count(pages),
+        bytes(page_bytes),
         info.name,
         device::describe(plan, *ratio),
     )
@@ -67,16 +74,39 @@ pub fn planned(args: &DiskArgs) -> Result<Planned> {
     tuned(args, plan, ratio)
 }
 
+/// Looks at what was asked of a disk of shards; the answer is of one of them, which has its part of
+/// the capacity.
+pub fn planned_shards(args: &DiskArgs, shards: u32) -> Result<Planned> {
+    let whole = planned(args)?;
+    if shards == 1 {
+        return Ok(whole);
+    }
+    let each = whole.plan.geometry.raw_bytes() / u64::from(shards);
+    let planned = planned(&DiskArgs { capacity: Some(Size(each)), ..args.clone() })
+        .with_context(|| format!("each of {shards} shards has {} of the device", bytes(each)))?;
+    let pages = planned.plan.logical_pages;
+    if striped_pages(shards, pages) == 0 {
+        return Err(usage(format!(
+            "each of {shards} shards has {pages} pages and needs {STRIPE_PAGES}; use fewer shards or more --capacity"
+        )));
+    }
+    Ok(planned)
+}
+
 /// Looks at what was asked of a disk on this device.
 pub fn tuned(args: &DiskArgs, plan: DevicePlan, ratio: f64) -> Result<Planned> {
     let ftl = args.ftl.as_deref().unwrap_or(FTL).to_owned();
     let info = compare::ftls(&[ftl])?.remove(0);
-    settings::check(&args.tuning)?;
-    settings::not_taken(&settings::given(&args.tuning), &[info], args.tuning.validity.as_deref())?;
+    settings::check_disk(&args.tuning)?;
+    let (store, placement) = (args.tuning.validity.as_deref(), args.tuning.placement.as_deref());
+    settings::not_taken(&settings::given(&args.tuning), &[info], store, placement)?;
     if args.tuning.maps == Some(crate::args::MapsArg::Nonvolatile) {
         return Err(usage("--maps nonvolatile assumes memory that no disk of bytes has; leave it out"));
     }
     device::check_order(&[info], &plan.name, plan.capabilities)?;
+    if let Some(note) = settings::cache_note(&args.tuning, plan.logical_pages) {
+        output::note(&note);
+    }
     let asked = settings::asked(&args.tuning, plan.config(), &plan.geometry)?;
     let config = info.config(&asked);
     Ok(Planned { info, plan, ratio, config })
@@ -87,10 +117,8 @@ pub fn check_durable(info: &Info) -> Result<()> {
     match info.durable {
         Durability::OnCompletion | Durability::OnFlush => Ok(()),
         Durability::Battery | Durability::NonVolatileMaps => {
-            let table = ftls::table::<nand::SimNand>();
-            let safe =
-                table.iter().filter(|e| matches!(e.info.durable, Durability::OnCompletion | Durability::OnFlush));
-            let safe: Vec<&str> = safe.map(|entry| entry.info.name).collect();
+            let is_safe = |info: &&Info| matches!(info.durable, Durability::OnCompletion | Durability::OnFlush);
+            let safe: Vec<&str> = ftls::infos().iter().filter(is_safe).map(|info| info.name).collect();
             Err(usage(format!(
                 "{} does not survive power loss, and so no killed process: {}; choose one of {}",
                 info.name,
@@ -118,13 +146,13 @@ fn held(path: &Path, force: bool) -> Result<Option<File>> {
 }
 
 /// Makes the disk under another name, and gives it its own when it is whole.
-fn make(path: &Path, plan: &DevicePlan, info: &Info, config: &Config) -> Result<()> {
+fn make(path: &Path, planned: &Planned, shards: u32) -> Result<()> {
     let cannot = || format!("cannot make {}", path.display());
     if path.file_name().is_none() {
         return Err(usage(format!("{} names no file", path.display())));
     }
     let beside = beside(path);
-    let made = fill(&beside, plan, info, config).and_then(|()| {
+    let made = fill(&beside, planned, shards).and_then(|()| {
         fs::rename(&beside, path)?;
         // The name is to be there after the host died, too.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -143,12 +171,17 @@ fn beside(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn fill(path: &Path, plan: &DevicePlan, info: &Info, config: &Config) -> Result<()> {
-    let record = Record::new(&plan.name, info.name, config).to_text()?;
-    let nand = FileNand::create(path, plan.geometry, plan.capabilities, record.as_bytes())?;
-    let mut disk = on(nand.into(), info, config)?;
-    disk.flush()?;
-    disk.into_flash().into_nand().close()
+fn fill(path: &Path, planned: &Planned, shards: u32) -> Result<()> {
+    let Planned { info, plan, config, .. } = planned;
+    let record = Record::new(&plan.name, info.name, config, shards).to_text()?;
+    let devices = u16::try_from(shards).context("there are too many shards")?;
+    let nands = FileNand::create_several(path, devices, plan.geometry, plan.capabilities, record.as_bytes())?;
+    for nand in nands {
+        let mut disk = on(nand.into(), info, config)?;
+        disk.flush()?;
+        disk.into_flash().into_nand().close()?;
+    }
+    Ok(())
 }
 
 /// An FTL made on a device.

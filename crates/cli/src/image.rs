@@ -6,9 +6,10 @@
 
 use crate::backing::Backing;
 use anyhow::{Context, Result, bail};
+use blockdev::disk::{STRIPE_PAGES, striped_pages};
 use ftl::config::Maps;
 use ftl::ftls::{self, Entry};
-use ftl::{Config, Flash, Ftl, FtlError, GeckoOptions, GroupOptions, JanusOptions, MountReport, WearOptions};
+use ftl::{Config, Flash, Ftl, FtlError, GeckoOptions, GroupOptions, JanusOptions, MountReport, OpCounts, WearOptions};
 use ftl::{placement, validity, victim};
 use nand::{Access, FileNand};
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,9 @@ pub struct Record {
     pub device: String,
     /// The program that made it.
     made_by: String,
+    /// Pages that lie on one shard before those of the next follow; none for a disk of one shard.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stripe_pages: Option<u32>,
     ftl: Settings,
 }
 
@@ -38,6 +42,9 @@ struct Settings {
     protected_percent: u32,
     victim: String,
     placement: String,
+    /// Not there in disks that were made before it could be chosen.
+    #[serde(default = "default_age_groups", skip_serializing_if = "is_default_age_groups")]
+    age_groups: u32,
     lanes: u32,
     /// None for the FTL's own.
     validity: Option<String>,
@@ -81,9 +88,18 @@ struct Wear {
     scans: u32,
 }
 
+const fn default_age_groups() -> u32 {
+    Config::new(0).age_groups
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+const fn is_default_age_groups(groups: &u32) -> bool {
+    *groups == default_age_groups()
+}
+
 impl Record {
-    /// The record of a disk that is made from this profile.
-    pub fn new(device: &str, ftl: &str, config: &Config) -> Self {
+    /// The record of a disk that is made from this profile. Each shard is told the same.
+    pub fn new(device: &str, ftl: &str, config: &Config, shards: u32) -> Self {
         // Every field by its name: a new one does not compile before it is recorded.
         let Config {
             logical_pages,
@@ -91,6 +107,7 @@ impl Record {
             protected_percent,
             victim,
             placement,
+            age_groups,
             lanes,
             validity,
             gecko: GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes },
@@ -104,6 +121,7 @@ impl Record {
             version: VERSION,
             device: device.to_owned(),
             made_by: concat!("openftl ", env!("CARGO_PKG_VERSION")).to_owned(),
+            stripe_pages: (shards > 1).then_some(STRIPE_PAGES),
             ftl: Settings {
                 name: ftl.to_owned(),
                 logical_pages,
@@ -111,6 +129,7 @@ impl Record {
                 protected_percent,
                 victim: victim.to_owned(),
                 placement: placement.to_owned(),
+                age_groups,
                 lanes,
                 validity: validity.map(str::to_owned),
                 gecko: Gecko { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes },
@@ -140,6 +159,19 @@ impl Record {
         }
     }
 
+    /// Refuses a record that does not fit the number of devices on which it was found.
+    fn check_shards(&self, shards: usize) -> Result<()> {
+        match (shards, self.stripe_pages) {
+            (1, None) => Ok(()),
+            (1, Some(_)) => bail!("the record tells of several shards, and there is one device"),
+            (_, Some(STRIPE_PAGES)) => Ok(()),
+            (_, Some(pages)) => {
+                bail!("the disk has stripes of {pages} pages over its shards; this program has {STRIPE_PAGES}")
+            }
+            (_, None) => bail!("there are {shards} devices, and their record tells of one"),
+        }
+    }
+
     /// What the FTL is told.
     fn config(&self) -> Result<Config> {
         let ftl = &self.ftl;
@@ -155,6 +187,7 @@ impl Record {
             protected_percent: ftl.protected_percent,
             victim: victim.name,
             placement: placement.name,
+            age_groups: ftl.age_groups,
             lanes: ftl.lanes,
             validity: ftl.validity.as_ref().map(store).transpose()?.map(|entry| entry.name),
             gecko: GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes },
@@ -169,8 +202,8 @@ impl Record {
 
 /// A disk, not mounted yet.
 pub struct Image {
-    /// The device.
-    pub nand: Backing,
+    /// The devices, one for each shard.
+    pub nands: Vec<Backing>,
     /// The FTL that is on it.
     pub entry: Entry<Backing>,
     /// What the FTL is told.
@@ -190,36 +223,84 @@ pub fn open(path: &Path, access: Access) -> Result<Image> {
     if crate::flash::is_one(path) {
         return crate::flash::open(path, access);
     }
-    let opened = FileNand::open(path, access).map_err(anyhow::Error::from).and_then(|nand| {
-        let owner = nand.owner().to_vec();
-        of_device(nand.into(), &owner, true)
+    let opened = FileNand::open_all(path, access).map_err(anyhow::Error::from).and_then(|nands| {
+        // All of them have the same.
+        let owner = nands.first().map(|nand| nand.owner().to_vec()).unwrap_or_default();
+        of_devices(nands.into_iter().map(Backing::from).collect(), &owner, true)
     });
     opened.with_context(|| format!("cannot open {}", path.display()))
 }
 
-/// The disk on a device, of which the owner's bytes say what it is.
-pub fn of_device(nand: Backing, owner: &[u8], mountable: bool) -> Result<Image> {
+/// The disk on devices, of which the owner's bytes say what it is.
+pub fn of_devices(nands: Vec<Backing>, owner: &[u8], mountable: bool) -> Result<Image> {
     let record = Record::from_bytes(owner)?;
+    record.check_shards(nands.len())?;
     let config = record.config()?;
     let name = &record.ftl.name;
     let Some(entry) = ftls::find::<Backing>(name) else {
         bail!("this program has no FTL `{name}`, which the disk needs")
     };
-    Ok(Image { nand, entry, config, record, mountable })
+    Ok(Image { nands, entry, config, record, mountable })
 }
 
 /// An FTL over a device that keeps every byte.
 pub type Disk = Box<dyn Ftl<Backing>>;
 
 impl Image {
-    /// Mounts the disk; whatever power loss left is put in order.
-    pub fn mount(self) -> Result<(Disk, MountReport)> {
+    /// Devices that the disk is striped over, each with an FTL.
+    pub fn shards(&self) -> u32 {
+        self.nands.len() as u32
+    }
+
+    /// Pages of the disk.
+    pub fn pages(&self) -> u64 {
+        striped_pages(self.shards(), self.config.logical_pages)
+    }
+
+    /// Mounts the FTL of every shard; whatever power loss left is put in order. The report is of
+    /// all of them together.
+    pub fn mount(self) -> Result<(Vec<Disk>, MountReport)> {
         let name = self.entry.info.name;
         if !self.mountable {
             bail!("a mount may write, and flash is only read here");
         }
         let Some(mount) = self.entry.mount else { bail!("{name} cannot be mounted: {}", self.entry.info.promise()) };
-        mount(Flash::new(self.nand), &self.config).map_err(|error| unmountable(name, error))
+        let shards = self.nands.len();
+        let (mut disks, mut all) = (Vec::new(), MountReport::default());
+        for (shard, nand) in self.nands.into_iter().enumerate() {
+            let mounted = mount(Flash::new(nand), &self.config);
+            let (disk, report) = mounted.map_err(|error| match shards {
+                1 => unmountable(name, error),
+                _ => unmountable(name, error).context(format!("shard {shard}")),
+            })?;
+            disks.push(disk);
+            add(&mut all, report);
+        }
+        Ok((disks, all))
+    }
+}
+
+/// Adds the report of another shard.
+fn add(all: &mut MountReport, more: MountReport) {
+    for step in more.steps {
+        match all.steps.iter_mut().find(|other| other.name == step.name) {
+            Some(other) => other.ops = sum(other.ops, step.ops),
+            None => all.steps.push(step),
+        }
+    }
+    all.unreadable_pages += more.unreadable_pages;
+    all.rebuilt_entries += more.rebuilt_entries;
+    all.read_only = all.read_only.or(more.read_only);
+}
+
+/// Operations of both.
+pub fn sum(a: OpCounts, b: OpCounts) -> OpCounts {
+    OpCounts {
+        reads: a.reads + b.reads,
+        spare_reads: a.spare_reads + b.spare_reads,
+        programs: a.programs + b.programs,
+        erases: a.erases + b.erases,
+        flag_programs: a.flag_programs + b.flag_programs,
     }
 }
 
@@ -238,6 +319,7 @@ mod tests {
             protected_percent: 80,
             victim: "fifo",
             placement: "single",
+            age_groups: 5,
             lanes: 3,
             validity: Some("gecko"),
             gecko: GeckoOptions {
@@ -258,8 +340,8 @@ mod tests {
             wear: Some(WearOptions { spread: 9, scans: 2 }),
             ..Config::new(100_000)
         };
-        for config in [config, Config::new(5)] {
-            let record = Record::new("demo", "gecko", &config);
+        for (config, shards) in [(config, 1), (Config::new(5), 1), (Config::new(5), 4)] {
+            let record = Record::new("demo", "gecko", &config, shards);
             let again = Record::from_bytes(record.to_text().unwrap().as_bytes()).unwrap();
             assert_eq!(again, record);
             assert_eq!(again.config().unwrap(), config);
@@ -267,8 +349,21 @@ mod tests {
     }
 
     #[test]
+    fn a_record_says_whether_there_are_shards_and_how_long_their_stripes_are() {
+        let record = |shards| Record::new("demo", "gecko", &Config::new(5), shards);
+        assert!(!record(1).to_text().unwrap().contains("stripe"), "older programs read disks of one shard");
+        let said = |record: &Record, found| record.check_shards(found).map_err(|error| error.to_string());
+        assert_eq!((said(&record(1), 1), said(&record(4), 4)), (Ok(()), Ok(())));
+        assert!(said(&record(1), 4).unwrap_err().contains("4 devices"));
+        assert!(said(&record(4), 1).unwrap_err().contains("several shards"));
+        let other = record(4).to_text().unwrap().replace("stripe_pages = 16", "stripe_pages = 8");
+        let other = Record::from_bytes(other.as_bytes()).unwrap();
+        assert!(said(&other, 4).unwrap_err().contains("stripes of 8 pages"));
+    }
+
+    #[test]
     fn a_record_that_is_not_ours_is_refused_by_what_it_says() {
-        let text = Record::new("demo", "gecko", &Config::new(5)).to_text().unwrap();
+        let text = Record::new("demo", "gecko", &Config::new(5), 1).to_text().unwrap();
         let said = |text: String| {
             let error = Record::from_bytes(text.as_bytes()).and_then(|record| record.config().map(|_| ())).unwrap_err();
             format!("{error:#}")

@@ -10,7 +10,7 @@ use crate::units::{bytes, count};
 use anyhow::{Context, Result, bail};
 use ftl::{FtlError, MountReport, MountStep, OpCounts, Purpose, Setting};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
-use nand::file::Usage;
+use nand::file::{FILE_VERSION, SEVERAL_VERSION, Usage};
 use nand::{Access, BlockId, Lpn, Nand, ProgramOrder};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -45,8 +45,9 @@ struct Wear {
 pub fn inspect(args: &InspectArgs) -> Result<()> {
     let mut image = image::open(&args.image, Access::Overlay)?;
     let before = before(&mut image).with_context(|| format!("cannot read {}", args.image.display()))?;
+    let pages = image.pages();
     let (mount, live) = match image.mount() {
-        Ok((mut disk, report)) => (Ok(report), if args.quick { None } else { Some(read_all(&mut disk)?) }),
+        Ok((mut disks, report)) => (Ok(report), if args.quick { None } else { Some(read_all(&mut disks, pages)?) }),
         Err(error) => (Err(crate::error::text(&error)), None),
     };
     output::print(&if args.json {
@@ -95,15 +96,19 @@ pub fn check(args: &CheckArgs) -> Result<()> {
 
 /// What is wrong with a disk, and what reading all of it showed.
 fn findings(image: Image) -> Result<(Vec<String>, Read)> {
-    let name = image.entry.info.name;
-    let (mut disk, report) = match image.mount() {
+    let (name, pages) = (image.entry.info.name, image.pages());
+    let (mut disks, report) = match image.mount() {
         Ok(mounted) => mounted,
         Err(error) => return Ok((vec![crate::error::text(&error)], Read::default())),
     };
     let mut wrong = Vec::new();
-    wrong.extend(disk.check().err().map(|violation| format!("{name}: {violation}")));
+    let shards = disks.len();
+    for (shard, disk) in disks.iter_mut().enumerate() {
+        let where_ = in_shard(shards, shard);
+        wrong.extend(disk.check().err().map(|violation| format!("{where_}{name}: {violation}")));
+    }
     wrong.extend(report.read_only.map(|shortage| shortage.to_string()));
-    let read = read_all(&mut disk)?;
+    let read = read_all(&mut disks, pages)?;
     wrong.extend(read.named.iter().cloned());
     let more = read.unreadable - read.named.len() as u64;
     if more > 0 {
@@ -112,33 +117,51 @@ fn findings(image: Image) -> Result<(Vec<String>, Read)> {
     Ok((wrong, read))
 }
 
+/// What a message about one of several shards begins with.
+fn in_shard(shards: usize, shard: usize) -> String {
+    if shards == 1 { String::new() } else { format!("shard {shard}: ") }
+}
+
 fn before(image: &mut Image) -> Result<Before> {
     let info = image.entry.info;
-    let nand = &mut image.nand;
-    let usage = nand.usage()?.unwrap_or_default();
-    let (geometry, capabilities) = (*nand.geometry(), nand.capabilities());
-    let blocks = f64::from(geometry.blocks());
-    let of_file = nand.file().map(|file| OfFile {
-        wear: Wear {
-            min: file.erase_counts().min().unwrap_or(0),
-            mean: file.erase_counts().map(f64::from).sum::<f64>() / blocks,
-            max: file.erase_counts().max().unwrap_or(0),
-        },
-        closed: file.opening().closed,
-        undone: file.opening().undone,
+    let (shards, pages) = (image.shards(), image.pages());
+    let first = image.nands.first().context("there is no device")?;
+    let (geometry, capabilities) = (*first.geometry(), first.capabilities());
+    let version = first.file().map(|_| if shards == 1 { FILE_VERSION } else { SEVERAL_VERSION });
+    let mut usage = Usage::default();
+    let (mut bad, mut files) = (Vec::new(), Vec::new());
+    for (shard, nand) in (0..).zip(&mut image.nands) {
+        let found = nand.usage()?.unwrap_or_default();
+        usage.host_data += found.host_data;
+        usage.metadata += found.metadata;
+        usage.damaged += found.damaged;
+        usage.erased += found.erased;
+        let blocks = (0..geometry.blocks()).filter(|block| nand.is_bad(BlockId(*block)));
+        bad.extend(blocks.map(|block| shard * geometry.blocks() + block));
+        files.extend(nand.file());
+    }
+    let of_file = (!files.is_empty()).then(|| {
+        let counts = || files.iter().flat_map(|file| file.erase_counts());
+        OfFile {
+            wear: Wear {
+                min: counts().min().unwrap_or(0),
+                mean: counts().map(f64::from).sum::<f64>() / f64::from(geometry.blocks() * shards),
+                max: counts().max().unwrap_or(0),
+            },
+            closed: files.iter().all(|file| file.opening().closed),
+            undone: files.iter().map(|file| file.opening().undone).sum(),
+        }
     });
-    let bad = (0..geometry.blocks()).filter(|block| nand.is_bad(BlockId(*block))).collect();
     let d = geometry.dimensions();
-    let logical = u64::from(image.config.logical_pages);
     let description = json!({
-        "format_version": nand.file().map(|_| nand::file::FILE_VERSION),
+        "format_version": version,
         "device": {
             "profile": image.record.device,
-            "raw_bytes": geometry.raw_bytes(),
+            "raw_bytes": geometry.raw_bytes() * u64::from(shards),
             "channels": d.channels,
             "dies_per_channel": d.dies_per_channel,
             "planes_per_die": d.planes_per_die,
-            "blocks": d.blocks,
+            "blocks": d.blocks * shards,
             "pages_per_block": d.pages_per_block,
             "page_bytes": d.page_bytes,
             "spare_bytes": d.spare_bytes,
@@ -151,8 +174,9 @@ fn before(image: &mut Image) -> Result<Before> {
         "disk": {
             "ftl": info.name,
             "promise": info.promise(),
-            "logical_pages": logical,
-            "bytes": logical * u64::from(d.page_bytes),
+            "shards": shards,
+            "logical_pages": pages,
+            "bytes": pages * u64::from(d.page_bytes),
             "settings": settings(image),
         },
     });
@@ -169,6 +193,7 @@ fn settings(image: &Image) -> Value {
             Setting::SegmentedLru => json!(c.protected_percent),
             Setting::Victim => json!(c.victim),
             Setting::Placement => json!(c.placement),
+            Setting::AgeGroups => json!(c.age_groups),
             Setting::Lanes => json!(c.lanes),
             Setting::Validity => json!(c.validity.or(info.validity)),
             Setting::Gecko => json!({
@@ -204,15 +229,22 @@ struct Read {
     named: Vec<String>,
 }
 
-/// Reads every logical page. A page is mapped if reading it reads flash for the host.
-fn read_all(disk: &mut Disk) -> Result<Read> {
-    let pages = disk.logical_pages();
+/// Reads every one of the disk's `pages`. A page is mapped if reading it reads flash for the host.
+fn read_all(disks: &mut [Disk], pages: u64) -> Result<Read> {
+    let mut read = Read { pages, ..Read::default() };
+    let bar = progress(pages);
+    let shards = disks.len();
+    for (shard, disk) in disks.iter_mut().enumerate() {
+        read_shard(disk, (pages / shards as u64) as u32, &in_shard(shards, shard), &mut read, &bar)?;
+    }
+    Ok(read)
+}
+
+fn read_shard(disk: &mut Disk, pages: u32, where_: &str, read: &mut Read, bar: &ProgressBar) -> Result<()> {
     let mut data = vec![0; disk.flash().nand().geometry().page_bytes() as usize];
-    let mut read = Read { pages: u64::from(pages), ..Read::default() };
-    let bar = progress(u64::from(pages));
     for lpn in (0..pages).map(Lpn) {
-        if lpn.0.is_multiple_of(4096) {
-            bar.set_position(u64::from(lpn.0));
+        if lpn.0 % 4096 == 4095 {
+            bar.inc(4096);
         }
         let reads = |disk: &Disk| disk.flash().counts().of(Purpose::Host).reads;
         let before = reads(disk);
@@ -220,15 +252,15 @@ fn read_all(disk: &mut Disk) -> Result<Read> {
         read.mapped += u64::from(reads(disk) > before || outcome.is_err());
         if let Err(error) = outcome {
             if let FtlError::Nand(nand::NandError::Host { .. }) = error {
-                return Err(error).with_context(|| format!("cannot read {lpn}"));
+                return Err(error).with_context(|| format!("cannot read {where_}{lpn}"));
             }
             read.unreadable += 1;
             if read.named.len() < NAMED_MAX {
-                read.named.push(format!("{lpn} cannot be read: {error}"));
+                read.named.push(format!("{where_}{lpn} cannot be read: {error}"));
             }
         }
     }
-    Ok(read)
+    Ok(())
 }
 
 /// A bar on standard error if that is a terminal; nothing otherwise.
@@ -305,7 +337,11 @@ fn in_text(path: &Path, before: &Before, mount: &Result<MountReport, String>, li
             word(&device["program_order"]),
         ),
     );
-    row("disk", format!("{}, {} pages", size(&disk["bytes"]), number(&disk["logical_pages"])));
+    let over = match disk["shards"].as_u64() {
+        Some(shards) if shards > 1 => format!(", striped over {} shards", count(shards)),
+        _ => String::new(),
+    };
+    row("disk", format!("{}, {} pages{over}", size(&disk["bytes"]), number(&disk["logical_pages"])));
     row("FTL", format!("{}: {}", word(&disk["ftl"]), word(&disk["promise"])));
     let settings = disk["settings"].as_object().into_iter().flatten();
     row("settings", settings.map(|(name, value)| format!("{name} {}", word(value))).collect::<Vec<_>>().join(", "));
@@ -376,13 +412,7 @@ fn mount_in_text(report: &MountReport) -> String {
     let columns = ["reads", "spare reads", "programs", "erases"].map(|name| (name, Align::Right));
     let header: Vec<(&str, Align)> = [("a mount would", Align::Left)].into_iter().chain(columns).collect();
     let mut table = Table::new(&header);
-    let total = report.steps.iter().fold(OpCounts::default(), |sum, step| OpCounts {
-        reads: sum.reads + step.ops.reads,
-        spare_reads: sum.spare_reads + step.ops.spare_reads,
-        programs: sum.programs + step.ops.programs,
-        erases: sum.erases + step.ops.erases,
-        flag_programs: sum.flag_programs + step.ops.flag_programs,
-    });
+    let total = report.steps.iter().fold(OpCounts::default(), |all, step| image::sum(all, step.ops));
     for step in report.steps.iter().copied().chain([MountStep { name: "in all", ops: total }]) {
         let o = step.ops;
         let numbers = [o.reads, o.spare_reads, o.programs, o.erases].map(count);
@@ -426,7 +456,8 @@ mod tests {
 
     /// Writes pages, each of them filled with a byte of its own, and dies without a word.
     fn write_and_die(path: &Path, pages: std::ops::Range<u32>) {
-        let (mut disk, _) = open(path, Access::ReadWrite).mount().unwrap();
+        let (mut disks, _) = open(path, Access::ReadWrite).mount().unwrap();
+        let mut disk = disks.remove(0);
         for lpn in pages {
             disk.write(Lpn(lpn), &[lpn as u8 | 1; 4096]).unwrap();
         }

@@ -9,7 +9,6 @@ use crate::units::bytes;
 use anyhow::{Context, Result};
 use ftl::Setting;
 use ftl::ftls::Info;
-use nand::sim::SimNand;
 use nand::{ProgramOrder, profiles};
 use serde_json::{Value, json};
 use workload::Parameter;
@@ -55,11 +54,10 @@ fn promised() -> String {
         ("name", Align::Left),
         ("what it is, what is there after power loss, what can be set", Align::Left),
     ]);
-    for entry in ftl::ftls::table::<SimNand>() {
-        let info = entry.info;
+    for info in ftl::ftls::infos() {
         table.row(vec![info.name.to_owned(), info.summary.to_owned()]);
         table.row(vec![String::new(), info.promise().to_owned()]);
-        table.row(vec![String::new(), format!("settings: {}", settings(&info).join(", "))]);
+        table.row(vec![String::new(), format!("settings: {}", settings(info).join(", "))]);
         if info.program_order == ProgramOrder::Free {
             table.row(vec![String::new(), "needs a device with free program order".to_owned()]);
         }
@@ -214,19 +212,18 @@ fn as_json(what: Listing) -> Value {
             .collect()
     };
     match what {
-        Listing::Ftls => ftl::ftls::table::<SimNand>()
+        Listing::Ftls => ftl::ftls::infos()
             .iter()
-            .map(|entry| {
-                let info = entry.info;
+            .map(|info| {
                 json!({
                     "name": info.name,
                     "summary": info.summary,
                     "source": info.source,
-                    "settings": settings(&info),
+                    "settings": settings(info),
                     "validity": info.validity,
                     "after_power_loss": info.promise(),
                     "program_order": order(info.program_order),
-                    "mountable": entry.mount.is_some(),
+                    "mountable": info.is_mountable(),
                 })
             })
             .collect(),

@@ -37,6 +37,12 @@ pub fn open(path: &Path, args: &ReadArgs) -> Result<Trace> {
     options.address_unit = args.lba_unit.as_deref().map(str::parse).transpose()?;
     options.size_unit = args.size_unit.as_deref().map(str::parse).transpose()?;
     options.flag = args.flag.as_deref().map(str::parse).transpose()?;
+    let is_ftl = |name: &&str| ftl::ftls::infos().iter().any(|info| info.name == *name) && !path.exists();
+    if let Some(name) = path.to_str().filter(is_ftl) {
+        return Err(usage(format!(
+            "{name} stands where a trace would, and there is no such file; several FTLs are one list: --ftl page,{name}"
+        )));
+    }
     match path.to_str().and_then(|path| path.strip_prefix(SAMPLE)) {
         Some(name) => Ok(trace::sample(name, &options)?),
         None => Ok(trace::open(path, &options)?),

@@ -7,13 +7,12 @@
 use crate::args::{Defuse, MapsArg, TuningArgs};
 use crate::error::{unknown, usage};
 use crate::report::NotTaken;
-use crate::units::Groups;
+use crate::units::{Groups, bytes};
 use anyhow::Result;
 use ftl::config::Maps;
 use ftl::ftls::Info;
-use ftl::{Config, GroupOptions, JanusOptions, Setting, WearOptions, validity};
+use ftl::{Config, GroupOptions, JanusOptions, Setting, WearOptions, placement, validity};
 use nand::Geometry;
-use nand::sim::SimNand;
 
 /// Bytes of a cached mapping entry, as GeckoFTL counts them: 2^19 entries are 4 MiB.
 const CACHE_ENTRY_BYTES: u64 = 8;
@@ -22,13 +21,14 @@ const CACHE_ENTRY_BYTES: u64 = 8;
 pub type Choice = (&'static str, Setting, bool);
 
 /// Every option that configures FTLs.
-pub fn given(args: &TuningArgs) -> [Choice; 20] {
+pub fn given(args: &TuningArgs) -> [Choice; 21] {
     let (gecko, janus) = (&args.gecko, &args.janus);
     [
         ("--cache", Setting::CacheEntries, args.cache.is_some()),
         ("--segmented-lru", Setting::SegmentedLru, args.segmented_lru.is_some()),
         ("--victim", Setting::Victim, args.victim.is_some()),
         ("--placement", Setting::Placement, args.placement.is_some()),
+        ("--age-groups", Setting::AgeGroups, args.age_groups.is_some()),
         ("--lanes", Setting::Lanes, args.lanes.is_some()),
         ("--validity", Setting::Validity, args.validity.is_some()),
         ("--gecko-t", Setting::Gecko, gecko.t.is_some()),
@@ -49,11 +49,19 @@ pub fn given(args: &TuningArgs) -> [Choice; 20] {
 }
 
 /// Refuses options that were given and mean nothing to any of these FTLs over the page-validity
-/// store that was named; says which mean nothing to some.
-pub fn not_taken(choices: &[Choice], ftls: &[Info], store: Option<&str>) -> Result<Vec<NotTaken>> {
+/// store and the placement policy that were named; says which mean nothing to some.
+pub fn not_taken(
+    choices: &[Choice],
+    ftls: &[Info],
+    store: Option<&str>,
+    placement: Option<&str>,
+) -> Result<Vec<NotTaken>> {
     let mut list: Vec<NotTaken> = Vec::new();
     for &(option, setting, _) in choices.iter().filter(|(.., given)| *given) {
-        let without: Vec<&str> = names(ftls, |info| !info.honours_over(setting, store));
+        let takes = |info: &Info| {
+            info.honours_over(setting, store) || placement.is_some_and(|policy| info.honours_with(setting, policy))
+        };
+        let without: Vec<&str> = names(ftls, |info| !takes(info));
         if without.len() == ftls.len() {
             let them = without.join(", ");
             let who = who_honours(setting, store);
@@ -77,18 +85,22 @@ fn names(ftls: &[Info], which: impl Fn(&Info) -> bool) -> Vec<&'static str> {
 /// The FTLs that honour a setting over the page-validity store that was named or their own, and
 /// over which other.
 fn who_honours(setting: Setting, store: Option<&str>) -> String {
-    let table = ftl::ftls::table::<SimNand>().into_iter().map(|entry| entry.info).collect::<Vec<_>>();
-    let honours = names(&table, |info| info.honours_over(setting, store));
+    let table = ftl::ftls::infos();
+    let honours = names(table, |info| info.honours_over(setting, store));
     let mut parts = Vec::new();
     if !honours.is_empty() {
         parts.push(format!("by {}", honours.join(", ")));
     }
     for row in validity::table().iter().filter(|row| row.settings.contains(&setting)) {
         let more =
-            names(&table, |info| !info.honours_over(setting, store) && info.honours_over(setting, Some(row.name)));
+            names(table, |info| !info.honours_over(setting, store) && info.honours_over(setting, Some(row.name)));
         if !more.is_empty() {
             parts.push(format!("with --validity {} by {}", row.name, more.join(", ")));
         }
+    }
+    for row in placement::table().iter().filter(|row| row.settings.contains(&setting)) {
+        let more = names(&table, |info| !info.honours_over(setting, store) && info.honours_with(setting, row.name));
+        parts.push(format!("with --placement {} by {}", row.name, more.join(", ")));
     }
     format!("it is honoured {}", parts.join(", and "))
 }
@@ -100,8 +112,8 @@ pub fn check(args: &TuningArgs) -> Result<()> {
         let known = ftl::victim::table().iter().map(|entry| entry.name);
         return Err(unknown("victim policy", name, known, "victims"));
     }
-    if let Some(name) = args.placement.as_deref().filter(|name| ftl::placement::find(name).is_none()) {
-        let known = ftl::placement::table().iter().map(|entry| entry.name);
+    if let Some(name) = args.placement.as_deref().filter(|name| placement::find(name).is_none()) {
+        let known = placement::table().iter().map(|entry| entry.name);
         return Err(unknown("placement policy", name, known, "placements"));
     }
     if let Some(name) = args.validity.as_deref().filter(|name| ftl::validity::find(name).is_none()) {
@@ -114,18 +126,30 @@ pub fn check(args: &TuningArgs) -> Result<()> {
     Ok(())
 }
 
+/// Refuses what only a simulation can have, for a disk.
+pub fn check_disk(args: &TuningArgs) -> Result<()> {
+    match args.placement.as_deref().and_then(placement::find) {
+        Some(row) if row.knows_future => Err(usage(format!(
+            "--placement {} decides by what will be written, which nobody knows of a disk in use; it is a reference for \
+             openftl compare; choose another (openftl list placements)",
+            row.name
+        ))),
+        _ => check(args),
+    }
+}
+
 /// The configuration that the options ask for on a device, from `default` on; an FTL is told what
 /// it honours of it.
 pub fn asked(args: &TuningArgs, default: Config, geometry: &Geometry) -> Result<Config> {
     // The tables hold names that live as long as the program; the user's do not.
     let victim = args.victim.as_deref().and_then(ftl::victim::find).map_or(default.victim, |entry| entry.name);
-    let placement =
-        args.placement.as_deref().and_then(ftl::placement::find).map_or(default.placement, |entry| entry.name);
+    let placement = args.placement.as_deref().and_then(placement::find).map_or(default.placement, |entry| entry.name);
     let mut config = Config {
         cache_entries: cache_entries(args, default)?,
         protected_percent: args.segmented_lru.unwrap_or(default.protected_percent),
         victim,
         placement,
+        age_groups: args.age_groups.unwrap_or(default.age_groups),
         lanes: args.lanes.unwrap_or(default.lanes),
         validity: args.validity.as_deref().and_then(validity::find).map(|entry| entry.name),
         groups: args.groups.map(|Groups { blocks, extra }| GroupOptions { blocks, extra }),
@@ -144,7 +168,7 @@ pub fn asked(args: &TuningArgs, default: Config, geometry: &Geometry) -> Result<
     config.gecko.multi_way = !args.gecko.two_way;
     config.gecko.buffer_pages = args.gecko.buffer.unwrap_or(default.gecko.buffer_pages);
     config.gecko.packed = args.gecko.packed;
-    config.gecko.filter_bytes = args.gecko.filter.map_or(Ok(0), |size| filter_bytes(size.0))?;
+    config.gecko.filter_bytes = args.gecko.filter.map_or(Ok(0), |size| filter_bytes(size.0, geometry))?;
     config.janus.defuse_among = match args.janus.defuse.unwrap_or_default() {
         Defuse::Recency => JanusOptions::PAPER.defuse_among,
         Defuse::Validity => args.janus.window.unwrap_or(16),
@@ -169,16 +193,30 @@ fn cache_entries(args: &TuningArgs, default: Config) -> Result<u32> {
     let Some(cache) = args.cache else { return Ok(default.cache_entries) };
     match u32::try_from(cache.0 / CACHE_ENTRY_BYTES).unwrap_or(u32::MAX) {
         0 => Err(usage(format!("--cache {} B holds no entry; an entry is {CACHE_ENTRY_BYTES} B", cache.0))),
-        entries => Ok(entries),
+        entries => Ok(entries.min(default.logical_pages)),
     }
 }
 
-/// The size of a filter, which is no use if it is larger than a bitmap of the largest device.
-fn filter_bytes(bytes: u64) -> Result<u32> {
-    match u32::try_from(bytes) {
-        Ok(bytes) if bytes >= 4 => Ok(bytes),
+/// Says so if a cache is asked for that could hold more than the whole table.
+pub fn cache_note(args: &TuningArgs, logical_pages: u32) -> Option<String> {
+    let (asked, whole) = (args.cache?.0, u64::from(logical_pages) * CACHE_ENTRY_BYTES);
+    (asked / CACHE_ENTRY_BYTES > u64::from(logical_pages)).then(|| {
+        format!(
+            "--cache {}: the whole table has {logical_pages} entries, so that {} are taken",
+            bytes(asked),
+            bytes(whole)
+        )
+    })
+}
+
+/// The size of a filter: at most a byte a page, eight times what a bitmap of all pages would take.
+fn filter_bytes(asked: u64, geometry: &Geometry) -> Result<u32> {
+    let most = geometry.pages().max(4);
+    match u32::try_from(asked) {
+        Ok(bytes) if (4..=most).contains(&bytes) => Ok(bytes),
         _ => Err(usage(format!(
-            "--gecko-filter {bytes} B is not between 4 B and 4 GiB; 1MiB is enough for 2 TiB of flash"
+            "--gecko-filter {asked} B is not between 4 B and {}, a byte for each page of the device; 1MiB is enough for 2 TiB",
+            bytes(most.into())
         ))),
     }
 }
@@ -232,7 +270,7 @@ mod tests {
     }
 
     fn info(name: &str) -> Info {
-        ftl::ftls::find::<SimNand>(name).unwrap().info
+        *ftl::ftls::infos().iter().find(|info| info.name == name).unwrap()
     }
 
     #[test]
@@ -270,7 +308,7 @@ mod tests {
     fn options_are_told_apart_by_who_takes_them() {
         let args = compare(&["--cache", "8KiB", "--segmented-lru", "--maps", "flash", "--victim", "fifo"]);
         let ftls = ["page", "dftl", "bast"].map(info);
-        let list = not_taken(&given(&args.tuning), &ftls, None).unwrap();
+        let list = not_taken(&given(&args.tuning), &ftls, None, None).unwrap();
         let list: Vec<_> = list.into_iter().map(|entry| (entry.options, entry.ftls)).collect();
         let expected = [
             (vec!["--cache", "--segmented-lru"], vec!["page", "bast"]),
@@ -281,13 +319,34 @@ mod tests {
     }
 
     #[test]
-    fn the_store_decides_who_takes_the_options_of_a_store() {
-        let choices = given(&compare(&["--gecko-packed"]).tuning);
-        assert!(not_taken(&choices, &[info("page")], Some("gecko")).unwrap().is_empty());
-        let error = not_taken(&choices, &[info("gecko")], Some("log")).unwrap_err().to_string();
+    fn the_placement_decides_who_takes_its_options() {
+        let choices = given(&compare(&["--age-groups", "4"]).tuning);
+        assert!(not_taken(&choices, &[info("page")], None, Some("asa")).unwrap().is_empty());
+        assert!(not_taken(&choices, &[info("asa")], None, None).unwrap().is_empty());
+        let error = not_taken(&choices, &[info("page")], None, Some("split")).unwrap_err().to_string();
         assert_eq!(
             error,
-            "--gecko-packed means nothing to gecko; it is honoured with --validity gecko by page, dftl, lazy, uftl, \
+            "--age-groups means nothing to page; it is honoured by asa, and with --placement asa by page, dftl, lazy, uftl, \
+             ib-ftl, gecko; choose one of those, or leave --age-groups out"
+        );
+    }
+
+    #[test]
+    fn a_disk_cannot_be_placed_by_its_future() {
+        let known = check_disk(&compare(&["--placement", "sepbit"]).tuning);
+        assert!(known.is_ok());
+        let error = check_disk(&compare(&["--placement", "fk"]).tuning).unwrap_err().to_string();
+        assert!(error.starts_with("--placement fk decides by what will be written"), "{error}");
+    }
+
+    #[test]
+    fn the_store_decides_who_takes_the_options_of_a_store() {
+        let choices = given(&compare(&["--gecko-packed"]).tuning);
+        assert!(not_taken(&choices, &[info("page")], Some("gecko"), None).unwrap().is_empty());
+        let error = not_taken(&choices, &[info("gecko")], Some("log"), None).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "--gecko-packed means nothing to gecko; it is honoured with --validity gecko by page, dftl, asa, lazy, uftl, \
              ib-ftl, gecko; choose one of those, or leave --gecko-packed out"
         );
     }

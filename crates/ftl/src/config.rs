@@ -124,6 +124,9 @@ pub enum Setting {
     Victim,
     /// [`Config::placement`].
     Placement,
+    /// [`Config::age_groups`]: a setting of a placement policy, and so of every FTL that places
+    /// pages by it.
+    AgeGroups,
     /// [`Config::lanes`].
     Lanes,
     /// [`Config::validity`].
@@ -150,11 +153,12 @@ pub enum Setting {
 
 impl Setting {
     /// Every setting, in the order of reports.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::CacheEntries,
         Self::SegmentedLru,
         Self::Victim,
         Self::Placement,
+        Self::AgeGroups,
         Self::Lanes,
         Self::Validity,
         Self::Gecko,
@@ -176,6 +180,7 @@ impl Setting {
             Self::SegmentedLru => "segmented-lru",
             Self::Victim => "victim",
             Self::Placement => "placement",
+            Self::AgeGroups => "age-groups",
             Self::Lanes => "lanes",
             Self::Validity => "validity",
             Self::Gecko => "gecko",
@@ -199,6 +204,7 @@ impl Setting {
             protected_percent,
             victim,
             placement,
+            age_groups,
             lanes,
             validity,
             gecko,
@@ -213,6 +219,7 @@ impl Setting {
             Self::SegmentedLru => to.protected_percent = protected_percent,
             Self::Victim => to.victim = victim,
             Self::Placement => to.placement = placement,
+            Self::AgeGroups => to.age_groups = age_groups,
             Self::Lanes => to.lanes = lanes,
             Self::Validity => to.validity = validity,
             Self::Gecko => to.gecko = gecko,
@@ -243,6 +250,8 @@ pub struct Config {
     pub victim: &'static str,
     /// Placement policy, by its name in [`crate::placement::table`].
     pub placement: &'static str,
+    /// Groups that ages of pages are parted into, from 2 to 8.
+    pub age_groups: u32,
     /// Blocks that each write stream fills at once, on different dies. Streams of metadata have as
     /// many if the device has blocks enough to spare.
     pub lanes: u32,
@@ -278,6 +287,7 @@ impl Config {
             protected_percent: 0,
             victim: "greedy",
             placement: "split",
+            age_groups: 3,
             lanes: 1,
             validity: None,
             gecko: GeckoOptions::PAPER,

@@ -1,6 +1,7 @@
 //! What every flash translation layer offers, and what a host may rely on.
 
 use crate::flash::{Flash, OpCounts};
+use crate::placement::Future;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -117,6 +118,12 @@ pub enum FtlError {
         /// What was found.
         reason: &'static str,
     },
+    /// The placement policy has to know what the host will write, and was not told.
+    #[error(
+        "the placement policy decides by what the host will write, which only a simulation can tell it; choose another \
+         policy for this disk"
+    )]
+    NoFuture,
     /// The device failed.
     #[error(transparent)]
     Nand(#[from] NandError),
@@ -191,6 +198,12 @@ pub trait Ftl<N: Nand>: Send {
     /// # Errors
     /// Those of the device.
     fn idle(&mut self) -> Result<bool, FtlError>;
+
+    /// Tells the FTL every page that the host will write from now on, for a placement policy that
+    /// is an offline reference ([`crate::placement::Entry::knows_future`]). Has no other effect.
+    fn foresee(&mut self, future: Future) {
+        drop(future);
+    }
 
     /// Says that these pages are about to be read or written, so that their map entries can be
     /// brought near. Has no other effect.

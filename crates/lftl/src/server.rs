@@ -249,6 +249,12 @@ impl<N: Nand<Payload = [u8]> + 'static> Server<N> {
         self.shared.guarded(Engine::flush)
     }
 
+    /// Threads that serve requests.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.queues.len()
+    }
+
     fn send(&self, lpn: Lpn, work: Work, done: &Arc<Done>) -> Result<(), LftlError> {
         let queue = &self.queues[lpn.index() % self.queues.len()];
         let job = Job { work, done: Arc::clone(done) };

@@ -1,9 +1,9 @@
 //! Figures and formulas of papers on flash translation layers, made again.
 //!
 //! Reading order: [`figure`] (what a figure is), [`mod@table`] (every paper's), one folder a paper
-//! ([`geckoftl`], `janus`). What papers share follows: [`lab`] (devices and runs at a scale),
-//! [`mod@perform`] (doing the runs), [`keep`] (finished runs), [`outcome`] (what comes out, as
-//! data), [`verdict`] (whether a claim holds).
+//! ([`geckoftl`], `janus`, `asa`). What papers share follows: [`lab`] (devices and runs at a
+//! scale), [`mod@perform`] (doing the runs), [`keep`] (finished runs), [`outcome`] (what comes out,
+//! as data), [`verdict`] (whether a claim holds).
 //!
 //! 1. A [`Figure`] is a row of its paper's table: what the paper shows, the runs that it takes, and
 //!    a function from their results to data, charts and verdicts.
@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod asa;
 pub mod error;
 pub mod figure;
 pub mod geckoftl;

@@ -2,10 +2,10 @@
 //! follow from the rows.
 
 use crate::figure::Figure;
-use crate::{geckoftl, janus};
+use crate::{asa, geckoftl, janus};
 
 /// The figures of each paper.
-static PAPERS: [&[Figure]; 2] = [&geckoftl::FIGURES, &janus::FIGURES];
+static PAPERS: [&[Figure]; 3] = [&geckoftl::FIGURES, &janus::FIGURES, &asa::FIGURES];
 
 /// Every figure, in the order of the papers.
 pub fn table() -> impl Iterator<Item = &'static Figure> {

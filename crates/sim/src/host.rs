@@ -13,6 +13,7 @@ use crate::error::SimError;
 use crate::result::HostResult;
 use crate::source::{Op, Request};
 use ftl::ftls::Mount;
+use ftl::placement::Future;
 use ftl::{Config, Counts, Ftl, FtlError, MountReport};
 use nand::{Lpn, Nand, Stamp};
 
@@ -97,6 +98,8 @@ pub struct Host<N: Nand<Payload = Stamp>> {
     accesses: Vec<(Access, u16)>,
     tally: HostResult,
     during: &'static str,
+    /// The FTL is to be told what will be written.
+    foretold: bool,
 }
 
 impl<N: Nand<Payload = Stamp>> Host<N> {
@@ -114,6 +117,7 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
             accesses: Vec::with_capacity(BATCH),
             tally: HostResult::default(),
             during: "the first requests",
+            foretold: false,
         }
     }
 
@@ -126,6 +130,24 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
     /// The FTL, for a harness.
     pub fn ftl_mut(&mut self) -> &mut dyn Ftl<N> {
         &mut *self.ftl
+    }
+
+    /// From now on the FTL is told what will be written: before each part of a run, all of it.
+    pub fn foretell(&mut self) {
+        self.foretold = true;
+        self.ftl.foresee(Future::default());
+    }
+
+    /// Whether the FTL is to be told what will be written.
+    #[must_use]
+    pub const fn is_foretold(&self) -> bool {
+        self.foretold
+    }
+
+    /// Tells the FTL which pages will be written, in order.
+    pub fn tell(&mut self, writes: impl Iterator<Item = u32>) {
+        let future = Future::of(self.versions.len() as u32, writes);
+        self.ftl.foresee(future);
     }
 
     /// What the host has done since the last [`Host::begin`].

@@ -17,6 +17,7 @@ pub mod bench;
 pub mod device;
 pub mod error;
 mod feed;
+mod future;
 pub mod host;
 mod latency;
 pub mod memory;

@@ -9,6 +9,7 @@
 
 use crate::aged::{AgedWrites, mix};
 use crate::error::SimError;
+use crate::future;
 use crate::host::Host;
 use crate::progress::{Phase, Reporter};
 use crate::result::PreconditionResult;
@@ -17,7 +18,7 @@ use crate::spec::{First, OwnWrites, PreconditionMode, SteadyOptions, WorkloadCon
 use nand::{Nand, Stamp};
 
 /// Requests fetched at once.
-const FETCH: usize = 1024;
+const FETCH: usize = future::FETCH;
 /// A window has at least so many writes, so that chance does not make windows differ.
 const WINDOW_WRITES_MIN: u64 = 16_384;
 /// A workload that writes nothing in so many requests is taken to write nothing.
@@ -155,6 +156,16 @@ fn steady<N: Nand<Payload = Stamp>>(
     let mut windows: Vec<f64> = Vec::new();
     let mut start = host.counts();
     let most = window * u64::from(options.max_windows);
+    if host.is_foretold() {
+        let mut ahead = Ager::new(options.writes, workload, context)?;
+        future::tell(host, most, &mut |requests| {
+            if !ahead.fetch()? {
+                return Ok(0);
+            }
+            requests[..ahead.len].copy_from_slice(&ahead.requests[..ahead.len]);
+            Ok(ahead.len)
+        })?;
+    }
     let end = loop {
         if windows.len() as u64 >= u64::from(options.max_windows) {
             break End::NotSteady;

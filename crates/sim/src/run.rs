@@ -4,6 +4,7 @@ use crate::amplification::amplification;
 use crate::device::Device;
 use crate::error::SimError;
 use crate::feed::Feed;
+use crate::future;
 use crate::host::Host;
 use crate::memory;
 use crate::precondition::precondition;
@@ -12,6 +13,7 @@ use crate::result::{
     ByPurpose, FlashResult, GeometryResult, MountResult, MountStepResult, PreconditionResult, RunResult,
     SimulationResult, TimelinePoint, WearBin, WearResult,
 };
+use crate::source::WorkloadError;
 use crate::spec::{RunSpec, TimingMode, WorkloadContext};
 use crate::timed::{self, TimedResult};
 use crate::timeline::Timeline;
@@ -29,7 +31,7 @@ use std::time::Instant;
 pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(Progress)) -> Result<RunResult, SimError> {
     let entry = ftls::find::<SimNand>(&spec.ftl).ok_or_else(|| SimError::UnknownFtl {
         name: spec.ftl.clone(),
-        known: ftls::table::<SimNand>().iter().map(|entry| entry.info.name).collect::<Vec<_>>().join(", "),
+        known: ftls::infos().iter().map(|info| info.name).collect::<Vec<_>>().join(", "),
     })?;
     let power_cut = entry.mount.map(|mount| PowerCut { mount, flush_first: entry.info.durable == Durability::OnFlush });
     run_parts(spec, entry.format, power_cut, progress)
@@ -75,6 +77,9 @@ fn run_parts<N: Device>(
         source,
     })?;
     let mut host = Host::new(&spec.ftl, ftl);
+    if future::is_asked_for(spec)? {
+        host.foretell();
+    }
     let context = WorkloadContext {
         capacity_bytes: spec.device.logical_bytes(),
         page_bytes: spec.device.geometry.page_bytes(),
@@ -110,6 +115,16 @@ fn measure<N: Device>(
 ) -> Result<Measured, SimError> {
     let mut feed = Feed::new(spec, context)?;
     host.begin("the measured part");
+    if host.is_foretold() {
+        let tail = u64::from(spec.device.logical_pages) * future::TAIL;
+        let goal = if spec.writes == 0 { u64::MAX } else { spec.writes.saturating_add(tail) };
+        let mut source = (spec.workload.make)(context)?;
+        future::tell(host, goal, &mut |requests| {
+            let failed =
+                |e: WorkloadError| SimError::Workload { workload: spec.workload.name.clone(), reason: e.to_string() };
+            source.fill(requests).map_err(failed)
+        })?;
+    }
     let start = host.counts();
     let begun = Instant::now();
     let mut timeline = Timeline::new(spec.writes, spec.interval_writes, start);

@@ -56,6 +56,37 @@ impl Spec {
         self.name("name").is_none_or(|name| published().iter().any(|(known, _)| *known == name))
     }
 
+    /// How many of so many pages are written at which rate, in classes of (pages, share of the
+    /// writes), if pages are written whole and independently of each other: those of `uniform`,
+    /// `zipf` and `hotcold`, unless options make it otherwise. Ranks of Zipf's law are in classes
+    /// that grow by a 256th.
+    pub fn write_rates(&self, pages: u64) -> Option<Vec<(f64, f64)>> {
+        let whole = self.sizes("size").is_none_or(|sizes| matches!(sizes, [(Size::Page, _)]));
+        if !whole || self.number("trims") != Some(0.0) || self.number("footprint") != Some(100.0) || pages == 0 {
+            return None;
+        }
+        match self.entry.name {
+            "uniform" => Some(vec![(pages as f64, 1.0)]),
+            "hotcold" => {
+                let hot = pages as f64 * self.number("space")? / 100.0;
+                let writes = self.number("writes")? / 100.0;
+                Some(vec![(hot, writes), (pages as f64 - hot, 1.0 - writes)])
+            }
+            "zipf" => {
+                let theta = self.number("theta")?;
+                let (mut classes, mut first) = (Vec::new(), 1_u64);
+                while first <= pages {
+                    let end = (first + (first / 256).max(1)).min(pages + 1);
+                    let share = (first..end).map(|rank| (rank as f64).powf(-theta)).sum::<f64>();
+                    classes.push(((end - first) as f64, share));
+                    first = end;
+                }
+                Some(classes)
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn contradiction(&self, why: impl Into<String>) -> WorkloadError {
         WorkloadError::Contradiction { workload: self.to_string(), why: why.into() }
     }

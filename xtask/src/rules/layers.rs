@@ -22,7 +22,8 @@ const CRATES: [(&str, &[&str]); 14] = [
 ];
 
 /// The short names by which the workspace's crates are depended on.
-const MEMBERS: [&str; 11] = ["nand", "mtd", "ftl", "lftl", "workload", "sim", "papers", "crash", "blockdev", "ublk", "cli"];
+const MEMBERS: [&str; 11] =
+    ["nand", "mtd", "ftl", "lftl", "workload", "sim", "papers", "crash", "blockdev", "ublk", "cli"];
 
 const PARTS: [&str; 4] = ["mapping", "validity", "victim", "placement"];
 

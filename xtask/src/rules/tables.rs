@@ -24,6 +24,7 @@ const SHARED: &[(&str, &str)] = &[
     ("crates/papers/src/janus/times.rs", "what time is spent on, for every figure that compares FTLs"),
     ("crates/ftl/src/victim/lists.rs", "blocks linked by valid count, for several policies"),
     ("crates/ftl/src/placement/wear.rs", "levelling of wear, which decides before any policy"),
+    ("crates/ftl/src/placement/kmeans.rs", "ages in groups, for the policy that parts pages by age"),
     ("crates/ftl/src/validity/check.rs", "check values, for every store that is found again after power loss"),
     ("crates/workload/src/trace/formats/fields.rs", "columns of text, for every text format"),
 ];

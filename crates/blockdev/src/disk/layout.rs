@@ -4,8 +4,15 @@
 
 use std::ops::Range;
 
-/// Pages of a stripe on a disk of several shards: neighbours share translation pages.
-pub(super) const STRIPE_PAGES: u32 = 16;
+/// Pages of a stripe on a disk of several shards: neighbours share translation pages. It is part of
+/// the format of disks in files.
+pub const STRIPE_PAGES: u32 = 16;
+
+/// Pages of a disk of so many shards with so many pages each; 0 if these fill no stripe.
+#[must_use]
+pub fn striped_pages(shards: u32, shard_pages: u32) -> u64 {
+    Layout::new(1, shards, shard_pages).pages()
+}
 
 /// A disk's pages over its shards.
 #[derive(Clone, Copy, Debug)]

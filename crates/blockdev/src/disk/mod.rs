@@ -11,12 +11,13 @@ mod keeper;
 mod layout;
 mod shard;
 
-use crate::contract::{BlockDevice, BlockSizes, DiskError, DiskReport, Extent, Zeroing};
+use crate::contract::{BlockDevice, BlockSizes, DiskError, DiskReport, Extent, Settling, Zeroing};
 use crate::log::{Log, Severity, Silent};
 use ftl::ftls::{Durability, Info};
 use ftl::{Ftl, FtlError, Purpose};
 use keeper::Keeper;
 use layout::Layout;
+pub use layout::{STRIPE_PAGES, striped_pages};
 use nand::{Nand, NandError};
 use shard::Shard;
 use std::collections::BTreeSet;
@@ -129,6 +130,7 @@ struct Inner<N: Nand> {
     read_only: bool,
     write_through: bool,
     store: Mutex<Option<Box<dyn Store>>>,
+    has_store: bool,
     /// Something was done since the store was synced last.
     unsynced: AtomicBool,
     /// Why no more writes are taken.
@@ -170,6 +172,7 @@ impl<N: Nand<Payload = [u8]> + 'static> Disk<N> {
             durable: info.durable,
             read_only: options.read_only,
             write_through: options.write_through,
+            has_store: options.store.is_some(),
             store: Mutex::new(options.store),
             // A mount may have programmed something.
             unsynced: AtomicBool::new(true),
@@ -227,8 +230,7 @@ fn layout_of<N: Nand>(ftls: &[Box<dyn Ftl<N>>]) -> Result<Layout, Refusal> {
     let shards = u32::try_from(ftls.len()).map_err(|_| refuse(format!("there are {}", ftls.len())))?;
     let layout = Layout::new(bytes, shards, pages);
     if layout.shard_pages == 0 {
-        let least = layout::STRIPE_PAGES;
-        return Err(refuse(format!("a shard has {pages} pages and needs {least}; use fewer shards")));
+        return Err(refuse(format!("a shard has {pages} pages and needs {STRIPE_PAGES}; use fewer shards")));
     }
     Ok(layout)
 }
@@ -486,6 +488,31 @@ impl<N: Nand<Payload = [u8]> + 'static> BlockDevice for Disk<N> {
             inner.flush_shards(0..inner.shards.len(), true)?;
         }
         inner.sync()
+    }
+
+    fn lanes(&self) -> usize {
+        self.inner.shards.len()
+    }
+
+    fn lane_of(&self, offset: u64) -> (usize, u64) {
+        let layout = &self.inner.layout;
+        let page = offset / u64::from(layout.page_bytes);
+        (layout.locate(page).0, layout.stripe_end(page) * u64::from(layout.page_bytes))
+    }
+
+    fn settle(&self, lane: usize, what: Settling) -> Result<(), DiskError> {
+        let inner = &self.inner;
+        inner.requests.fetch_add(1, Ordering::Relaxed);
+        let needless = what == Settling::Writes && inner.durable != Durability::OnFlush;
+        if inner.read_only || needless { Ok(()) } else { inner.flush_shards(lane..lane + 1, true) }
+    }
+
+    fn sync(&self) -> Result<(), DiskError> {
+        self.inner.sync()
+    }
+
+    fn sync_waits(&self) -> bool {
+        self.inner.has_store
     }
 
     fn extents(&self, offset: u64, bytes: u64, visit: &mut dyn FnMut(Extent) -> bool) -> Result<(), DiskError> {

@@ -1,5 +1,7 @@
 //! Connections: accepted, bounded, and ended together.
 
+use super::channel::Channel;
+use super::crew::Crew;
 use super::handshake::Offer;
 use super::listen::Listener;
 use super::socket::{Gone, Input, Socket};
@@ -103,6 +105,7 @@ impl Stop {
 /// A device served to whoever connects.
 pub struct Server {
     device: Arc<dyn BlockDevice>,
+    crew: Arc<Crew>,
     options: ServerOptions,
     observer: Option<Box<dyn Observer>>,
     log: Arc<dyn Log>,
@@ -123,6 +126,7 @@ impl Server {
         log: Arc<dyn Log>,
     ) -> Arc<Self> {
         Arc::new(Self {
+            crew: Arc::new(Crew::new(Arc::clone(&device), Arc::clone(&log))),
             device,
             options,
             observer,
@@ -151,8 +155,9 @@ impl Server {
     /// longer than its patience. The device is not flushed.
     ///
     /// # Errors
-    /// Those of waiting for connections.
+    /// Those of starting threads and of waiting for connections.
     pub fn run(self: &Arc<Self>, listener: Listener, stop: &Stop) -> io::Result<()> {
+        let threads = self.crew.start()?;
         let mut number = 0;
         let waited = loop {
             match self.wait(&listener, stop) {
@@ -177,6 +182,11 @@ impl Server {
         };
         drop(listener);
         self.end_all();
+        self.crew.stop();
+        for thread in threads {
+            // A defect of the program is an error of the request that met it, and ends no thread.
+            let _ = thread.join();
+        }
         waited
     }
 
@@ -225,7 +235,7 @@ impl Server {
         }
     }
 
-    fn serve(&self, socket: &Socket) -> Gone {
+    fn serve(&self, socket: &Arc<Socket>) -> Gone {
         let mut input = Input::new(socket, &self.stopping, self.options.patience);
         let offer = Offer {
             device: self.device.as_ref(),
@@ -238,16 +248,9 @@ impl Server {
             Err(gone) => return gone,
         };
         let meter = self.stats.open();
-        let gone = Transmission {
-            device: self.device.as_ref(),
-            socket,
-            agreed,
-            meter: &meter,
-            observer: self.observer.as_deref(),
-            log: self.log.as_ref(),
-            replies: Vec::new(),
-        }
-        .run(&mut input);
+        let channel = Arc::new(Channel::new(Arc::clone(socket), agreed, Arc::clone(&meter)));
+        let observer = self.observer.as_deref();
+        let gone = Transmission { crew: &self.crew, channel, observer, scratch: Vec::new() }.run(&mut input);
         self.stats.close(&meter);
         gone
     }

@@ -1,7 +1,10 @@
 //! A connection as bytes: what arrives is buffered, and nobody is waited for without end.
 
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -45,11 +48,34 @@ impl Socket {
         }
     }
 
+    /// Writes what is taken without waiting, and answers how many bytes that is.
+    pub(super) fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
+        let (mut sent, how) = (0, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        while sent < bytes.len() {
+            match send(self, &bytes[sent..], how) {
+                Ok(more) => sent += more,
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(sent)
+    }
+
     /// Writes everything, or fails when nothing was taken for as long as it waits.
     pub(super) fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Unix(stream) => (&mut &*stream).write_all(bytes),
             Self::Tcp(stream) => (&mut &*stream).write_all(bytes),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(stream) => stream.as_fd(),
+            Self::Tcp(stream) => stream.as_fd(),
         }
     }
 }

@@ -8,3 +8,4 @@ mod disk;
 mod hostile;
 mod protocol;
 mod serving;
+mod side_by_side;

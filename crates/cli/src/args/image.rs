@@ -9,6 +9,7 @@ const FORMAT_EXAMPLES: &str = "\
 Examples:
   openftl format disk.nand
   openftl format disk.nand --device modern-tlc --capacity 64GiB --ftl gecko --gecko-packed
+  openftl format disk.nand --shards 4
   openftl format disk.nand --force";
 
 /// Options of `openftl format`.
@@ -22,6 +23,10 @@ pub struct FormatArgs {
     /// Replace the file if there is one, or erase the flash
     #[arg(long)]
     pub force: bool,
+    /// Stripe the disk over N devices in the file, each with its part of the capacity and an FTL of
+    /// its own: a server uses them side by side
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub shards: u32,
     /// What is made.
     #[command(flatten)]
     pub disk: DiskArgs,

@@ -10,7 +10,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 pub use image::{CheckArgs, DiskArgs, FormatArgs, InspectArgs};
-pub use papers::{ModelArgs, ReproduceArgs};
+pub use papers::{LogsArgs, ModelArgs, ReproduceArgs};
 pub use serve::{BankedArgs, ServeArgs};
 use std::path::PathBuf;
 
@@ -51,7 +51,7 @@ pub enum Command {
     Trace(TraceArgs),
     /// Make figures of papers again, with a verdict on each of their claims
     Reproduce(ReproduceArgs),
-    /// Print the formulas of GeckoFTL's paper for a device: RAM and recovery of each FTL
+    /// Print formulas: RAM and recovery of FTLs by GeckoFTL's paper, or what separate logs program
     Model(ModelArgs),
     /// Measure how fast the simulator is, against its targets
     Bench(BenchArgs),
@@ -103,7 +103,7 @@ pub struct CompareArgs {
     pub logical_ratio: Option<f64>,
     /// End after so many pages written, as in 500k or 2M
     /// [default: twice the visible pages; for a trace, its end]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub writes: Option<Count>,
     /// State of the device before anything is measured
     #[arg(long, value_enum, default_value_t)]
@@ -192,6 +192,9 @@ pub struct TuningArgs {
     /// [default: split]
     #[arg(long, value_name = "NAME")]
     pub placement: Option<String>,
+    /// Groups that pages are parted into by their age, where placement does so (asa) [default: 3]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(2..=8))]
+    pub age_groups: Option<u32>,
     /// Where the maps of an FTL with log blocks are: nonvolatile costs nothing, as in the papers'
     /// simulators [default: flash]
     #[arg(long, value_enum)]

@@ -56,7 +56,8 @@ const MODEL_EXAMPLES: &str = "\
 Examples:
   openftl model
   openftl model --capacity 8TiB --ftl lazy,gecko
-  openftl model --blocks 65536 --pages-per-block 256 --page-size 16KiB --cache 1MiB --json";
+  openftl model --blocks 65536 --pages-per-block 256 --page-size 16KiB --cache 1MiB --json
+  openftl model --rates zipf:theta=0.99 --rates hotcold --over-provisioning 7,28";
 
 /// Options of `openftl model`.
 #[derive(Args)]
@@ -101,7 +102,33 @@ pub struct ModelArgs {
     /// FTLs, separated by commas [default: all of the paper's comparison]
     #[arg(long, short, value_name = "NAMES", value_delimiter = ',')]
     pub ftl: Vec<String>,
+    /// Write-amplification of separate logs.
+    #[command(flatten)]
+    pub logs: LogsArgs,
     /// Print one JSON object instead of tables
     #[arg(long)]
     pub json: bool,
+}
+
+/// Options that ask for the write-amplification of separate logs instead of the paper's formulas.
+#[derive(Args)]
+#[command(next_help_heading = "Separate logs")]
+pub struct LogsArgs {
+    /// Print what one log and separate logs program under these independent writes, instead:
+    /// uniform, zipf or hotcold with its options; may be given several times
+    #[arg(
+        long,
+        value_name = "SPEC",
+        conflicts_with_all = [
+            "capacity", "blocks", "pages_per_block", "page_size", "logical_ratio", "cache", "dirty_ratio", "t", "s",
+            "read_us", "spare_read_us", "write_us", "ftl"
+        ]
+    )]
+    pub rates: Vec<String>,
+    /// Space beyond that of the logical pages, percent of it, separated by commas
+    #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_value = "7,15,30", requires = "rates")]
+    pub over_provisioning: Vec<f64>,
+    /// Logical pages [default: those of 8 GB in pages of 4 KiB]
+    #[arg(long, value_name = "N", default_value = "1953125", hide_default_value = true, requires = "rates")]
+    pub pages: Count,
 }

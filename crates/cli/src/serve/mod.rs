@@ -5,7 +5,7 @@ mod front;
 mod record;
 mod watch;
 
-use crate::args::{DiskArgs, ServeArgs};
+use crate::args::ServeArgs;
 use crate::backing::Backing;
 use crate::error::usage;
 use crate::units::{bytes, count};
@@ -129,9 +129,10 @@ fn in_file(path: &Path, args: &ServeArgs, log: &Arc<dyn Log>) -> Result<Opened> 
     }
     let access = if args.read_only { Access::Overlay } else { Access::ReadWrite };
     let image = image::open(path, access)?;
-    let info = image.entry.info;
-    let syncer = image.nand.syncer();
-    let (ftl, mounted) = image.mount().with_context(|| format!("cannot serve {}", path.display()))?;
+    let (info, shards) = (image.entry.info, image.shards());
+    // Devices of one file are synced together.
+    let syncer = image.nands.first().and_then(Backing::syncer);
+    let (ftls, mounted) = image.mount().with_context(|| format!("cannot serve {}", path.display()))?;
     if let Some(shortage) = mounted.read_only {
         log.line(Severity::Warning, &format!("{}: {shortage}", path.display()));
     }
@@ -147,7 +148,7 @@ fn in_file(path: &Path, args: &ServeArgs, log: &Arc<dyn Log>) -> Result<Opened> 
         (_, true) => "What was answered survives a killed server and a power cut.",
         _ => "What was flushed survives a killed server and a power cut.",
     };
-    opened(Disk::new(vec![ftl], info, options), &info, 1, promise)
+    opened(Disk::new(ftls, info, options), &info, shards, promise)
 }
 
 const IN_MEMORY: &str = "It is in memory: nothing of it outlives the server.";
@@ -161,13 +162,7 @@ fn in_memory(args: &ServeArgs, log: &Arc<dyn Log>) -> Result<Opened> {
     if let Some((option, _)) = banked::given(&args.banked).iter().find(|(_, given)| *given) {
         return Err(usage(format!("{option} is for --ftl {}; leave it out, or choose that", banked::NAME)));
     }
-    let whole = format::planned(&args.disk)?;
-    let each = whole.plan.geometry.raw_bytes() / u64::from(args.shards);
-    let planned = match args.shards {
-        1 => whole,
-        shards => format::planned(&DiskArgs { capacity: Some(crate::units::Size(each)), ..args.disk.clone() })
-            .with_context(|| format!("each of {shards} shards has {} of the device", bytes(each)))?,
-    };
+    let planned = format::planned_shards(&args.disk, args.shards)?;
     let plan = &planned.plan;
     device::check_memory(plan.geometry.raw_bytes() * u64::from(args.shards))?;
     let ftls = (0..args.shards).map(|_| {

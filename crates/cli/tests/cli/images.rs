@@ -37,6 +37,42 @@ fn a_disk_is_made_described_and_checked() {
 }
 
 #[test]
+fn a_disk_of_several_shards_is_made_described_and_checked() {
+    let folder = folder();
+    let path = folder.path().join("disk.nand");
+    let image = path.to_str().unwrap();
+    let made = output_of(&["format", image, "--capacity", "128MiB", "--shards", "4"]);
+    assert!(made.contains("under gecko over 4 shards") && made.contains("each shard: demo: 32 MiB raw"), "{made}");
+    let before = fs::read(&path).unwrap();
+    let described = json_of(&["inspect", image, "--json"]);
+    assert_eq!(described["format_version"], 4);
+    assert_eq!(described["disk"]["shards"], 4);
+    assert_eq!(described["device"]["raw_bytes"], 128 << 20);
+    assert_eq!(described["pages"]["erased"], 32_768);
+    let pages = described["disk"]["logical_pages"].as_u64().unwrap();
+    assert!(pages.is_multiple_of(64) && described["disk"]["bytes"] == pages * 4096, "whole stripes: {pages}");
+    let text = output_of(&["inspect", image, "--quick"]);
+    assert!(text.contains("striped over 4 shards") && text.contains("128 MiB raw"), "{text}");
+    let checked = json_of(&["check", image, "--json"]);
+    assert_eq!((&checked["sound"], checked["pages"]["read"].as_u64()), (&true.into(), Some(pages)));
+    assert!(fs::read(&path).unwrap() == before, "the file was touched");
+
+    // A page of the third shard's header: the shard is named.
+    let each = before.len() / 4;
+    let mut damaged = before.clone();
+    damaged[2 * each + 20] ^= 1;
+    fs::write(&path, &damaged).unwrap();
+    let refused = openftl(&["check", image]);
+    assert!(refused.code == 1 && refused.err.contains("device 2 of the file: the file is damaged"), "{}", refused.err);
+    fs::write(&path, &before[..before.len() - each]).unwrap();
+    let refused = openftl(&["inspect", image]);
+    assert!(refused.code == 1 && refused.err.contains("the file is truncated"), "{}", refused.err);
+    output_of(&["format", image, "--force", "--capacity", "32MiB"]);
+    let described = json_of(&["inspect", image, "--json", "--quick"]);
+    assert_eq!((&described["format_version"], &described["disk"]["shards"]), (&3.into(), &1.into()));
+}
+
+#[test]
 fn a_file_is_replaced_only_by_force_and_if_nobody_has_it_open() {
     let folder = folder();
     let path = folder.path().join("disk.nand");
@@ -79,6 +115,10 @@ fn what_cannot_be_a_disk_in_a_file_is_refused() {
     assert!(flash.code == 1 && flash.err.contains("/dev/null is a character device of another kind"), "{}", flash.err);
     let flash = openftl(&["format", "/dev/null", "--capacity", "1GiB"]);
     assert!(flash.code == 2 && flash.err.contains("--capacity means nothing here"), "{}", flash.err);
+    let flash = openftl(&["format", "/dev/mtd-of-nobody", "--shards", "2"]);
+    assert!(flash.code == 2 && flash.err.contains("--shards 2 is for files"), "{}", flash.err);
+    refused(&["--shards", "65"], "65 is not in 1..=64");
+    refused(&["--shards", "64", "--capacity", "32MiB"], "each of 64 shards has 512 KiB of the device");
     refused(&["--ftl", "gekco"], "did you mean `gecko`?");
     refused(&["--ftl", "bast", "--cache", "8KiB"], "--cache means nothing to bast");
     refused(&["--ftl", "bast", "--maps", "nonvolatile"], "--maps nonvolatile assumes memory that no disk of bytes has");

@@ -189,7 +189,7 @@ fn figures_are_listed() {
 
 #[test]
 fn wrong_arguments_are_explained() {
-    let cases: [(&[&str], &[&str]); 11] = [
+    let cases: [(&[&str], &[&str]); 18] = [
         (&["reproduce", "gecko/fig99"], &["no figure `gecko/fig99`", "reproduce list"]),
         (&["reproduce", "gecko/fig1", "gecko/fig1"], &["twice"]),
         (
@@ -204,6 +204,13 @@ fn wrong_arguments_are_explained() {
         (&["model", "--ftl", "bast"], &["no formulas for `bast`", "gecko"]),
         (&["model", "--read-us", "0"], &["--read-us"]),
         (&["model", "--ftl", "dftl,gecko", "--dirty-ratio", "0.2"], &["means nothing to dftl, gecko", "lazy, ib-ftl;"]),
+        (&["model", "--rates", "zip"], &["--rates zip", "zipf"]),
+        (&["model", "--rates", "sequential"], &["--rates sequential", "uniform, zipf or hotcold"]),
+        (&["model", "--rates", "zipf:footprint=50"], &["without size, trims and footprint"]),
+        (&["model", "--rates", "zipf", "--over-provisioning", "0"], &["--over-provisioning 0", "percent"]),
+        (&["model", "--rates", "zipf", "--pages", "0"], &["--pages 0"]),
+        (&["model", "--rates", "zipf", "--cache", "4MiB"], &["--rates", "--cache"]),
+        (&["model", "--pages", "100"], &["--rates"]),
     ];
     for (arguments, parts) in cases {
         let ran = openftl(arguments);
@@ -238,4 +245,19 @@ fn a_larger_device_has_larger_structures() {
         model["ftls"][0]["ram_bytes"].as_f64().unwrap()
     };
     assert!(total("4TiB") > 1.9 * total("2TiB"));
+}
+
+#[test]
+fn separate_logs_program_what_the_reference_says() {
+    let spare = ((1 << 21) as f64 / 1_953_125.0 - 1.0) * 100.0;
+    let percents = format!("{spare},28");
+    let arguments = ["model", "--rates", "zipf:theta=0.99", "--rates", "hotcold", "--over-provisioning", &percents];
+    let document = json_of(&[&arguments[..], &["--json"]].concat());
+    let rows = document["results"].as_array().unwrap();
+    let both = |row: &serde_json::Value| {
+        ["one_log", "separate_logs"].map(|name| format!("{:.2}", row[name].as_f64().unwrap())).join(" ")
+    };
+    assert_eq!(rows.iter().map(both).collect::<Vec<_>>(), ["11.38 2.70", "3.77 1.36", "8.50 3.14", "3.30 1.41"]);
+    let text = output_of(&arguments);
+    assert!(text.contains("11.38") && text.contains("1 953 125 logical pages"), "{text}");
 }

@@ -142,6 +142,48 @@ fn a_disk_in_a_file_outlives_its_server_however_that_ends() {
 }
 
 #[test]
+fn a_disk_of_several_shards_in_a_file_outlives_its_server_and_a_part_set_back_is_seen() {
+    let folder = folder();
+    let (image, socket) = (folder.path().join("disk.nand"), folder.path().join("socket"));
+    let (image, nbd) = (image.to_str().unwrap(), format!("unix:{}", socket.display()));
+    output_of(&["format", image, "--capacity", "96MiB", "--shards", "3"]);
+    let server = Server::start(&[image, "--nbd", &nbd]);
+    assert!(server.said["description"].as_str().unwrap().ends_with("under gecko over 3 shards"), "{}", server.said);
+    let mut client = Client::connect(&socket);
+    // A page of each stripe, so that every shard has some.
+    let pages: Vec<usize> = (0..60).map(|stripe| 16 * stripe + stripe % 16).collect();
+    pages.iter().for_each(|page| client.write(*page, 1));
+    assert_eq!(client.ask(FLUSH, 0, 0, &[]).0, 0);
+    drop(server);
+    let before = fs::read(image).unwrap();
+    let server = Server::start(&[image, "--nbd", &nbd]);
+    let mut client = Client::connect(&socket);
+    assert!(pages.iter().all(|page| client.page(*page) == 1));
+    pages.iter().for_each(|page| client.write(*page, 2));
+    assert_eq!(client.ask(FLUSH, 0, 0, &[]).0, 0);
+    drop(server);
+    let described = json_of(&["inspect", image, "--json"]);
+    assert_eq!(
+        [&described["closed"], &described["pages"]["live"]],
+        [&false.into(), &60.into()] as [&serde_json::Value; 2]
+    );
+
+    let server = Server::start(&[image, "--nbd", &nbd, "--read-only"]);
+    let mut client = Client::connect(&socket);
+    assert!(pages.iter().all(|page| client.page(*page) == 2), "what was flushed is there");
+    drop(server);
+    let mut mixed = fs::read(image).unwrap();
+    let each = mixed.len() / 3;
+    mixed[each..2 * each].copy_from_slice(&before[each..2 * each]);
+    fs::write(image, &mixed).unwrap();
+    let server = Server::start(&[image, "--nbd", &nbd, "--read-only"]);
+    let mut client = Client::connect(&socket);
+    let old = pages.iter().filter(|page| client.page(**page) == 1).count();
+    assert_eq!(old, 20, "those of the shard that was set back, and no others");
+    drop(server);
+}
+
+#[test]
 fn what_a_server_did_is_said_to_prometheus() {
     let folder = folder();
     let socket = folder.path().join("socket");

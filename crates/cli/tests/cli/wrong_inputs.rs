@@ -24,7 +24,7 @@ const CASES: &[Case] = &[
     (&["compare", "--logical-ratio", "0.999"], 2, &["cannot be built on this device"]),
     (&["compare", "--cache", "4"], 2, &["--cache", "8 B"]),
     (&["compare", "--segmented-lru=0"], 2, &["--segmented-lru", "1..=100"]),
-    (&["compare", "--writes", "-5"], 2, &["-5"]),
+    (&["compare", "--writes", "-5"], 2, &["'-5' for '--writes", "at least 1"]),
     (&["compare", "--writes", "many"], 2, &["--writes", "500k"]),
     (&["compare", "--queue-depth", "8"], 2, &["--queue-depth", "--timing queued"]),
     (&["compare", "--timing", "queued", "--open-loop"], 2, &["arrival times", "rate"]),
@@ -46,6 +46,8 @@ const CASES: &[Case] = &[
     (&["compare", "--lanes", "4000"], 2, &["--lanes 4000", "32 dies"]),
     (&["compare", "--gecko-s", "1000"], 2, &["--gecko-s 1000", "128 pages"]),
     (&["compare", "--gecko-filter", "1"], 2, &["--gecko-filter 1 B", "1MiB"]),
+    (&["compare", "--gecko-filter", "1GiB"], 2, &["--gecko-filter 1073741824 B", "a byte for each page"]),
+    (&["compare", "--ftl", "page", "gecko"], 2, &["gecko stands where a trace would", "--ftl page,gecko"]),
     (&["compare", "--gecko-buffer", "0"], 2, &["--gecko-buffer", "1..=16384"]),
     (&["compare", "--lenient"], 2, &["need a trace"]),
     (&["compare", "small.trace", "--workload", "uniform"], 2, &["cannot be used with"]),
@@ -105,7 +107,10 @@ fn options_that_mean_nothing_to_any_ftl_are_refused() {
     }
 }
 
-const TRACE_CASES: [Case; 11] = [
+const TRACE_CASES: [Case; 14] = [
+    (&["trace", "info", "binary.trace"], 1, &["no known trace format", "it is binary", "00 01 02"]),
+    (&["trace", "info", "misspelt.trace"], 1, &["line 1 is `fio version 2 iolgo`", "was `fio version 2 iolog` meant?"]),
+    (&["trace", "info", "short.gz"], 1, &["short.gz", "cut short"]),
     (&["trace", "info", "absent.trace"], 1, &["absent.trace"]),
     (&["trace", "info", "empty.trace"], 1, &["empty.trace", "empty"]),
     (&["trace", "info", "noise.trace"], 1, &["noise.trace", "no known trace format"]),
@@ -123,6 +128,11 @@ fn check(cases: &[Case]) {
     let folder = folder();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     super::common::small_trace(folder.path());
+    let write_bytes = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    write_bytes("binary.trace", &(0..=255).collect::<Vec<u8>>());
+    // A block of five bytes, of which two are there.
+    write_bytes("short.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x01\x05\0\xfa\xffhe");
+    write("misspelt.trace", "fio version 2 iolgo\n/dev/a add\n/dev/a open\n/dev/a write 0 4096\n");
     write("empty.trace", "");
     write("noise.trace", "the quick brown fox\njumps over\nthe lazy dog\n");
     write("torn.trace", "0.5 0 8 8 0\n1.5 0 16 8 0\n2.5 0 24\n3.5 0 32 8 0\n");

@@ -22,7 +22,7 @@
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, MountReport, MountStep, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
-use crate::mapping::cached::CachedMap;
+use crate::mapping::cached::{CachedMap, entries_of};
 use crate::mapping::{LOST, is_page};
 use crate::recovery::checkpoint::Checkpoint;
 use crate::recovery::copies::{Copies, Doubt, read_often};
@@ -121,6 +121,9 @@ pub enum Evidence {
     Entries,
     /// The same, of translation pages that say how much older their contents are.
     AgedEntries,
+    /// The same, of translation pages that hold a past beside each entry
+    /// ([`crate::mapping::cached::CachedOptions::pasts`]).
+    AgedEntriesWithPasts,
     /// By sequence number, by what merges say of themselves ([`crate::recovery::mark`]), and by the
     /// youngest checkpoint, if there is one.
     Marks,
@@ -174,7 +177,11 @@ impl<N: Nand> ReadOnlyFtl<N> {
         let start = *flash.counts();
         let mut steps = Vec::new();
         let (table, unreadable_pages) = match evidence {
-            Evidence::Sequence | Evidence::TrimMap | Evidence::Entries | Evidence::AgedEntries => {
+            Evidence::Sequence
+            | Evidence::TrimMap
+            | Evidence::Entries
+            | Evidence::AgedEntries
+            | Evidence::AgedEntriesWithPasts => {
                 let mounts = if evidence == Evidence::TrimMap { Mounts::Mark } else { Mounts::DoNotMark };
                 let mut scan = Scan::run(&mut flash, config.logical_pages, mounts)?;
                 if evidence == Evidence::TrimMap {
@@ -184,8 +191,10 @@ impl<N: Nand> ReadOnlyFtl<N> {
                 steps.push(MountStep { name: "scan every spare area", ops: scanned.since(&start).total() });
                 let unreadable = scan.excluded().len() as u64;
                 if evidence != Evidence::Sequence {
-                    let written_at = if evidence == Evidence::AgedEntries { aged } else { |spare: &Spare| spare.seq };
-                    let table = with_translation_pages(&mut flash, scan, written_at)?;
+                    let pasts = evidence == Evidence::AgedEntriesWithPasts;
+                    let is_aged = pasts || evidence == Evidence::AgedEntries;
+                    let written_at = if is_aged { aged } else { |spare: &Spare| spare.seq };
+                    let table = with_translation_pages(&mut flash, scan, pasts, written_at)?;
                     let ops = flash.counts().since(&scanned).total();
                     steps.push(MountStep { name: "every translation page: trims", ops });
                     (table, unreadable)
@@ -255,6 +264,7 @@ fn settled<N: Nand>(flash: &mut Flash<N>, logical_pages: u32) -> Result<(Copies,
 fn with_translation_pages<N: Nand>(
     flash: &mut Flash<N>,
     mut scan: Scan,
+    pasts: bool,
     written_at: impl Fn(&Spare) -> u64,
 ) -> Result<Vec<Ppn>, FtlError> {
     let mut versions = core::mem::take(&mut scan.translation_pages);
@@ -270,9 +280,10 @@ fn with_translation_pages<N: Nand>(
             Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => continue,
             Err(error) => return Err(error.into()),
         }
-        let entries = || CachedMap::<true>::entries(&buffer);
+        let per_page = entries_of(buffer.len() as u32, pasts);
+        let entries = || CachedMap::<true>::entries(&buffer).take(per_page as usize);
         debug_assert!(done == Some(spare.tag));
-        let first = u64::from(spare.tag) * entries().count() as u64;
+        let first = u64::from(spare.tag) * u64::from(per_page);
         if first >= scan.copies.len() as u64 {
             let reason = "it lies outside the disk: the device was formatted with another size";
             return Err(FtlError::Damaged { structure: "translation page", ppn: at, reason });

@@ -2,6 +2,7 @@
 //! and benchmarks follow from the rows.
 
 mod aftl;
+mod asa;
 mod bast;
 mod block;
 mod blockset;
@@ -22,6 +23,7 @@ mod vftl;
 use crate::config::{Config, Setting};
 use crate::contract::{Ftl, FtlError, MountReport};
 use crate::flash::Flash;
+use crate::placement;
 use crate::validity;
 use alloc::boxed::Box;
 use alloc::vec;
@@ -100,16 +102,31 @@ impl Info {
     #[must_use]
     pub fn config(&self, asked: &Config) -> Config {
         let mut config = Config::new(asked.logical_pages);
-        for setting in Setting::ALL.into_iter().filter(|&setting| self.honours_over(setting, asked.validity)) {
+        let takes = |&setting: &Setting| {
+            self.honours_over(setting, asked.validity) || self.honours_with(setting, asked.placement)
+        };
+        for setting in Setting::ALL.into_iter().filter(takes) {
             setting.copy(asked, &mut config);
         }
         config
+    }
+
+    /// Whether a setting concerns it because it places pages by the policy of this name.
+    #[must_use]
+    pub fn honours_with(&self, setting: Setting, policy: &str) -> bool {
+        self.honours(Setting::Placement) && placement::find(policy).is_some_and(|row| row.settings.contains(&setting))
     }
 
     /// Whether a device programs the pages of a block in an order that will do.
     #[must_use]
     pub fn runs_on(&self, capabilities: Capabilities) -> bool {
         self.program_order == ProgramOrder::Sequential || capabilities.program_order == ProgramOrder::Free
+    }
+
+    /// Whether flash alone can bring its disk back.
+    #[must_use]
+    pub fn is_mountable(&self) -> bool {
+        self.durable != Durability::NonVolatileMaps
     }
 
     /// What is there after power loss, in a line.
@@ -149,29 +166,43 @@ pub struct Entry<N: Nand> {
     pub mount: Option<Mount<N>>,
 }
 
-/// Every FTL, in the order of reports.
-#[must_use]
-pub fn table<N: Nand + 'static>() -> Vec<Entry<N>> {
-    vec![
-        page::entry(),
-        dftl::entry(),
-        lazy::entry(),
-        uftl::entry(),
-        ib::entry(),
-        gecko::entry(),
-        block::entry(),
-        nftl::entry(),
-        bast::entry(),
-        blockset::entry(),
-        fast::entry(),
-        vftl::entry(),
-        reconfigurable::entry(),
-        superblock::entry(),
-        aftl::entry(),
-        janus_fixed::entry(),
-        janus::entry(),
-    ]
+/// The rows, in the order of reports.
+macro_rules! rows {
+    ($($module:ident::INFO),* $(,)?) => {
+        /// What is known of every FTL, in the order of reports. It costs no code of theirs.
+        #[must_use]
+        pub fn infos() -> &'static [Info] {
+            &[$($module::INFO),*]
+        }
+
+        /// Every FTL, in the order of reports.
+        #[must_use]
+        pub fn table<N: Nand + 'static>() -> Vec<Entry<N>> {
+            vec![$($module::entry()),*]
+        }
+    };
 }
+
+rows!(
+    page::INFO,
+    dftl::INFO,
+    asa::INFO,
+    lazy::INFO,
+    uftl::INFO,
+    ib::INFO,
+    gecko::INFO,
+    block::INFO,
+    nftl::INFO,
+    bast::INFO,
+    blockset::INFO,
+    fast::INFO,
+    vftl::INFO,
+    reconfigurable::INFO,
+    superblock::INFO,
+    aftl::INFO,
+    janus_fixed::INFO,
+    janus::INFO,
+);
 
 /// The row with this name.
 #[must_use]

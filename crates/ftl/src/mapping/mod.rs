@@ -11,6 +11,7 @@ pub mod trims;
 
 use crate::contract::{FtlError, RamReport};
 use crate::flash::Purpose;
+use crate::placement::{Past, Stream};
 use crate::saved::Sink;
 use crate::space::core::{Core, Origin};
 use alloc::vec::Vec;
@@ -227,6 +228,33 @@ pub trait Mapping: Send {
     fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
         let _ = sink;
         Ok(())
+    }
+
+    /// Whether the table keeps the past of pages ([`Mapping::past`]).
+    fn keeps_pasts(&self) -> bool {
+        false
+    }
+
+    /// What the table keeps of the last write of a logical page by the host, if it keeps that and
+    /// there was one. Reads the page's entry into the cache, so that what it costs is spared when
+    /// the page is recorded.
+    ///
+    /// # Errors
+    /// As [`Mapping::lookup`].
+    fn past<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<Option<Past>, FtlError> {
+        let _ = (core, lpn);
+        Ok(None)
+    }
+
+    /// As [`Mapping::past`], as far as it costs nothing.
+    fn known_past<N: Nand>(&self, core: &Core<N>, lpn: Lpn) -> Option<Past> {
+        let _ = (core, lpn);
+        None
+    }
+
+    /// The host has written a page, recorded just now, that went to this stream.
+    fn keep_past<N: Nand>(&mut self, core: &Core<N>, lpn: Lpn, stream: Stream) {
+        let _ = (core, lpn, stream);
     }
 
     /// Brings near what a write of this page will need, and says where the page is if that costs

@@ -25,7 +25,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "dac",
     summary: "four streams; a page moves up when it is written again, down when it is moved",
     source: "Chiang, Lee and Chang, Using data clustering to improve cleaning performance for flash memory, SPE 1999",
-    make: |logical_pages, _| Box::new(Dac { regions: vec![0; (logical_pages as usize).div_ceil(PAGES_PER_BYTE)] }),
+    settings: &[],
+    knows_future: false,
+    make: |config, _, _| Box::new(Dac { regions: vec![0; (config.logical_pages as usize).div_ceil(PAGES_PER_BYTE)] }),
 };
 
 struct Dac {
@@ -61,13 +63,16 @@ impl Placement for Dac {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
     use nand::Lpn;
 
     #[test]
     fn a_page_rises_when_it_is_written_and_sinks_when_it_is_moved() {
-        let mut dac = (ENTRY.make)(6, &super::super::tests::geometry());
+        let mut dac = (ENTRY.make)(&Config::new(6), &super::super::tests::geometry(), false);
         let mut streams = |lpn, causes: &[Cause]| {
-            let place = |cause: &Cause| dac.place(&PageWrite { lpn: Lpn(lpn), cause: *cause, age: None, from: None }).0;
+            let place = |cause: &Cause| {
+                dac.place(&PageWrite { lpn: Lpn(lpn), cause: *cause, age: None, from: None, past: None }).0
+            };
             causes.iter().map(place).collect::<Vec<u8>>()
         };
         use Cause::{Collection, Host, Refresh};

@@ -4,16 +4,24 @@
 //! itself, and answers with the stream; the space manager hands out the page. Levelling of wear
 //! decides first (`placing.rs`).
 
+mod age;
 mod dac;
+mod fk;
+mod future;
+mod kmeans;
+mod lives;
 mod placing;
 mod sepbit;
 mod single;
 mod split;
 mod wear;
 
+pub use age::GROUPS as AGE_GROUPS;
+pub use future::Future;
 pub(crate) use placing::Placing;
 pub(crate) use single::Single;
 
+use crate::config::{Config, Setting};
 use alloc::boxed::Box;
 use nand::{BlockId, Geometry, Lpn};
 
@@ -46,13 +54,25 @@ pub struct PageWrite {
     pub age: Option<u64>,
     /// The block of the copy that is moved; `None` if the host writes.
     pub from: Option<BlockId>,
+    /// What the mapping knows of the last write by the host; `None` if it keeps no such thing, if
+    /// there was none, or if that would have to be read from flash for a page that is moved.
+    pub past: Option<Past>,
+}
+
+/// What a mapping keeps of the last write of a logical page by the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Past {
+    /// Programs of the device since then.
+    pub age: u64,
+    /// The stream that the page went to.
+    pub stream: Stream,
 }
 
 impl PageWrite {
     /// A write by the host.
     #[must_use]
     pub const fn by_host(lpn: Lpn) -> Self {
-        Self { lpn, cause: Cause::Host, age: None, from: None }
+        Self { lpn, cause: Cause::Host, age: None, from: None, past: None }
     }
 }
 
@@ -66,6 +86,28 @@ pub trait Placement: Send {
 
     /// Whether it wants to hear which blocks its streams fill.
     fn follows_blocks(&self) -> bool {
+        false
+    }
+
+    /// Whether it wants to know what the mapping keeps of a page's past ([`PageWrite::past`]).
+    fn asks_for_past(&self) -> bool {
+        false
+    }
+
+    /// Does background work of at most so many small steps; whether there was any.
+    fn idle(&mut self, budget: u32) -> bool {
+        let _ = budget;
+        false
+    }
+
+    /// Takes over what the host will write from now on. Called by a simulation, which knows, and
+    /// only for a policy that asks for it ([`Entry::knows_future`]).
+    fn foresee(&mut self, future: Future) {
+        drop(future);
+    }
+
+    /// Whether it cannot place anything because it was not told the future.
+    fn is_blind(&self) -> bool {
         false
     }
 
@@ -88,14 +130,20 @@ pub struct Entry {
     pub summary: &'static str,
     /// Where it was published.
     pub source: &'static str,
-    /// Makes one for so many logical pages on such a device.
-    pub make: fn(logical_pages: u32, geometry: &Geometry) -> Box<dyn Placement>,
+    /// Settings that concern it, for every FTL that places pages by policy.
+    pub settings: &'static [Setting],
+    /// An offline reference: it has to be told what the host will write ([`Placement::foresee`]),
+    /// and refuses to place anything before. No disk that is served can have it.
+    pub knows_future: bool,
+    /// Makes one for a disk of this configuration on such a device, over a mapping that keeps the
+    /// past of pages ([`PageWrite::past`]) or does not.
+    pub make: fn(config: &Config, geometry: &Geometry, pasts: bool) -> Box<dyn Placement>,
 }
 
 /// Every placement policy.
 #[must_use]
 pub fn table() -> &'static [Entry] {
-    &[split::ENTRY, single::ENTRY, dac::ENTRY, sepbit::ENTRY]
+    &[split::ENTRY, single::ENTRY, dac::ENTRY, sepbit::ENTRY, age::ENTRY, fk::ENTRY, lives::ENTRY]
 }
 
 /// The row with this name.
@@ -123,7 +171,7 @@ mod tests {
     }
 
     fn moved(lpn: u32) -> PageWrite {
-        PageWrite { lpn: Lpn(lpn), cause: Cause::Collection, age: Some(9), from: Some(BlockId(1)) }
+        PageWrite { lpn: Lpn(lpn), cause: Cause::Collection, age: Some(9), from: Some(BlockId(1)), past: None }
     }
 
     fn written(lpn: u32) -> PageWrite {
@@ -133,8 +181,11 @@ mod tests {
     #[test]
     fn every_policy_stays_within_its_streams() {
         for entry in table() {
-            let mut policy = (entry.make)(100, &geometry());
+            let mut policy = (entry.make)(&Config::new(100), &geometry(), false);
             assert!(policy.streams() >= 1);
+            assert_eq!(policy.is_blind(), entry.knows_future, "{}", entry.name);
+            policy.foresee(Future::of(100, (0..200).map(|at| at / 2)));
+            assert!(!policy.is_blind());
             for lpn in 0..100 {
                 for write in [written(lpn), written(lpn), moved(lpn), moved(lpn), moved(lpn)] {
                     assert!(policy.place(&write).0 < policy.streams(), "{}", entry.name);
@@ -145,9 +196,9 @@ mod tests {
 
     #[test]
     fn split_keeps_migrated_data_apart_and_single_does_not() {
-        let mut split = (find("split").unwrap().make)(100, &geometry());
+        let mut split = (find("split").unwrap().make)(&Config::new(100), &geometry(), false);
         assert_ne!(split.place(&written(1)), split.place(&moved(1)));
-        let mut single = (find("single").unwrap().make)(100, &geometry());
+        let mut single = (find("single").unwrap().make)(&Config::new(100), &geometry(), false);
         assert_eq!(single.place(&written(1)), single.place(&moved(1)));
     }
 }

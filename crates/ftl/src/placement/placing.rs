@@ -1,7 +1,7 @@
 //! The placement policy of an FTL, behind levelling of wear if that is wanted.
 
 use super::wear::Wear;
-use super::{Cause, PageWrite, Placement, Stream};
+use super::{Cause, Future, PageWrite, Placement, Stream};
 use crate::config::WearOptions;
 use alloc::boxed::Box;
 use nand::BlockId;
@@ -11,18 +11,29 @@ pub(crate) struct Placing {
     policy: Box<dyn Placement>,
     /// Whether the policy hears of blocks.
     follows: bool,
+    /// Whether the policy wants to know a page's past.
+    asks: bool,
+    /// Whether the policy waits to be told the future.
+    blind: bool,
     wear: Option<Wear>,
 }
 
 impl Placing {
     /// A policy alone.
     pub(crate) fn new(policy: Box<dyn Placement>) -> Self {
-        Self { follows: policy.follows_blocks(), policy, wear: None }
+        Self {
+            follows: policy.follows_blocks(),
+            asks: policy.asks_for_past(),
+            blind: policy.is_blind(),
+            policy,
+            wear: None,
+        }
     }
 
     /// Exchanges the policy; answers what was there.
     pub(crate) fn exchange(&mut self, policy: Box<dyn Placement>) -> Box<dyn Placement> {
-        self.follows = policy.follows_blocks();
+        (self.follows, self.asks) = (policy.follows_blocks(), policy.asks_for_past());
+        self.blind = policy.is_blind();
         core::mem::replace(&mut self.policy, policy)
     }
 
@@ -50,7 +61,33 @@ impl Placing {
         }
         let stream = self.policy.place(write);
         debug_assert!(stream.0 < self.policy.streams(), "{stream:?} is none of the policy's");
+        if write.cause == Cause::Host {
+            self.policy.idle(1);
+        }
         stream
+    }
+
+    /// Whether the policy wants to know what the mapping keeps of a page's past.
+    #[inline]
+    pub(crate) const fn asks_for_past(&self) -> bool {
+        self.asks
+    }
+
+    /// Does background work of the policy; whether there was any.
+    pub(crate) fn idle(&mut self, budget: u32) -> bool {
+        self.policy.idle(budget)
+    }
+
+    /// Tells the policy what the host will write.
+    pub(crate) fn foresee(&mut self, future: Future) {
+        self.policy.foresee(future);
+        self.blind = self.policy.is_blind();
+    }
+
+    /// Whether the policy waits to be told.
+    #[inline]
+    pub(crate) const fn is_blind(&self) -> bool {
+        self.blind
     }
 
     /// A page of a stream was programmed to a block.

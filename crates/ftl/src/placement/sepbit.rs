@@ -32,11 +32,13 @@ pub(super) const ENTRY: Entry = Entry {
     name: "sepbit",
     summary: "six streams, by when a page is expected to die",
     source: "Wang et al., Separating data via block invalidation time inference (SepBIT), FAST 2022",
-    make: |logical_pages, geometry| {
+    settings: &[],
+    knows_future: false,
+    make: |config, geometry, _| {
         let blocks = geometry.blocks() as usize;
         Box::new(SepBit {
             now: 0,
-            written: vec![0; logical_pages as usize],
+            written: vec![0; config.logical_pages as usize],
             stream: vec![NONE; blocks],
             begun: vec![0; blocks],
             lifespan: u32::MAX,
@@ -121,15 +123,16 @@ impl Placement for SepBit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
     use nand::Lpn;
 
     #[test]
     fn pages_are_parted_by_how_long_versions_lived() {
-        let mut sepbit = (ENTRY.make)(100, &super::super::tests::geometry());
+        let mut sepbit = (ENTRY.make)(&Config::new(100), &super::super::tests::geometry(), false);
         let host = |policy: &mut Box<dyn Placement>, lpn| policy.place(&PageWrite::by_host(Lpn(lpn))).0;
         let moved = |policy: &mut Box<dyn Placement>, lpn, from| {
             let from = Some(BlockId(from));
-            policy.place(&PageWrite { lpn: Lpn(lpn), cause: Cause::Collection, age: None, from }).0
+            policy.place(&PageWrite { lpn: Lpn(lpn), cause: Cause::Collection, age: None, from, past: None }).0
         };
         assert_eq!([host(&mut sepbit, 1), host(&mut sepbit, 1)], [1, 0], "no L is known: any version lived less");
         // Sixteen blocks of the first stream, of ten writes each.

@@ -9,7 +9,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "single",
     summary: "one stream for host and migrated data",
     source: "Rosenblum and Ousterhout, LFS, SOSP 1991",
-    make: |_, _| Box::new(Single),
+    settings: &[],
+    knows_future: false,
+    make: |_, _, _| Box::new(Single),
 };
 
 /// The policy; also what a mount uses, so that everything it moves goes to one block.

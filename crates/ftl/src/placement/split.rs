@@ -10,7 +10,9 @@ pub(super) const ENTRY: Entry = Entry {
     name: "split",
     summary: "host data and migrated data in two streams",
     source: "Dayan et al., GeckoFTL, SIGMOD 2016, section 4; Stoica and Ailamaki, VLDB 2013",
-    make: |_, _| Box::new(Split),
+    settings: &[],
+    knows_future: false,
+    make: |_, _, _| Box::new(Split),
 };
 
 struct Split;

@@ -89,4 +89,10 @@ impl Lists {
         debug_assert!(next >= links.blocks || links.holds(BlockId(next)), "a list begins with a block of another");
         (next < links.blocks).then_some(BlockId(next))
     }
+
+    /// The blocks of a list, the one that has been in it longest first.
+    pub(super) fn iter<'a>(&self, links: &'a Links, list: u32) -> impl Iterator<Item = BlockId> + use<'a> {
+        let next = |place: u32| Some(links.nodes[place as usize].next).filter(|next| *next < links.blocks);
+        core::iter::successors(next(self.first + list), move |place| next(*place)).map(BlockId)
+    }
 }

@@ -9,6 +9,7 @@
 //! filled on different dies.
 
 mod banks;
+mod cat;
 mod cost_benefit;
 mod fifo;
 mod greedy;
@@ -65,7 +66,7 @@ pub struct Entry {
 /// Every victim policy.
 #[must_use]
 pub fn table() -> &'static [Entry] {
-    &[greedy::ENTRY, fifo::ENTRY, cost_benefit::ENTRY]
+    &[greedy::ENTRY, fifo::ENTRY, cost_benefit::ENTRY, cat::ENTRY]
 }
 
 /// The row with this name.

@@ -54,9 +54,12 @@ pub fn others(setting: Setting) -> Vec<Config> {
             others.map(|victim| Config { victim, ..plain }).collect()
         }
         Setting::Placement => {
-            let others = placement::table().iter().map(|entry| entry.name).filter(|name| *name != plain.placement);
+            // Without a future there is nothing to run.
+            let told = placement::table().iter().filter(|entry| !entry.knows_future).map(|entry| entry.name);
+            let others = told.filter(|name| *name != plain.placement);
             others.map(|placement| Config { placement, ..plain }).collect()
         }
+        Setting::AgeGroups => vec![Config { age_groups: 2, ..plain }, Config { age_groups: 5, ..plain }],
         Setting::Lanes => vec![Config { lanes: 2, ..plain }],
         Setting::Validity => {
             validity::table().iter().map(|store| Config { validity: Some(store.name), ..plain }).collect()
@@ -175,9 +178,40 @@ fn an_ftl_is_told_what_it_honours_and_the_default_of_the_rest() {
             let (mut with, mut without) = (told, told);
             setting.copy(&asked, &mut with);
             setting.copy(&Config::new(LOGICAL), &mut without);
-            let honours = entry.info.honours_over(setting, asked.validity);
+            let honours =
+                entry.info.honours_over(setting, asked.validity) || entry.info.honours_with(setting, asked.placement);
             assert_eq!(told, if honours { with } else { without }, "{}: {}", entry.info.name, setting.name());
             assert_ne!(with, without, "{}", setting.name());
+        }
+    }
+}
+
+#[test]
+fn settings_of_a_placement_concern_every_ftl_that_places_by_it() {
+    for row in placement::table().iter().filter(|row| !row.settings.is_empty()) {
+        for entry in ftls::table::<SimNand>().iter().filter(|entry| entry.info.honours(Setting::Placement)) {
+            let before = run(entry, &Config { placement: row.name, ..plain() }).unwrap();
+            for setting in row.settings {
+                assert!(entry.info.honours_with(*setting, row.name) && !entry.info.honours_with(*setting, "split"));
+                for config in others(*setting) {
+                    let after = run(entry, &Config { placement: row.name, ..config }).unwrap();
+                    assert_ne!(after, before, "{} with {config:?}", entry.info.name);
+                }
+            }
+        }
+    }
+}
+
+/// Nobody knows what comes: the disk is there, and cannot be written.
+#[test]
+fn a_placement_that_knows_the_future_refuses_to_write_without_it() {
+    for row in placement::table().iter().filter(|row| row.knows_future) {
+        for entry in ftls::table::<SimNand>().iter().filter(|entry| entry.info.honours(Setting::Placement)) {
+            let mut ftl = (entry.format)(device(), &Config { placement: row.name, ..plain() }).unwrap();
+            let stamp = Stamp { lpn: Lpn(0), version: 1 };
+            assert_eq!(ftl.write(Lpn(0), &stamp), Err(FtlError::NoFuture), "{}", entry.info.name);
+            ftl.foresee(placement::Future::of(LOGICAL, [0, 0].into_iter()));
+            assert_eq!(ftl.write(Lpn(0), &stamp), Ok(()));
         }
     }
 }
@@ -186,5 +220,15 @@ fn an_ftl_is_told_what_it_honours_and_the_default_of_the_rest() {
 fn no_two_settings_have_a_name() {
     for (at, setting) in Setting::ALL.iter().enumerate() {
         assert!(Setting::ALL[..at].iter().all(|other| other.name() != setting.name()), "{setting:?}");
+    }
+}
+
+#[test]
+fn what_is_known_without_building_an_ftl_is_what_its_row_says() {
+    let table = ftls::table::<SimNand>();
+    assert_eq!(ftls::infos().len(), table.len());
+    for (info, entry) in ftls::infos().iter().zip(&table) {
+        assert_eq!((info.name, info.summary), (entry.info.name, entry.info.summary));
+        assert_eq!(info.is_mountable(), entry.mount.is_some(), "{}", info.name);
     }
 }

@@ -1,6 +1,6 @@
 //! Why a device in a file was not made, opened or closed.
 
-use super::layout::{FILE_VERSION, MAGIC, OWNER_BYTES_MAX};
+use super::layout::{FILE_VERSION, MAGIC, OWNER_BYTES_MAX, SEVERAL_VERSION};
 use crate::geometry::GeometryError;
 use std::io;
 
@@ -42,7 +42,7 @@ pub enum FileError {
         found: [u8; 8],
     },
     /// The file is of another format version.
-    #[error("the file has format version {found}; this program reads version {FILE_VERSION}")]
+    #[error("the file has format version {found}; this program reads versions {FILE_VERSION} and {SEVERAL_VERSION}")]
     Version {
         /// The version found.
         found: u32,
@@ -73,6 +73,20 @@ pub enum FileError {
         what: &'static str,
         /// Its value.
         found: u64,
+    },
+    /// The file holds several devices where one is wanted.
+    #[error("the file holds {devices} devices, which are opened together")]
+    Several {
+        /// Devices in the file.
+        devices: u16,
+    },
+    /// One of the devices in a file of several cannot be opened or made.
+    #[error("device {index} of the file: {source}")]
+    Device {
+        /// Devices before it.
+        index: u16,
+        /// Why.
+        source: std::boxed::Box<FileError>,
     },
     /// The owner's record is too long to keep.
     #[error("the owner's record has {bytes} B; at most {OWNER_BYTES_MAX} B are kept")]

@@ -10,8 +10,10 @@ use crate::spare::Spare;
 
 /// The first bytes of every image.
 pub(super) const MAGIC: [u8; 8] = *b"OFTLNAND";
-/// Version of the format of a device in a file.
+/// Version of the format of a file of one device.
 pub const FILE_VERSION: u32 = 3;
+/// Version of the format of a file of several devices.
+pub const SEVERAL_VERSION: u32 = 4;
 /// Bytes of the header before the owner's bytes.
 pub(super) const HEADER_BYTES: usize = 72;
 /// Bytes that the owner may keep.
@@ -110,8 +112,23 @@ impl Layout {
     }
 }
 
+/// Which of the devices of a file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Devices in the file.
+    pub(super) devices: u16,
+    /// Devices before this one.
+    pub(super) index: u16,
+}
+
+impl Place {
+    pub(super) const ALONE: Self = Self { devices: 1, index: 0 };
+}
+
 /// What never changes after the image was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
+    pub(super) place: Place,
     pub(super) geometry: Geometry,
     pub(super) capabilities: Capabilities,
     pub(super) owner_bytes: usize,
@@ -123,8 +140,9 @@ impl Header {
         let mut out = [0; HEADER_BYTES];
         out[..8].copy_from_slice(&MAGIC);
         let d = self.geometry.dimensions();
+        let alone = self.place == Place::ALONE;
         let words = [
-            FILE_VERSION,
+            if alone { FILE_VERSION } else { SEVERAL_VERSION },
             d.channels,
             d.dies_per_channel,
             d.planes_per_die,
@@ -141,6 +159,10 @@ impl Header {
         out[41] = c.spare_reprograms;
         out[42] = u8::from(c.multi_plane);
         out[43] = u8::from(c.copy_back);
+        if !alone {
+            out[44..46].copy_from_slice(&self.place.devices.to_le_bytes());
+            out[46..48].copy_from_slice(&self.place.index.to_le_bytes());
+        }
         out[48..52].copy_from_slice(&(self.owner_bytes as u32).to_le_bytes());
         out[52..56].copy_from_slice(&self.owner_check.to_le_bytes());
         let layout = Layout::new(self.geometry, self.owner_bytes);
@@ -157,7 +179,7 @@ impl Header {
             return Err(FileError::Foreign { found });
         }
         let version = word32(bytes, 8);
-        if version != FILE_VERSION {
+        if !matches!(version, FILE_VERSION | SEVERAL_VERSION) {
             return Err(FileError::Version { found: version });
         }
         if crc32fast::hash(&bytes[..64]) != word32(bytes, 64) {
@@ -188,11 +210,21 @@ impl Header {
         if owner_bytes > OWNER_BYTES_MAX {
             return Err(FileError::Malformed { what: "the length of the owner's record", found: owner_bytes as u64 });
         }
+        let place = match version {
+            FILE_VERSION => Place::ALONE,
+            _ => Place { devices: word::<2>(bytes, 44) as u16, index: word::<2>(bytes, 46) as u16 },
+        };
+        if place.index >= place.devices {
+            return Err(FileError::Malformed {
+                what: "the number of devices in the file",
+                found: place.devices.into(),
+            });
+        }
         let said = word::<8>(bytes, 56);
         if said != Layout::new(geometry, owner_bytes).file_bytes() {
             return Err(FileError::Malformed { what: "the length of the file in the header", found: said });
         }
-        Ok(Self { geometry, capabilities, owner_bytes, owner_check: word32(bytes, 52) })
+        Ok(Self { place, geometry, capabilities, owner_bytes, owner_check: word32(bytes, 52) })
     }
 }
 

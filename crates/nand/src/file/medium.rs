@@ -1,5 +1,6 @@
 //! Where the bytes of a device in a file are: a file of the host, or memory that can lose power.
 
+use core::ops::Range;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -53,11 +54,13 @@ pub trait Medium: Send {
     fn bytes(&self) -> io::Result<u64>;
 }
 
-/// A file of the host; what is written may be kept in memory instead, over the file as it is.
+/// A file of the host, or a range of one; what is written may be kept in memory instead, over the
+/// file as it is.
 #[derive(Debug)]
 pub struct HostFile {
     file: Arc<File>,
-    /// Writes that do not go to the file, by the number of the piece.
+    range: Range<u64>,
+    /// Writes that do not go to the file, by the number of the piece of the range.
     overlay: Option<BTreeMap<u64, Vec<u8>>>,
     /// Whether the host takes back parts of a file.
     punches: bool,
@@ -67,8 +70,9 @@ pub struct HostFile {
 const PIECE: u64 = 4096;
 
 impl HostFile {
-    pub(super) fn new(file: File, overlaid: bool) -> Self {
-        Self { file: Arc::new(file), overlay: overlaid.then(BTreeMap::new), punches: true }
+    /// The bytes of the file in `range`, as far as there are any.
+    pub(super) fn new(file: Arc<File>, range: Range<u64>, overlaid: bool) -> Self {
+        Self { file, range, overlay: overlaid.then(BTreeMap::new), punches: true }
     }
 
     /// The file, to sync it.
@@ -79,6 +83,14 @@ impl HostFile {
     /// Whether writes stay in memory.
     pub(super) const fn is_overlaid(&self) -> bool {
         self.overlay.is_some()
+    }
+
+    /// Where bytes of the range are in the file; an error if they reach beyond it.
+    fn place(&self, at: u64, bytes: usize) -> io::Result<u64> {
+        match self.range.start.checked_add(at) {
+            Some(begin) if begin <= self.range.end && bytes as u64 <= self.range.end - begin => Ok(begin),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
     }
 }
 
@@ -98,7 +110,7 @@ fn pieces(at: u64, bytes: usize) -> impl Iterator<Item = (u64, usize, usize, usi
 
 impl Medium for HostFile {
     fn read_at(&self, at: u64, out: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(out, at)?;
+        self.file.read_exact_at(out, self.place(at, out.len())?)?;
         if let Some(overlay) = self.overlay.as_ref().filter(|overlay| !overlay.is_empty()) {
             for (piece, within, from, length) in pieces(at, out.len()) {
                 if let Some(bytes) = overlay.get(&piece) {
@@ -110,13 +122,14 @@ impl Medium for HostFile {
     }
 
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        let Some(overlay) = &mut self.overlay else { return self.file.write_all_at(bytes, at) };
+        let begin = self.place(at, bytes.len())?;
+        let Some(overlay) = &mut self.overlay else { return self.file.write_all_at(bytes, begin) };
         for (piece, within, from, length) in pieces(at, bytes.len()) {
             let kept = match overlay.entry(piece) {
                 std::collections::btree_map::Entry::Occupied(kept) => kept.into_mut(),
                 std::collections::btree_map::Entry::Vacant(place) => {
                     let mut below = vec![0; PIECE as usize];
-                    self.file.read_exact_at(&mut below, piece * PIECE)?;
+                    self.file.read_exact_at(&mut below, self.range.start + piece * PIECE)?;
                     place.insert(below)
                 }
             };
@@ -133,7 +146,7 @@ impl Medium for HostFile {
         if self.is_overlaid() || !self.punches {
             return Ok(());
         }
-        match host::punch(&self.file, at, bytes) {
+        match host::punch(&self.file, self.range.start + at, bytes) {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                 self.punches = false;
                 Ok(())
@@ -143,7 +156,8 @@ impl Medium for HostFile {
     }
 
     fn next_data(&self, at: u64) -> io::Result<Option<u64>> {
-        let below = host::next_data(&self.file, at)?;
+        let below = host::next_data(&self.file, self.range.start + at)?;
+        let below = below.filter(|found| *found < self.range.end).map(|found| found - self.range.start);
         let above = self.overlay.as_ref().and_then(|overlay| overlay.range(at / PIECE..).next());
         let above = above.map(|(piece, _)| (piece * PIECE).max(at));
         Ok(match (below, above) {
@@ -153,7 +167,7 @@ impl Medium for HostFile {
     }
 
     fn bytes(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        Ok(self.file.metadata()?.len().min(self.range.end).saturating_sub(self.range.start))
     }
 }
 

@@ -33,7 +33,7 @@ mod medium;
 mod open;
 
 pub use error::FileError;
-pub use layout::{FILE_VERSION, OWNER_BYTES_MAX};
+pub use layout::{FILE_VERSION, OWNER_BYTES_MAX, SEVERAL_VERSION};
 pub use medium::{HostFile, Medium, Volatile};
 pub use open::{Opening, Usage};
 

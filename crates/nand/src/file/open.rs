@@ -2,15 +2,17 @@
 
 use super::error::FileError;
 use super::layout::{
-    ANCHOR_BYTES, ANCHORS_AT, Anchor, BLOCK_BYTES, BlockRecord, Decoded, FlagSlot, HEADER_BYTES, Header, Layout,
-    OPS_END, OWNER_AT, OWNER_BYTES_MAX, RECORD_BYTES, Record,
+    ANCHOR_BYTES, ANCHORS_AT, Anchor, BLOCK_BYTES, BlockRecord, Decoded, FlagSlot, HEADER_BYTES, Header, Layout, MAGIC,
+    OPS_END, OWNER_AT, OWNER_BYTES_MAX, Place, RECORD_BYTES, Record,
 };
 use super::medium::{HostFile, Medium};
 use super::{Access, Block, DISCARDS_MAX, FileNand, UNANCHORED_MAX};
 use crate::addr::{BlockId, Ppn};
 use crate::geometry::{Capabilities, Geometry};
 use crate::laws::BlockState;
+use core::ops::Range;
 use core::sync::atomic::AtomicI32;
+use std::boxed::Box;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
@@ -55,14 +57,40 @@ impl FileNand<HostFile> {
         capabilities: Capabilities,
         owner: &[u8],
     ) -> Result<Self, FileError> {
+        let mut made = Self::create_several(path, 1, geometry, capabilities, owner)?;
+        made.pop().ok_or(FileError::Several { devices: 0 })
+    }
+
+    /// Makes as many erased devices of the same kind in a new file as `devices` says, one behind
+    /// the other. Each may be used by another thread. After the first failure of the host none of
+    /// them is written any more.
+    ///
+    /// # Errors
+    /// As [`FileNand::create`]; [`FileError::Several`] for none, [`FileError::Full`] if the file
+    /// would be too long for any host.
+    pub fn create_several(
+        path: &Path,
+        devices: u16,
+        geometry: Geometry,
+        capabilities: Capabilities,
+        owner: &[u8],
+    ) -> Result<Vec<Self>, FileError> {
         check_owner(owner)?;
         let attempt = "created";
+        let each = Layout::new(geometry, owner.len()).file_bytes();
+        let bytes = each.checked_mul(devices.into()).ok_or(FileError::Full { attempt })?;
+        if devices == 0 {
+            return Err(FileError::Several { devices });
+        }
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
-        let file = file.map_err(|error| FileError::io(attempt, error))?;
+        let file = Arc::new(file.map_err(|error| FileError::io(attempt, error))?);
         let made = lock(&file, Access::ReadWrite).and_then(|()| {
-            file.set_len(Layout::new(geometry, owner.len()).file_bytes())
-                .map_err(|error| FileError::io(attempt, error))?;
-            let made = Self::create_on(HostFile::new(file, false), geometry, capabilities, owner)?;
+            file.set_len(bytes).map_err(|error| FileError::io(attempt, error))?;
+            let make = |index| {
+                let medium = HostFile::new(Arc::clone(&file), range_of(index, each), false);
+                Self::create_at(medium, Place { devices, index }, geometry, capabilities, owner)
+            };
+            let made = several(devices, make)?;
             // The name is to be there after the host died, too.
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| FileError::io(attempt, error))?;
@@ -81,14 +109,77 @@ impl FileNand<HostFile> {
     /// # Errors
     /// [`FileError`] says what was found instead of a device that can be opened so.
     pub fn open(path: &Path, access: Access) -> Result<Self, FileError> {
+        let mut found = Self::open_all(path, access)?;
+        match (u16::try_from(found.len()), found.pop()) {
+            (Ok(1), Some(device)) => Ok(device),
+            (devices, _) => Err(FileError::Several { devices: devices.unwrap_or(u16::MAX) }),
+        }
+    }
+
+    /// Opens every device of a file, in order, each as [`FileNand::open`] does. After the first
+    /// failure of the host none of them is written any more.
+    ///
+    /// # Errors
+    /// As [`FileNand::open`]; [`FileError::Device`] if one that is not the first cannot be opened,
+    /// or is no device of this file.
+    pub fn open_all(path: &Path, access: Access) -> Result<Vec<Self>, FileError> {
         let file = OpenOptions::new().read(true).write(access == Access::ReadWrite).open(path);
-        let file = file.map_err(|source| match source.kind() {
+        let file = Arc::new(file.map_err(|source| match source.kind() {
             io::ErrorKind::PermissionDenied if access == Access::ReadWrite => FileError::ReadOnly { source },
             _ => FileError::io("opened", source),
-        })?;
+        })?);
         lock(&file, access)?;
-        Self::open_on(HostFile::new(file, access != Access::ReadWrite), access)
+        let medium = |range| HostFile::new(Arc::clone(&file), range, access != Access::ReadWrite);
+        let whole = medium(0..u64::MAX);
+        let first = read_header(&whole)?;
+        let Place { devices, index } = first.place;
+        if index > 0 {
+            return Err(FileError::Malformed {
+                what: "the place of the first device of the file",
+                found: index.into(),
+            });
+        }
+        if devices == 1 {
+            return Ok(vec![Self::open_on(whole, access)?]);
+        }
+        let each = Layout::new(first.geometry, first.owner_bytes).file_bytes();
+        let needed = each.saturating_mul(devices.into());
+        let bytes = whole.bytes().map_err(unread)?;
+        if bytes < needed {
+            return Err(FileError::Truncated { bytes, needed });
+        }
+        several(devices, |index| {
+            let medium = medium(range_of(index, each));
+            let wanted = Header { place: Place { devices, index }, ..first };
+            if read_header(&medium)? != wanted {
+                return Err(FileError::Malformed { what: "a header unlike the first, of device", found: index.into() });
+            }
+            Self::open_as(medium, access, wanted)
+        })
     }
+}
+
+/// The bytes of a device in a file of devices of `each` bytes.
+fn range_of(index: u16, each: u64) -> Range<u64> {
+    let start = each * u64::from(index);
+    start..start + each
+}
+
+/// Makes or opens the devices of a file. The host tells of a failure once, whichever device it is
+/// about: so all of them share it.
+fn several(devices: u16, mut get: impl FnMut(u16) -> Result<FileNand, FileError>) -> Result<Vec<FileNand>, FileError> {
+    let mut all: Vec<FileNand> = Vec::new();
+    for index in 0..devices {
+        let mut device = get(index).map_err(|error| match devices {
+            1 => error,
+            _ => FileError::Device { index, source: Box::new(error) },
+        })?;
+        if let Some(first) = all.first() {
+            device.failed = Arc::clone(&first.failed);
+        }
+        all.push(device);
+    }
+    Ok(all)
 }
 
 fn lock(file: &File, access: Access) -> Result<(), FileError> {
@@ -122,13 +213,24 @@ impl<M: Medium> FileNand<M> {
     /// # Errors
     /// As [`FileNand::create`]; [`FileError::Truncated`] if the medium is too short.
     pub fn create_on(
+        medium: M,
+        geometry: Geometry,
+        capabilities: Capabilities,
+        owner: &[u8],
+    ) -> Result<Self, FileError> {
+        Self::create_at(medium, Place::ALONE, geometry, capabilities, owner)
+    }
+
+    fn create_at(
         mut medium: M,
+        place: Place,
         geometry: Geometry,
         capabilities: Capabilities,
         owner: &[u8],
     ) -> Result<Self, FileError> {
         check_owner(owner)?;
-        let header = Header { geometry, capabilities, owner_bytes: owner.len(), owner_check: crc32fast::hash(owner) };
+        let (owner_bytes, owner_check) = (owner.len(), crc32fast::hash(owner));
+        let header = Header { place, geometry, capabilities, owner_bytes, owner_check };
         let layout = Layout::new(geometry, owner.len());
         check_length(&medium, &layout)?;
         // The header is written last: what was begun and not ended is no device.
@@ -139,7 +241,7 @@ impl<M: Medium> FileNand<M> {
             .and_then(|()| medium.write_at(0, &header.encode()))
             .and_then(|()| medium.sync());
         written.map_err(|error| FileError::io("created", error))?;
-        let mut made = Self::open_on(medium, Access::ReadWrite)?;
+        let mut made = Self::open_as(medium, Access::ReadWrite, header)?;
         // Nothing is to be looked for where nothing was written.
         made.blocks.iter_mut().for_each(|block| block.surveyed = true);
         Ok(made)
@@ -157,22 +259,15 @@ impl<M: Medium> FileNand<M> {
     /// # Errors
     /// As [`FileNand::open`].
     pub fn open_on(medium: M, access: Access) -> Result<Self, FileError> {
-        let mut bytes = [0; HEADER_BYTES];
-        let length = medium.bytes().map_err(unread)?;
-        if length < HEADER_BYTES as u64 {
-            let mut found = [0; 8];
-            let there = (length as usize).min(found.len());
-            medium.read_at(0, &mut found[..there]).map_err(unread)?;
-            let needed = HEADER_BYTES as u64;
-            let ours = found == super::layout::MAGIC;
-            return Err(if ours {
-                FileError::Truncated { bytes: length, needed }
-            } else {
-                FileError::Foreign { found }
-            });
+        let header = read_header(&medium)?;
+        if header.place != Place::ALONE {
+            return Err(FileError::Several { devices: header.place.devices });
         }
-        medium.read_at(0, &mut bytes).map_err(unread)?;
-        let header = Header::decode(&bytes)?;
+        Self::open_as(medium, access, header)
+    }
+
+    /// Opens the device on a medium that begins with this header.
+    fn open_as(medium: M, access: Access, header: Header) -> Result<Self, FileError> {
         let geometry = header.geometry;
         let layout = Layout::new(geometry, header.owner_bytes);
         check_length(&medium, &layout)?;
@@ -406,6 +501,22 @@ impl Found {
 fn check_length(medium: &impl Medium, layout: &Layout) -> Result<(), FileError> {
     let (bytes, needed) = (medium.bytes().map_err(unread)?, layout.file_bytes());
     if bytes < needed { Err(FileError::Truncated { bytes, needed }) } else { Ok(()) }
+}
+
+/// The header that a medium begins with.
+fn read_header(medium: &impl Medium) -> Result<Header, FileError> {
+    let mut bytes = [0; HEADER_BYTES];
+    let length = medium.bytes().map_err(unread)?;
+    if length < HEADER_BYTES as u64 {
+        let mut found = [0; 8];
+        let there = (length as usize).min(found.len());
+        medium.read_at(0, &mut found[..there]).map_err(unread)?;
+        let needed = HEADER_BYTES as u64;
+        let ours = found == MAGIC;
+        return Err(if ours { FileError::Truncated { bytes: length, needed } } else { FileError::Foreign { found } });
+    }
+    medium.read_at(0, &mut bytes).map_err(unread)?;
+    Header::decode(&bytes)
 }
 
 /// The anchor that counts.

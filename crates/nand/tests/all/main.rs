@@ -5,6 +5,7 @@ mod faults;
 mod file;
 mod file_host;
 mod file_killed;
+mod file_several;
 mod image;
 mod laws;
 mod memory;

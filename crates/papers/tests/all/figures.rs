@@ -125,7 +125,8 @@ fn names_say_paper_and_figure() {
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
     for name in names {
         let (paper, figure) = name.split_once('/').unwrap();
-        assert!(["gecko", "janus"].contains(&paper) && figure.starts_with("fig"), "{name}");
+        assert!(["gecko", "janus", "asa"].contains(&paper), "{name}");
+        assert!(figure.starts_with("fig") || name == "asa/placements", "{name}");
         assert_eq!(find(name).unwrap().name, name);
     }
     assert!(find("gecko/fig99").is_none());

@@ -4,7 +4,7 @@
 use crate::common::{TIMING, device, fixed, uniform};
 use ftl::ftls::table;
 use nand::sim::SimNand;
-use openftl_sim::reference::lfs_write_amplification;
+use openftl_sim::reference::{Rates, lfs_write_amplification};
 use openftl_sim::source::{Op, Request};
 use openftl_sim::{
     DevicePlan, First, GcMode, HostMode, OwnWrites, Phase, PreconditionMode, QueueOptions, RunResult, RunSpec,
@@ -79,6 +79,42 @@ fn oldest_first_collection_obeys_the_cleaning_equation() {
     let found = go(&spec).write_amplification.programs_per_write;
     let expected = lfs_write_amplification(0.7);
     assert!((found / expected - 1.0).abs() < 0.02, "{found} for {expected}");
+}
+
+/// What the FTL is told is what is written: a placement by remaining lives is worth something only
+/// if it is.
+#[test]
+fn a_placement_that_is_told_the_future_programs_less() {
+    let placed = |placement: &'static str| {
+        let workload = WorkloadSpec::synthetic("zipf:theta=0.9,reads=20,trims=1,size=page*80+8KiB*20").unwrap();
+        let mut spec = RunSpec::new("page", device(1, 1, 512, 0.85), workload);
+        spec.config.placement = placement;
+        spec
+    };
+    let programs = |placement| go(&placed(placement)).write_amplification.programs_per_write;
+    let (told, untold) = (programs("lives"), programs("split"));
+    assert!(told < 0.9 * untold, "{told} for {untold}");
+    assert!(programs("fk") < programs("single"));
+    let mut timed = placed("lives");
+    timed.timing = queued(HostMode::Closed { queue_depth: 4, think_ns: 0 }, GcMode::Foreground);
+    let error = run(&timed, &mut |_| {}).unwrap_err();
+    assert!(matches!(error, SimError::BadSpec { what: "placement", .. }), "{error}");
+}
+
+/// No policy that does not know the future reaches what separate logs would program.
+#[test]
+fn placements_lie_between_one_log_and_separate_logs() {
+    let spec: workload::Spec = "hotcold".parse().unwrap();
+    let device = device(1, 1, 1024, 0.85);
+    let rates = Rates::new(&spec.write_rates(u64::from(device.logical_pages)).unwrap()).unwrap();
+    let spare = f64::from(device.geometry.pages()) / f64::from(device.logical_pages) - 1.0;
+    for placement in ["single", "split", "dac", "sepbit", "asa"] {
+        let mut spec = RunSpec::new("page", device.clone(), WorkloadSpec::synthetic("hotcold").unwrap());
+        spec.config.placement = placement;
+        let found = go(&spec).write_amplification.programs_per_write;
+        assert!(found > rates.separate_logs(spare), "{placement}: {found}");
+        assert!(found < 1.1 * rates.one_log(spare), "{placement}: {found}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Lines and records with the place they came from.
 
 use crate::error::WorkloadError;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::PathBuf;
 
 /// No line of a trace is longer; a file without line ends must not fill the memory.
@@ -86,6 +86,9 @@ impl<'a> Input<'a> {
     }
 }
 
-pub(super) fn io(file: &str, source: std::io::Error) -> WorkloadError {
+pub(super) fn io(file: &str, mut source: std::io::Error) -> WorkloadError {
+    if source.kind() == ErrorKind::UnexpectedEof {
+        source = std::io::Error::new(source.kind(), "its compressed contents are cut short; copy the whole file again");
+    }
     WorkloadError::Io { action: "read or unpack", path: PathBuf::from(file), source }
 }

@@ -3,7 +3,7 @@
 use super::Trace;
 use super::builder::Builder;
 use super::compression;
-use super::formats::{FormatEntry, formats};
+use super::formats::{self, FormatEntry, formats};
 use super::input::{Input, io};
 use super::options::OpenOptions;
 use crate::error::{WorkloadError, nearest};
@@ -112,9 +112,22 @@ fn find(input: &Input<'_>) -> Result<(&'static FormatEntry, String), WorkloadErr
             Ok((format, reason))
         }
         None => {
-            let head = &input.head()[..input.head().len().min(60)];
-            let why = format!("it starts with `{}`", String::from_utf8_lossy(head).escape_debug());
-            Err(WorkloadError::Undetected { file: input.file.clone(), why, valid: names() })
+            Err(WorkloadError::Undetected { file: input.file.clone(), why: beginning(input.head()), valid: names() })
         }
+    }
+}
+
+/// What the beginning of a file of no known format looks like.
+fn beginning(head: &[u8]) -> String {
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let is_text = |byte: &u8| *byte >= b' ' || byte.is_ascii_whitespace();
+    let Some(line) = std::str::from_utf8(line).ok().filter(|_| head.iter().all(is_text)) else {
+        let bytes: Vec<String> = head.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        return format!("it is binary and starts with the bytes {}", bytes.join(" "));
+    };
+    let line = line.trim_end();
+    match nearest(line, formats::HEADERS.into_iter()) {
+        Some(header) => format!("line 1 is `{}`; was `{header}` meant?", line.escape_debug()),
+        None => format!("line 1 is `{}`", line.chars().take(60).collect::<String>().escape_debug()),
     }
 }

@@ -31,10 +31,12 @@ fn too_small(geometry: &Geometry, config: &Config, options: AreaOptions, needed:
     let pages = geometry.pages_per_block();
     let data = config.logical_pages.div_ceil(pages);
     let work = needed - data;
-    let most = usable.saturating_sub(work) * pages;
+    let remedy = match usable.saturating_sub(work) * pages {
+        0 => format!("use a device of at least {} blocks", work + 1),
+        most => format!("ask for 1 to {most} logical pages, or use a larger device"),
+    };
     let reason = format!(
-        "{} logical pages need {data} data blocks and {work} to work in, but {usable} of {} blocks are usable; ask for 1 to \
-         {most} logical pages, or use a larger device",
+        "{} logical pages need {data} data blocks and {work} to work in, but {usable} of {} blocks are usable; {remedy}",
         config.logical_pages,
         geometry.blocks()
     );

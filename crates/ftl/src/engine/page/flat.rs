@@ -117,7 +117,11 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for
     /// something else.
     pub fn mount_flat(flash: Flash<N>, config: &Config, options: PageOptions, cached: CachedOptions) -> Mounted<N> {
-        let evidence = if LAZY { Evidence::Entries } else { Evidence::AgedEntries };
+        let evidence = match (LAZY, cached.pasts) {
+            (true, _) => Evidence::Entries,
+            (false, false) => Evidence::AgedEntries,
+            (false, true) => Evidence::AgedEntriesWithPasts,
+        };
         let outcome = without_doubt(flash, |flash, excluded| Self::open_flat(flash, config, options, cached, excluded));
         or_read_only(outcome, config, evidence)
     }
@@ -246,9 +250,9 @@ impl Known {
                 table.lived = Some(validity);
             }
         }
-        let updates = mapping.recent_updates();
+        let (updates, versions) = (mapping.recent_updates(), &table.versions);
         let whole = match updates {
-            Some(_) => survey.misses_translation_pages() || survey.misses_younger(flash, &table.versions)?,
+            Some(_) => survey.misses_translation_pages(versions) || survey.misses_younger(flash, versions)?,
             None => saving.1 || spoilt,
         };
         let mut passed_over: Vec<Ppn> = Vec::new();
@@ -463,7 +467,8 @@ impl Table {
             } else {
                 buffer.fill(0xFF);
             }
-            for (lpn, entry) in (page * self.entries_per_page..self.logical_pages).map(Lpn).zip(entries(&buffer)) {
+            let entries = entries(&buffer).take(self.entries_per_page as usize);
+            for (lpn, entry) in (page * self.entries_per_page..self.logical_pages).map(Lpn).zip(entries) {
                 let (of_page, others) = rest.split_at(rest.iter().take_while(|copy| copy.lpn == lpn).count());
                 rest = others;
                 let unsaved = of_page.first().filter(|copy| copy.seq > *written && copy.seq >= self.from);

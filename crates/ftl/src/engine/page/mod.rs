@@ -30,6 +30,7 @@ mod recover;
 mod refresh;
 mod settle;
 mod settle_scan;
+mod sight;
 mod steps;
 mod tell;
 mod tree;
@@ -44,7 +45,7 @@ use crate::contract::{Ftl, FtlError, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
 use crate::mapping::ram::RamMap;
 use crate::mapping::{LOST, Mapping, is_page};
-use crate::placement::{self, PageWrite, Placement, Placing};
+use crate::placement::{self, Future, PageWrite, Placement, Placing};
 use crate::space::blocks::{Space, SpaceOptions};
 use crate::space::core::{Core, Origin};
 use crate::space::deaths::Deaths;
@@ -58,6 +59,7 @@ use choose::Need;
 use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Payload, Ppn};
 use overhead::Overhead;
 use pins::Pins;
+use sight::IDLE_STEPS;
 use trims::trim_step;
 
 /// Metadata blocks in which nothing lives that may wait to be erased.
@@ -145,7 +147,7 @@ impl Plan {
             .ok_or_else(|| refuse(format!("there is no victim policy '{}'", config.victim)))?;
         let placement = placement::find(config.placement)
             .ok_or_else(|| refuse(format!("there is no placement policy '{}'", config.placement)))?;
-        let placement = (placement.make)(config.logical_pages, nand.geometry());
+        let placement = (placement.make)(config, nand.geometry(), mapping.keeps_pasts());
         let geometry = nand.geometry();
         if geometry.pages_per_block() > u32::from(u16::MAX) {
             return Err(refuse(format!("blocks of {} pages exceed 65535", geometry.pages_per_block())));
@@ -418,15 +420,23 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     #[inline]
     fn write_page(&mut self, lpn: Lpn, data: &N::Payload) -> Result<(), FtlError> {
         debug_assert!(lpn.0 < self.logical_pages);
+        self.check_sight()?;
         self.refresh()?;
+        let past = self.past(lpn)?;
         self.prepare()?;
         if self.placing.wear().is_some() && self.core.space.may_free(1) && self.level_wear()? {
             self.prepare()?;
         }
-        let stream = self.placing.place(&PageWrite::by_host(lpn));
+        let stream = self.placing.place(&PageWrite { past, ..PageWrite::by_host(lpn) });
         let ppn = self.core.program(stream, lpn, data)?;
         self.placing.placed(stream, || self.core.space.geometry().block_of(ppn));
-        self.record_new(lpn, ppn, |ftl| ftl.change(|mapping, core| mapping.record(core, lpn, ppn)))
+        self.record_new(lpn, ppn, |ftl| {
+            ftl.change(|mapping, core| {
+                mapping.record(core, lpn, ppn)?;
+                mapping.keep_past(core, lpn, stream);
+                Ok(())
+            })
+        })
     }
 }
 
@@ -465,10 +475,14 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
             return Ok(true);
         }
         if self.core.space.free_blocks() >= self.idle_blocks {
-            return Ok(false);
+            return Ok(self.placing.idle(IDLE_STEPS));
         }
         self.powered(Self::catch_up)?;
         self.healing(|ftl| ftl.gain(Need::Later))
+    }
+
+    fn foresee(&mut self, future: Future) {
+        self.tell_future(future);
     }
 
     #[inline]

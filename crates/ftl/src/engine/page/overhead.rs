@@ -87,10 +87,13 @@ impl Overhead {
         if logical_pages > 0 && u64::from(data) + u64::from(work) <= u64::from(usable) {
             return Ok(());
         }
-        let most = usable.saturating_sub(work) * g.pages_per_block();
+        let remedy = match usable.saturating_sub(work) * g.pages_per_block() {
+            0 => format!("use fewer lanes or a smaller cache, or a device of at least {} blocks", work + 1),
+            most => format!("ask for 1 to {most} logical pages, or use fewer lanes or a larger device"),
+        };
         Err(format!(
             "{logical_pages} logical pages need {data} blocks of data and {work} to work in, but {usable} of {} blocks are \
-             usable; ask for 1 to {most} logical pages, or use fewer lanes or a larger device",
+             usable; {remedy}",
             g.blocks()
         ))
     }

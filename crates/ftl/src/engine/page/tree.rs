@@ -256,7 +256,8 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         let pieces = leaves::choose(&versions, self.logical_pages)?;
         steps.end("3 spare areas of the tree's blocks: leaves", flash);
         let (saves, updates) = (all, self.mapping.recent_updates());
-        let all = all || updates.is_some() && survey.misses_translation_pages();
+        // A younger leaf may speak for fewer pages than the one that it replaced.
+        let all = all || updates.is_some() && survey.misses_translation_pages(&[]);
         let (mut young, bound) = match updates.filter(|_| !all) {
             Some(updates) => survey.programmed_last(flash, Some(updates), 0)?,
             None if all => survey.programmed_last(flash, None, 0)?,

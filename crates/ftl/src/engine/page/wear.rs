@@ -70,6 +70,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let age = Some(self.core.seq.saturating_sub(origin.spare.seq));
         let from = Some(self.core.space.geometry().block_of(origin.ppn));
         debug_assert!(from.is_some_and(|block| self.core.space.state(block) == BlockState::Collecting), "{origin:?}");
-        self.placing.place(&PageWrite { lpn: Lpn(origin.spare.tag), cause, age, from })
+        let lpn = Lpn(origin.spare.tag);
+        let past = if self.placing.asks_for_past() { self.mapping.known_past(&self.core, lpn) } else { None };
+        self.placing.place(&PageWrite { lpn, cause, age, from, past })
     }
 }

@@ -24,11 +24,14 @@
 //!    last may be dirty: when a page leaves their ring, its translation page is synchronised.
 //! 8. A synchronised entry counts as clean only once its translation page is programmed: so at any
 //!    time what is dirty in RAM and what is in flash make up the whole table.
-//! 9. A trim changes the translation page at once. Its entry could not be found after power loss,
-//!    and the page it forgets may be erased and hold other data by then.
+//! 9. With [`CachedOptions::pasts`] (ASA-FTL) a translation page holds half as many entries, and
+//!    for each of them when the host wrote the page and to which stream it went (`pasts.rs`).
+//! 10. A trim changes the translation page at once. Its entry could not be found after power loss,
+//!     and the page it forgets may be erased and hold other data by then.
 
 pub(super) mod cmt;
 mod options;
+mod pasts;
 pub(super) mod recent;
 mod restore;
 mod synchronise;
@@ -36,6 +39,7 @@ mod synchronise;
 use super::{Mapping, is_page};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
+use crate::placement::{Past, Stream};
 use crate::saved::Sink;
 use crate::space::age::age;
 use crate::space::core::{Core, Origin};
@@ -43,6 +47,8 @@ use alloc::vec::Vec;
 use cmt::Cmt;
 use nand::{Lpn, Nand, PageKind, Ppn, Spare};
 pub use options::CachedOptions;
+use pasts::Pasts;
+pub(crate) use pasts::entries_of;
 use recent::Recent;
 
 /// Bytes of a mapping entry in flash.
@@ -79,6 +85,7 @@ struct Checkpoints {
 pub struct CachedMap<const LAZY: bool> {
     gmd: Vec<Ppn>,
     cmt: Cmt,
+    pasts: Pasts,
     recent: Recent,
     /// What left the ring last could not be synchronised.
     late: bool,
@@ -100,11 +107,13 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     /// The table of a device on which nothing was written.
     #[must_use]
     pub fn new(logical_pages: u32, page_bytes: u32, options: CachedOptions) -> Self {
-        let entries_per_page = page_bytes / ENTRY_BYTES as u32;
+        let entries_per_page = entries_of(page_bytes, options.pasts);
         let pages = logical_pages.div_ceil(entries_per_page);
+        let capacity = options.cache_entries.max(2);
         Self {
             gmd: alloc::vec![Ppn::NONE; pages as usize],
-            cmt: Cmt::new(options.cache_entries.max(2), pages, entries_per_page).segmented(options.protected_percent),
+            cmt: Cmt::new(capacity, pages, entries_per_page).segmented(options.protected_percent),
+            pasts: Pasts::new(if options.pasts { capacity + 1 } else { 0 }, entries_per_page),
             recent: Recent::new(options.recent_updates),
             late: false,
             battery: options.battery,
@@ -137,7 +146,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
             return Ok(Ppn::NONE);
         }
         let index = (lpn.0 % self.entries_per_page) as usize;
-        let head = &mut self.buffer[..(index + 1) * ENTRY_BYTES];
+        let head = &mut self.buffer[..self.pasts.bytes_to_read(index)];
         core.flash.read_meta(Purpose::Translation, page, head)?;
         self.checked(core, page, entry_at(&self.buffer, index))
     }
@@ -151,6 +160,14 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         }
         debug_assert!(!is_page(entry) || entry.0 < core.space.geometry().pages());
         Ok(entry)
+    }
+
+    /// Caches an entry of whose past nothing but what flash says is known.
+    #[inline]
+    fn insert(&mut self, lpn: Lpn, ppn: Ppn) -> cmt::Slot {
+        let slot = self.cmt.insert(lpn, ppn);
+        self.pasts.came(slot);
+        slot
     }
 
     fn set_entry(&mut self, index: usize, ppn: Ppn) {
@@ -180,6 +197,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
                 core.page_died(now);
             }
             self.set_entry(index as usize, Ppn::NONE);
+            self.pasts.clear(&mut self.buffer, index as usize);
         }
         Ok(())
     }
@@ -188,6 +206,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     fn forget_entry(&mut self, lpn: Lpn) {
         if let Some(slot) = self.cmt.find(lpn) {
             self.cmt.set_ppn(slot, Ppn::NONE);
+            self.pasts.came(slot);
             if self.cmt.is_dirty(slot) {
                 self.cmt.mark_clean(slot);
             }
@@ -279,7 +298,8 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         }
         let ppn = self.fetch(core, lpn)?;
         if ppn.is_some() {
-            self.cmt.insert(lpn, ppn);
+            let slot = self.insert(lpn, ppn);
+            self.pasts.load(slot, &self.buffer, (lpn.0 % self.entries_per_page) as usize);
             self.cmt.drop_clean();
         }
         Ok(ppn)
@@ -301,7 +321,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         } else {
             let in_flash = self.gmd[self.cmt.translation_page(lpn) as usize].is_some();
             let old = if LAZY { Ppn::NONE } else { self.fetch(core, lpn)? };
-            let slot = self.cmt.insert(lpn, ppn);
+            let slot = self.insert(lpn, ppn);
             self.cmt.mark_dirty(slot, LAZY && in_flash);
             old
         };
@@ -331,7 +351,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
                 self.cmt.touch(slot);
                 slot
             }
-            None => self.cmt.insert(lpn, to),
+            None => self.insert(lpn, to),
         };
         self.cmt.mark_dirty(slot, false);
         self.note_update(core.seq, lpn, to);
@@ -492,6 +512,35 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         if self.battery { self.save_dirty(sink) } else { Ok(()) }
     }
 
+    fn keeps_pasts(&self) -> bool {
+        self.pasts.are_kept()
+    }
+
+    /// An entry that a collector brought has to be read for it.
+    fn past<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<Option<Past>, FtlError> {
+        if self.pasts.are_kept() && self.lookup(core, lpn)?.is_some() {
+            let page = self.cmt.translation_page(lpn);
+            if let Some(slot) = self.cmt.find(lpn).filter(|slot| !self.pasts.is_known(*slot))
+                && self.gmd[page as usize].is_some()
+            {
+                self.load_page(core, page, Purpose::Translation)?;
+                self.pasts.load(slot, &self.buffer, (lpn.0 % self.entries_per_page) as usize);
+            }
+        }
+        Ok(self.known_past(core, lpn))
+    }
+
+    fn known_past<N: Nand>(&self, core: &Core<N>, lpn: Lpn) -> Option<Past> {
+        self.cmt.find(lpn).and_then(|slot| self.pasts.get(slot, core.seq))
+    }
+
+    fn keep_past<N: Nand>(&mut self, core: &Core<N>, lpn: Lpn, stream: Stream) {
+        if let Some(slot) = self.cmt.find(lpn) {
+            debug_assert!(self.cmt.is_dirty(slot) || !self.pasts.are_kept(), "{lpn} was not recorded");
+            self.pasts.set(slot, core.seq, stream);
+        }
+    }
+
     #[inline]
     fn hint(&self, lpn: Lpn) -> Ppn {
         self.cmt.find(lpn).map_or(Ppn::NONE, |slot| self.cmt.ppn(slot))
@@ -534,6 +583,9 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         report.push(item("gmd", (self.gmd.capacity() * size_of::<Ppn>()) as u64));
         report.push(item("cmt", entries));
         report.push(item("cmt_index", index));
+        if self.pasts.are_kept() {
+            report.push(item("cht", self.pasts.ram_bytes()));
+        }
         report.push(item("translation_buffer", self.buffer.capacity() as u64));
         if !self.recent.is_empty() {
             report.push(item("recent_updates", self.recent.ram_bytes()));

@@ -15,6 +15,8 @@ pub struct CachedOptions {
     pub recent_updates: u32,
     /// A battery saves dirty entries.
     pub battery: bool,
+    /// Keep beside each entry when the host wrote the page, and to which stream it went.
+    pub pasts: bool,
 }
 
 impl CachedOptions {
@@ -22,6 +24,6 @@ impl CachedOptions {
     #[must_use]
     pub const fn new(config: &Config) -> Self {
         let Config { cache_entries, protected_percent, .. } = *config;
-        Self { cache_entries, protected_percent, checkpoints: false, recent_updates: 0, battery: false }
+        Self { cache_entries, protected_percent, checkpoints: false, recent_updates: 0, battery: false, pasts: false }
     }
 }

@@ -71,7 +71,8 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         self.entries_per_page
     }
 
-    /// The entries in the bytes of a translation page.
+    /// The entries in the bytes of a translation page; where it holds more than entries, they come
+    /// first.
     pub fn entries(page: &[u8]) -> impl Iterator<Item = Ppn> {
         (0..page.len() / super::ENTRY_BYTES).map(|index| entry_at(page, index))
     }
@@ -95,6 +96,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     pub fn restore_saved(&mut self, entries: &[(Lpn, Ppn)]) {
         debug_assert!(!self.resumed && !self.late);
         self.cmt.restore_saved(entries);
+        self.pasts.forget();
         self.resumed = true;
     }
 
@@ -174,7 +176,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     /// Caches an entry that was only in RAM when power went. Another may have to leave for it
     /// ([`Mapping::urgent`](crate::mapping::Mapping::urgent)).
     pub fn restore_entry(&mut self, lpn: Lpn, ppn: Ppn) {
-        let slot = self.cmt.insert(lpn, ppn);
+        let slot = self.insert(lpn, ppn);
         self.cmt.mark_recovered(slot);
     }
 }

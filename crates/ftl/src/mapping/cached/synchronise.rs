@@ -34,6 +34,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
             let (uip, uncertain) = (self.cmt.is_uip(slot), self.cmt.is_uncertain(slot));
             self.cmt.settle_before_image(slot);
             self.set_entry(index, now);
+            self.pasts.store(slot, &mut self.buffer, index);
             at = self.cmt.next_dirty(slot);
             if uip && is_page(before) && !uncertain {
                 core.page_died(before);

@@ -16,17 +16,19 @@ pub(super) struct Broken {
     inside: bool,
     /// Sequence number of the last page that can be read.
     last_seq: u64,
+    /// The spare area of the page that cannot be read, if it is one and its spare area can.
+    only: Option<Spare>,
 }
 
 impl Survey {
     /// Takes note of a block whose last page with a readable spare area is `last`; `inside` if a
-    /// page of it cannot be read.
-    pub(super) fn note_broken(&mut self, block: BlockId, inside: Option<bool>, last: Spare) {
+    /// page of it cannot be read, and `only` if that is one whose spare area can be.
+    fn note_broken(&mut self, block: BlockId, inside: Option<bool>, last: Spare, only: Option<Spare>) {
         if last.kind == PageKind::Translation {
             self.newest_translation = self.newest_translation.max(last.seq);
         }
         if let Some(inside) = inside.filter(|_| last.kind != PageKind::User) {
-            self.broken.push(Broken { block, kind: last.kind, inside, last_seq: last.seq });
+            self.broken.push(Broken { block, kind: last.kind, inside, last_seq: last.seq, only });
         }
     }
 
@@ -38,7 +40,11 @@ impl Survey {
         let trailing = illegible.iter().chain(torn.iter().map(|(ppn, _)| ppn)).filter(|ppn| ppn.0 >= behind);
         // One page at the end may be what a cut tore. Of two, the first was complete.
         let inside = illegible.first().is_some_and(|ppn| *ppn < last) || trailing.count() > 1;
-        self.note_broken(block, broken.then_some(inside), spare);
+        let only = match torn {
+            [(_, spare)] if illegible.is_empty() => Some(*spare),
+            _ => None,
+        };
+        self.note_broken(block, broken.then_some(inside), spare, only);
         if inside {
             self.pitted.push(block);
         }
@@ -60,13 +66,21 @@ impl Survey {
     }
 
     /// Whether a translation page may be missing that was complete once: as [`Survey::missed`], or
-    /// in a block of which nothing can be read.
+    /// in a block of which nothing can be read. `versions` are the translation pages that can be
+    /// read: what a younger version of the same page replaced is not missed.
     #[must_use]
-    pub fn misses_translation_pages(&self) -> bool {
+    pub fn misses_translation_pages(&self, versions: &[FoundPage]) -> bool {
+        let replaced = |broken: &Broken| {
+            let younger = |lost: Spare| versions.iter().any(|(_, spare)| spare.tag == lost.tag && spare.seq > lost.seq);
+            broken.kind == PageKind::Translation && !broken.inside && broken.only.is_some_and(younger)
+        };
         let missed = |broken: &Broken| {
             broken.kind == PageKind::Translation && (broken.inside || broken.last_seq < self.newest_translation)
         };
-        self.broken.iter().any(missed) || !self.illegible.is_empty()
+        debug_assert!(versions.iter().all(|(_, spare)| spare.kind == PageKind::Translation));
+        let is_replaced = |block: &BlockId| self.broken.iter().any(|broken| broken.block == *block && replaced(broken));
+        self.broken.iter().any(|broken| missed(broken) && !replaced(broken))
+            || self.illegible.iter().any(|block| !is_replaced(block))
     }
 
     /// Whether a translation page that cannot be read was not the page programmed last, so that its

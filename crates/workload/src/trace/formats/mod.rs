@@ -61,3 +61,6 @@ pub(super) use fio::{HEADER_2 as FIO_HEADER_2, HEADER_3 as FIO_HEADER_3};
 pub fn formats() -> &'static [FormatEntry] {
     TABLE
 }
+
+/// First lines that name a format.
+pub(super) const HEADERS: [&str; 3] = [CSV_HEADER, FIO_HEADER_2, FIO_HEADER_3];

@@ -1,4 +1,7 @@
-//! `openftl model`: the formulas of GeckoFTL's paper for any device.
+//! `openftl model`: the formulas of GeckoFTL's paper for any device, or those of separate logs
+//! ([`logs`]).
+
+mod logs;
 
 use crate::args::ModelArgs;
 use crate::error::usage;
@@ -11,6 +14,9 @@ use serde_json::{Value, json};
 
 /// Prints the formulas' values.
 pub fn run(args: &ModelArgs) -> Result<()> {
+    if !args.logs.rates.is_empty() {
+        return logs::run(&args.logs, args.json);
+    }
     let (device, times) = (device(args)?, times(args)?);
     let models = models(args)?;
     check_dirty_ratio(args, &device, &models)?;

@@ -1,0 +1,55 @@
+//! ASA-FTL: DFTL whose blocks each hold pages of about the same age. Hot, warm and cold data go to
+//! streams of their own, by how long the version before lived.
+//!
+//! Beside each mapping entry, in flash and in the cache, is when the host wrote the page and where
+//! it went: eight bytes an entry instead of four, so that there are twice as many translation
+//! pages as DFTL has. The ages that part hot from warm and warm from cold are found by clustering
+//! a sample of them ([`crate::placement`]). Victims are chosen by cost, age and times.
+//!
+//! The poster leaves open where pages go that a collector moves. Here they never become hotter.
+//! Needs a battery as DFTL does. It does not save ages that only RAM holds: after power loss such
+//! a page counts as older than it is.
+
+use super::{Durability, Entry, Info};
+use crate::config::{Config, Setting};
+use crate::engine::page::{PageFtl, PageOptions, format_over_store};
+use crate::mapping::cached::{CachedMap, CachedOptions};
+use nand::{Nand, ProgramOrder};
+
+const VALIDITY: &str = "ram-bitmap";
+
+pub(super) const INFO: Info = Info {
+    name: "asa",
+    summary: "DFTL that parts hot, warm and cold pages by the age at which they are overwritten",
+    source: "Xie and Chen, CCGrid 2014 (poster)",
+    settings: &[Setting::CacheEntries, Setting::SegmentedLru, Setting::AgeGroups, Setting::Lanes, Setting::Wear],
+    validity: Some(VALIDITY),
+    durable: Durability::Battery,
+    program_order: ProgramOrder::Sequential,
+    outlives_worn_pages: false,
+};
+
+const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false, battery: true };
+
+fn cached(config: &Config) -> CachedOptions {
+    CachedOptions { battery: true, pasts: true, ..CachedOptions::new(config) }
+}
+
+/// The policies are part of the design.
+fn with_policies(config: &Config) -> Config {
+    Config { placement: "asa", victim: "cat", ..*config }
+}
+
+pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
+    Entry {
+        info: INFO,
+        format: |flash, config| {
+            let page_bytes = flash.nand().geometry().page_bytes();
+            let mapping = CachedMap::<false>::new(config.logical_pages, page_bytes, cached(config));
+            format_over_store(flash, &with_policies(config), OPTIONS, mapping)
+        },
+        mount: Some(|flash, config| {
+            PageFtl::<N, CachedMap<false>, _>::mount_flat(flash, &with_policies(config), OPTIONS, cached(config))
+        }),
+    }
+}
