@@ -1,8 +1,8 @@
 //! How LFTL's engine scales: with workers over banks that take as long as a real card's, and with
 //! threads over memory that takes no time.
 //!
-//! `cargo bench -p openftl-lftl` measures for some minutes; `-- --quick` does each case for a moment
-//! and says nothing about speed. `--json` prints one object a case, `--case TEXT` measures those
+//! `cargo bench -p openftl-lftl` measures for some minutes; `-- --quick` does each case for a
+//! moment and says nothing about speed. `--json` prints one object a case, `--case TEXT` measures
 //! whose name holds the text.
 #![allow(missing_docs)]
 
