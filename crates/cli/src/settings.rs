@@ -99,7 +99,7 @@ fn who_honours(setting: Setting, store: Option<&str>) -> String {
         }
     }
     for row in placement::table().iter().filter(|row| row.settings.contains(&setting)) {
-        let more = names(&table, |info| !info.honours_over(setting, store) && info.honours_with(setting, row.name));
+        let more = names(table, |info| !info.honours_over(setting, store) && info.honours_with(setting, row.name));
         parts.push(format!("with --placement {} by {}", row.name, more.join(", ")));
     }
     format!("it is honoured {}", parts.join(", and "))
