@@ -208,7 +208,7 @@ fn wrong_arguments_are_explained() {
         (&["model", "--rates", "sequential"], &["--rates sequential", "uniform, zipf or hotcold"]),
         (&["model", "--rates", "zipf:footprint=50"], &["without size, trims and footprint"]),
         (&["model", "--rates", "zipf", "--over-provisioning", "0"], &["--over-provisioning 0", "percent"]),
-        (&["model", "--rates", "zipf", "--pages", "0"], &["--pages 0"]),
+        (&["model", "--rates", "zipf", "--pages", "0"], &["--pages", "at least 1"]),
         (&["model", "--rates", "zipf", "--cache", "4MiB"], &["--rates", "--cache"]),
         (&["model", "--pages", "100"], &["--rates"]),
     ];

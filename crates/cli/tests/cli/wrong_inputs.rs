@@ -57,8 +57,8 @@ const CASES: &[Case] = &[
 
 /// Options that mean nothing to any FTL of the run.
 const IDLE_CASES: [Case; 20] = [
-    (&["--ftl", "page,block", "--cache", "8KiB"], 2, &["--cache means nothing to page, block", "dftl, lazy, uftl"]),
-    (&["--ftl", "page", "--segmented-lru"], 2, &["--segmented-lru means nothing to page;", "by dftl, lazy, gecko;"]),
+    (&["--ftl", "page,block", "--cache", "8KiB"], 2, &["--cache means nothing to page, block", "dftl, asa, lazy, uftl"]),
+    (&["--ftl", "page", "--segmented-lru"], 2, &["--segmented-lru means nothing to page;", "by dftl, asa, lazy, gecko;"]),
     (&["--ftl", "uftl", "--segmented-lru"], 2, &["--segmented-lru means nothing to uftl"]),
     (
         &["--ftl", "superblock", "--victim", "greedy"],
@@ -71,7 +71,7 @@ const IDLE_CASES: [Case; 20] = [
     (
         &["--ftl", "page", "--gecko-t", "2"],
         2,
-        &["by gecko, and with --validity gecko by page, dftl, lazy, uftl, ib-ftl;"],
+        &["by gecko, and with --validity gecko by page, dftl, asa, lazy, uftl, ib-ftl;"],
     ),
     (&["--ftl", "page,dftl", "--gecko-s", "2"], 2, &["--gecko-s means nothing to page, dftl;"]),
     (&["--ftl", "page", "--gecko-two-way"], 2, &["--gecko-two-way means nothing to page;"]),
@@ -168,7 +168,7 @@ const CRASH_CASES: [Case; 9] = [
     (&["crash", "--faults", "worn,none"], 2, &["none", "alone"]),
     (&["crash", "--replay", "page-01"], 2, &["page-01", "not an id"]),
     (&["crash", "--sample", "--depth", "2"], 2, &["cannot be used with"]),
-    (&["crash", "--ftl", "page", "--no-battery"], 2, &["--no-battery means nothing to page", "by dftl, uftl;"]),
+    (&["crash", "--ftl", "page", "--no-battery"], 2, &["--no-battery means nothing to page", "by dftl, asa, uftl;"]),
 ];
 
 #[test]
