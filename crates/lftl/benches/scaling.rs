@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p openftl-lftl` measures for some minutes; `-- --quick` does each case for a
 //! moment and says nothing about speed. `--json` prints one object a case, `--case TEXT` measures
-//! whose name holds the text.
+//! those whose name holds the text.
 #![allow(missing_docs)]
 
 use nand::{BlockId, Capabilities, Dimensions, Flags, Geometry, Lpn, MemNand, Nand, NandError, Ppn, Spare, Timing};
