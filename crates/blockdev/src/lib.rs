@@ -1,7 +1,8 @@
 //! A flash translation layer (FTL) served as a block device.
 //!
 //! Reading order: [`contract`] (what a served device does), [`disk`] (a device over one FTL or
-//! several), [`mod@nbd`] (the protocol by which clients reach it), [`stats`] (what is counted).
+//! several), [`banked`] (a device over the engine of many threads), [`mod@nbd`] (the protocol by
+//! which clients reach it), [`stats`] (what is counted).
 //!
 //! ```
 //! use openftl_blockdev::{BlockDevice, Disk, DiskOptions, Keeping};
@@ -23,12 +24,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod banked;
 pub mod contract;
 pub mod disk;
 pub mod log;
 pub mod nbd;
 pub mod stats;
 
+pub use banked::BankedDisk;
 pub use contract::{BlockDevice, BlockSizes, DiskError, DiskReport, Extent, Settling, Zeroing};
 pub use disk::{Disk, DiskOptions, Keeping, Refusal, Store};
 pub use log::{Log, Severity, Silent};

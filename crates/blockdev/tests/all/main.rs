@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod banked;
 mod client;
 mod cuts;
 mod disk;

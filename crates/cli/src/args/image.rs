@@ -35,7 +35,8 @@ pub struct FormatArgs {
 /// What a new disk is: a device with an FTL on it.
 #[derive(Args, Clone)]
 pub struct DiskArgs {
-    /// The FTL (openftl list ftls); in a file one that survives power loss [default: gecko]
+    /// The FTL (openftl list ftls); in a file one that survives power loss; serve --memory also
+    /// takes lftl [default: gecko]
     #[arg(long, short, value_name = "NAME")]
     pub ftl: Option<String>,
     /// Device profile, or a TOML file of one (openftl list devices) [default: demo]

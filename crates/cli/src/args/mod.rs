@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 pub use image::{CheckArgs, DiskArgs, FormatArgs, InspectArgs};
 pub use papers::{LogsArgs, ModelArgs, ReproduceArgs};
-pub use serve::ServeArgs;
+pub use serve::{BankedArgs, ServeArgs};
 use std::path::PathBuf;
 
 /// Compare flash translation layers on a workload or on your own trace.

@@ -2,7 +2,9 @@
 
 use super::DiskArgs;
 use blockdev::nbd::Address;
+use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args, ValueHint};
+use lftl::{Policy, Replacement};
 use std::path::PathBuf;
 
 const SERVE_EXAMPLES: &str = "\
@@ -93,4 +95,29 @@ pub struct ServeArgs {
     /// What is served with --memory.
     #[command(flatten, next_help_heading = "A disk in memory")]
     pub disk: DiskArgs,
+    /// The threads of LFTL.
+    #[command(flatten)]
+    pub banked: BankedArgs,
+}
+
+/// How `--ftl lftl` works.
+#[derive(Args)]
+#[command(next_help_heading = "LFTL (--memory --ftl lftl)")]
+pub struct BankedArgs {
+    /// Threads that serve requests, each with a queue [default: 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub workers: Option<u32>,
+    /// Threads that collect garbage at most; none under npgc [default: 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=256))]
+    pub collectors: Option<u32>,
+    /// Collect in the path of a write, beside the writers, or beside them with fewer collectors
+    /// while writers are busy [default: adaptive]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Policy::TABLE.map(|row| row.0)))]
+    pub policy: Option<String>,
+    /// Write buffers, each of one page [default: 256]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub buffers: Option<u32>,
+    /// Which buffer is written out when one is needed [default: fifo]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Replacement::TABLE.map(|row| row.0)))]
+    pub replacement: Option<String>,
 }

@@ -33,7 +33,7 @@ impl Front {
         observer: Option<Box<dyn Observer>>,
         log: Arc<dyn Log>,
     ) -> Result<Self> {
-        let disk: Arc<dyn BlockDevice> = Arc::clone(&opened.disk) as Arc<dyn BlockDevice>;
+        let disk: Arc<dyn BlockDevice> = opened.disk.shared();
         #[cfg(all(feature = "ublk", target_os = "linux"))]
         if let Some(id) = args.ublk {
             let options = ublk::Options { id: id.0, queues: args.queues, write_through: args.write_through };

@@ -1,5 +1,6 @@
 //! `openftl serve`: a disk for others, over NBD or as a device of the kernel.
 
+mod banked;
 mod front;
 mod record;
 mod watch;
@@ -11,7 +12,7 @@ use crate::units::{bytes, count};
 use crate::{device, format, image, output, settings};
 use anyhow::{Context, Result};
 use blockdev::nbd::{Address, Listener, Observer, Stop, metrics};
-use blockdev::{BlockDevice, Disk, DiskOptions, Keeping, Log, Severity, Store};
+use blockdev::{BankedDisk, BlockDevice, Disk, DiskError, DiskOptions, Keeping, Log, Severity, Store};
 use front::{Front, Place};
 use ftl::ftls::Info;
 use nand::file::Syncer;
@@ -39,6 +40,7 @@ pub fn run(args: &ServeArgs) -> Result<()> {
     let log: Arc<dyn Log> = Arc::new(Lines);
     let opened = match &args.image {
         Some(path) => in_file(path, args, &log)?,
+        None if args.disk.ftl.as_deref() == Some(banked::NAME) => in_memory_banked(args, &log)?,
         None => in_memory(args, &log)?,
     };
     let stop = Arc::new(Stop::new().context("cannot make a pair of sockets")?);
@@ -50,7 +52,7 @@ pub fn run(args: &ServeArgs) -> Result<()> {
     let observer = recorder.clone().map(|recorder| Box::new(recorder) as Box<dyn Observer>);
     let front = Front::open(args, &opened, observer, Arc::clone(&log))?;
     announce(args, &opened, &front.place(), metrics.as_ref().map(Listener::address))?;
-    let (disk, stats): (&dyn BlockDevice, _) = (opened.disk.as_ref(), front.stats());
+    let (disk, stats): (&dyn BlockDevice, _) = (opened.disk.device(), front.stats());
     let watch = Watch::new(disk, Arc::clone(&stats), args.json)?;
     let served = thread::scope(|scope| {
         if let Some(metrics) = &metrics {
@@ -73,9 +75,38 @@ pub fn run(args: &ServeArgs) -> Result<()> {
     recorded
 }
 
+/// A disk over an FTL of the table, or over the engine of many threads.
+enum Served {
+    Table(Arc<Disk<Backing>>),
+    Banked(Arc<BankedDisk<Backing>>),
+}
+
+impl Served {
+    fn device(&self) -> &dyn BlockDevice {
+        match self {
+            Self::Table(disk) => disk.as_ref(),
+            Self::Banked(disk) => disk.as_ref(),
+        }
+    }
+
+    fn shared(&self) -> Arc<dyn BlockDevice> {
+        match self {
+            Self::Table(disk) => Arc::clone(disk) as Arc<dyn BlockDevice>,
+            Self::Banked(disk) => Arc::clone(disk) as Arc<dyn BlockDevice>,
+        }
+    }
+
+    fn close(&self) -> Result<(), DiskError> {
+        match self {
+            Self::Table(disk) => disk.close(),
+            Self::Banked(disk) => disk.close(),
+        }
+    }
+}
+
 /// A disk that can be served.
 struct Opened {
-    disk: Arc<Disk<Backing>>,
+    disk: Served,
     description: String,
     /// What outlives what, in a sentence.
     promise: String,
@@ -91,8 +122,9 @@ fn in_file(path: &Path, args: &ServeArgs, log: &Arc<dyn Log>) -> Result<Opened> 
         ("--capacity", disk.capacity.is_some()),
         ("--logical-ratio", disk.logical_ratio.is_some()),
     ];
+    let banked = banked::given(&args.banked);
     let tuned = settings::given(&disk.tuning).map(|(option, _, given)| (option, given));
-    if let Some((option, _)) = ours.iter().chain(&tuned).find(|(_, given)| *given) {
+    if let Some((option, _)) = ours.iter().chain(&tuned).chain(&banked).find(|(_, given)| *given) {
         return Err(usage(format!("{option} is for --memory: {} says what disk it is", path.display())));
     }
     let access = if args.read_only { Access::Overlay } else { Access::ReadWrite };
@@ -119,7 +151,17 @@ fn in_file(path: &Path, args: &ServeArgs, log: &Arc<dyn Log>) -> Result<Opened> 
     opened(Disk::new(ftls, info, options), &info, shards, promise)
 }
 
+const IN_MEMORY: &str = "It is in memory: nothing of it outlives the server.";
+
+fn in_memory_banked(args: &ServeArgs, log: &Arc<dyn Log>) -> Result<Opened> {
+    let (disk, description) = banked::in_memory(args, log)?;
+    Ok(Opened { disk: Served::Banked(Arc::new(disk)), description, promise: IN_MEMORY.to_owned() })
+}
+
 fn in_memory(args: &ServeArgs, log: &Arc<dyn Log>) -> Result<Opened> {
+    if let Some((option, _)) = banked::given(&args.banked).iter().find(|(_, given)| *given) {
+        return Err(usage(format!("{option} is for --ftl {}; leave it out, or choose that", banked::NAME)));
+    }
     let planned = format::planned_shards(&args.disk, args.shards)?;
     let plan = &planned.plan;
     device::check_memory(plan.geometry.raw_bytes() * u64::from(args.shards))?;
@@ -130,15 +172,14 @@ fn in_memory(args: &ServeArgs, log: &Arc<dyn Log>) -> Result<Opened> {
     });
     let ftls = ftls.collect::<Result<Vec<_>>>()?;
     let options = DiskOptions { empty: true, log: Arc::clone(log), ..DiskOptions::new(Keeping::Nothing) };
-    let promise = "It is in memory: nothing of it outlives the server.";
-    opened(Disk::new(ftls, planned.info, options), &planned.info, args.shards, promise)
+    opened(Disk::new(ftls, planned.info, options), &planned.info, args.shards, IN_MEMORY)
 }
 
 fn opened(disk: Result<Disk<Backing>, blockdev::Refusal>, info: &Info, shards: u32, promise: &str) -> Result<Opened> {
     let disk = Arc::new(disk.map_err(|refusal| usage(refusal.to_string()))?);
     let over = if shards == 1 { String::new() } else { format!(" over {shards} shards") };
     let description = format!("{} under {}{over}", bytes(disk.size_bytes()), info.name);
-    Ok(Opened { disk, description, promise: promise.to_owned() })
+    Ok(Opened { disk: Served::Table(disk), description, promise: promise.to_owned() })
 }
 
 fn check_address(option: &str, address: &Address, allow_remote: bool) -> Result<()> {
@@ -173,7 +214,7 @@ fn stop_on(mut signals: Signals, stop: &Arc<Stop>) -> Result<()> {
 }
 
 fn announce(args: &ServeArgs, opened: &Opened, at: &Place, metrics: Option<&Address>) -> Result<()> {
-    let size_bytes = opened.disk.size_bytes();
+    let size_bytes = opened.disk.device().size_bytes();
     if args.json {
         let object = json!({
             "serving": at.address,

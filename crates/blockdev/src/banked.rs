@@ -1,0 +1,222 @@
+//! A device over LFTL: an engine of many threads over the banks of a card.
+
+use crate::contract::{BlockDevice, BlockSizes, DiskError, DiskReport, Extent, Settling, Zeroing};
+use crate::log::{Log, Severity};
+use ftl::{FtlError, Shortage};
+use lftl::{LftlError, SECTOR_BYTES, Server};
+use nand::{Lpn, Nand};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes of zeros that are written at once.
+const ZEROS_BYTES: u64 = 1 << 20;
+
+/// A device over an engine of many threads. Its flash is in memory, or synced by itself.
+pub struct BankedDisk<N: Nand<Payload = [u8]> + 'static> {
+    server: Server<N>,
+    log: Arc<dyn Log>,
+    /// It was said that no more writes are taken.
+    complained: AtomicBool,
+}
+
+impl<N: Nand<Payload = [u8]> + 'static> BankedDisk<N> {
+    /// Serves an engine.
+    pub fn new(server: Server<N>, log: Arc<dyn Log>) -> Self {
+        Self { server, log, complained: AtomicBool::new(false) }
+    }
+
+    /// Writes everything out and saves what only RAM holds. No request may be under way, and none
+    /// may follow.
+    ///
+    /// # Errors
+    /// Those of a flush.
+    pub fn close(&self) -> Result<(), DiskError> {
+        self.server.close().map_err(|error| self.error(error))
+    }
+
+    fn check(&self, offset: u64, bytes: u64) -> Result<(), DiskError> {
+        let size_bytes = self.size_bytes();
+        match offset.checked_add(bytes) {
+            Some(end) if end <= size_bytes => Ok(()),
+            _ => Err(DiskError::OutOfRange { offset, bytes, size_bytes }),
+        }
+    }
+
+    fn page_bytes(&self) -> u64 {
+        self.server.engine().page_bytes() as u64
+    }
+
+    #[cold]
+    fn error(&self, error: LftlError) -> DiskError {
+        let error = match error {
+            LftlError::NoSpace(lftl::Shortage { bad_blocks, blocks, needed, .. }) => {
+                DiskError::WornOut(Shortage { bad_blocks, blocks, needed })
+            }
+            LftlError::Lost { lpn, .. } => DiskError::Page {
+                page: lpn.0.into(),
+                offset: u64::from(lpn.0) * self.page_bytes(),
+                source: FtlError::Lost { lpn },
+            },
+            LftlError::Failed { reason } => DiskError::Failed { reason },
+            error => DiskError::Failed { reason: error.to_string() },
+        };
+        let lasting = !matches!(error, DiskError::Page { .. });
+        if !lasting || !self.complained.swap(true, Ordering::Relaxed) {
+            self.log.line(Severity::Error, &error.to_string());
+        }
+        error
+    }
+
+    /// Writes zeros over a range.
+    fn zero(&self, mut offset: u64, end: u64) -> Result<(), LftlError> {
+        let zeros = vec![0; end.saturating_sub(offset).min(ZEROS_BYTES) as usize];
+        while offset < end {
+            let bytes = (end - offset).min(ZEROS_BYTES);
+            self.server.write(offset, &zeros[..bytes as usize])?;
+            offset += bytes;
+        }
+        Ok(())
+    }
+
+    /// Zeros a part of one page, unless the page reads as zeros already.
+    fn zero_part(&self, offset: u64, end: u64) -> Result<(), LftlError> {
+        let page = Lpn((offset / self.page_bytes()) as u32);
+        if offset < end && self.server.engine().holds_data(page) { self.zero(offset, end) } else { Ok(()) }
+    }
+
+    /// Makes a range zeros, of which whole pages are forgotten.
+    fn forget(&self, offset: u64, end: u64) -> Result<(), LftlError> {
+        let page = self.page_bytes();
+        let (first, last) = (offset.div_ceil(page), end / page);
+        if first > last {
+            return self.zero_part(offset, end);
+        }
+        self.zero_part(offset, end.min(first * page))?;
+        self.server.engine().trim(Lpn(first as u32), (last - first) as u32)?;
+        self.zero_part(offset.max(last * page), end)
+    }
+
+    /// Makes what was written to a range survive, if `fua` asks for it.
+    fn keep(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), LftlError> {
+        if !fua || bytes == 0 {
+            return Ok(());
+        }
+        let page = self.page_bytes();
+        let pages = offset / page..(offset + bytes).div_ceil(page);
+        for lpn in pages {
+            self.server.engine().flush_page(Lpn(lpn as u32))?;
+        }
+        Ok(())
+    }
+}
+
+impl<N: Nand<Payload = [u8]> + 'static> BlockDevice for BankedDisk<N> {
+    fn size_bytes(&self) -> u64 {
+        self.server.size_bytes()
+    }
+
+    fn block_sizes(&self) -> BlockSizes {
+        BlockSizes { minimum: 1, preferred: SECTOR_BYTES as u32 }
+    }
+
+    fn read_only(&self) -> bool {
+        false
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), DiskError> {
+        self.check(offset, out.len() as u64)?;
+        self.server.read(offset, out).map_err(|error| self.error(error))
+    }
+
+    fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<(), DiskError> {
+        let bytes = data.len() as u64;
+        self.check(offset, bytes)?;
+        let written = self.server.write(offset, data).and_then(|()| self.keep(offset, bytes, fua));
+        written.map_err(|error| self.error(error))
+    }
+
+    fn write_zeroes(&self, offset: u64, bytes: u64, how: Zeroing) -> Result<(), DiskError> {
+        self.check(offset, bytes)?;
+        if how.only_fast && !how.may_trim {
+            return Err(DiskError::NotFast);
+        }
+        let end = offset + bytes;
+        let zeroed = if how.may_trim { self.forget(offset, end) } else { self.zero(offset, end) };
+        let kept = zeroed.and_then(|()| match (how.fua, how.may_trim) {
+            (true, true) => self.server.flush(),
+            (fua, _) => self.keep(offset, bytes, fua),
+        });
+        kept.map_err(|error| self.error(error))
+    }
+
+    fn trim(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), DiskError> {
+        self.check(offset, bytes)?;
+        let sector = SECTOR_BYTES as u64;
+        // Parts of sectors keep their contents.
+        let (from, end) = (offset.div_ceil(sector) * sector, (offset + bytes) / sector * sector);
+        let trimmed = if from < end { self.forget(from, end) } else { Ok(()) };
+        let kept = trimmed.and_then(|()| if fua { self.server.flush() } else { Ok(()) });
+        kept.map_err(|error| self.error(error))
+    }
+
+    fn flush(&self) -> Result<(), DiskError> {
+        self.server.flush().map_err(|error| self.error(error))
+    }
+
+    /// As many as workers: pages take turns, so that one connection keeps all of them busy.
+    fn lanes(&self) -> usize {
+        self.server.workers()
+    }
+
+    fn lane_of(&self, offset: u64) -> (usize, u64) {
+        let page = offset / self.page_bytes();
+        ((page % self.lanes() as u64) as usize, (page + 1) * self.page_bytes())
+    }
+
+    /// Nothing to do: what a lane completed is in buffers or on flash, and [`BlockDevice::sync`]
+    /// writes out all of them.
+    fn settle(&self, _: usize, _: Settling) -> Result<(), DiskError> {
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), DiskError> {
+        self.flush()
+    }
+
+    fn sync_waits(&self) -> bool {
+        true
+    }
+
+    fn extents(&self, offset: u64, bytes: u64, visit: &mut dyn FnMut(Extent) -> bool) -> Result<(), DiskError> {
+        self.check(offset, bytes)?;
+        let (page, end) = (self.page_bytes(), offset + bytes);
+        let mut begin = offset;
+        while begin < end {
+            let hole = |at: u64| !self.server.engine().holds_data(Lpn((at / page) as u32));
+            let here = hole(begin);
+            let mut to = (begin / page + 1) * page;
+            while to < end && hole(to) == here {
+                to += page;
+            }
+            if !visit(Extent { bytes: to.min(end) - begin, hole: here }) {
+                return Ok(());
+            }
+            begin = to;
+        }
+        Ok(())
+    }
+
+    fn report(&self) -> Result<DiskReport, DiskError> {
+        let report = self.server.engine().report();
+        Ok(DiskReport {
+            host_programs: report.host_programs,
+            programs: report.ops.programs,
+            reads: report.ops.reads,
+            erases: report.ops.erases,
+            free_blocks: report.free_blocks,
+            waiting_trim_bytes: 0,
+            ram_bytes: report.ram_bytes,
+            worn_out: self.server.engine().read_only().is_some(),
+        })
+    }
+}
