@@ -57,8 +57,16 @@ const CASES: &[Case] = &[
 
 /// Options that mean nothing to any FTL of the run.
 const IDLE_CASES: [Case; 20] = [
-    (&["--ftl", "page,block", "--cache", "8KiB"], 2, &["--cache means nothing to page, block", "dftl, asa, lazy, uftl"]),
-    (&["--ftl", "page", "--segmented-lru"], 2, &["--segmented-lru means nothing to page;", "by dftl, asa, lazy, gecko;"]),
+    (
+        &["--ftl", "page,block", "--cache", "8KiB"],
+        2,
+        &["--cache means nothing to page, block", "dftl, asa, lazy, uftl"],
+    ),
+    (
+        &["--ftl", "page", "--segmented-lru"],
+        2,
+        &["--segmented-lru means nothing to page;", "by dftl, asa, lazy, gecko;"],
+    ),
     (&["--ftl", "uftl", "--segmented-lru"], 2, &["--segmented-lru means nothing to uftl"]),
     (
         &["--ftl", "superblock", "--victim", "greedy"],

@@ -6,6 +6,8 @@ use crate::common::*;
 use openftl_nand::*;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 use tempfile::TempDir;
 
 fn folder() -> (TempDir, PathBuf) {
@@ -14,7 +16,14 @@ fn folder() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
+/// A process that another test starts holds every lock until it runs its program.
 fn open(path: &Path) -> Result<Vec<FileNand>, FileError> {
+    for _ in 0..50 {
+        match FileNand::open_all(path, Access::ReadWrite) {
+            Err(FileError::Locked) => sleep(Duration::from_millis(10)),
+            outcome => return outcome,
+        }
+    }
     FileNand::open_all(path, Access::ReadWrite)
 }
 
