@@ -13,9 +13,11 @@ use std::sync::Arc;
 
 /// The name by which it is asked for.
 pub const NAME: &str = "lftl";
-/// The card if nobody names one, and its size: 16 banks of the paper's.
+/// The card if nobody names one: the paper's banks with few blocks each, of which the host sees
+/// less than of the whole card.
 const DEVICE: &str = "lftl-card";
 const CAPACITY: u64 = 2 << 30;
+const LOGICAL_RATIO: f64 = 0.7;
 
 /// Options of this FTL alone, and whether each was given.
 pub fn given(args: &BankedArgs) -> [(&'static str, bool); 5] {
@@ -38,7 +40,8 @@ pub fn in_memory(args: &ServeArgs, log: &Arc<dyn Log>) -> Result<(BankedDisk<Bac
     let policy = named(args.banked.policy.as_deref(), &Policy::TABLE, Policy::Adaptive);
     let replacement = named(args.banked.replacement.as_deref(), &Replacement::TABLE, Replacement::Fifo);
     let profile = device::profile(args.disk.device.as_deref().unwrap_or(DEVICE))?;
-    let ratio = device::ratio(&profile, args.disk.logical_ratio)?;
+    let ratio = args.disk.logical_ratio.or(args.disk.device.is_none().then_some(LOGICAL_RATIO));
+    let ratio = device::ratio(&profile, ratio)?;
     let capacity = args.disk.capacity.map(|size| size.0).or(args.disk.device.is_none().then_some(CAPACITY));
     let plan = device::plan(&profile, capacity, ratio)?;
     device::check_memory(plan.geometry.raw_bytes())?;
