@@ -1,6 +1,6 @@
 //! Why a device in a file was not made, opened or closed.
 
-use super::layout::{FILE_VERSION, MAGIC, OWNER_BYTES_MAX, SEVERAL_VERSION};
+use super::layout::{FILE_VERSION, JOINT_VERSION, MAGIC, OWNER_BYTES_MAX};
 use crate::geometry::GeometryError;
 use std::io;
 
@@ -42,7 +42,7 @@ pub enum FileError {
         found: [u8; 8],
     },
     /// The file is of another format version.
-    #[error("the file has format version {found}; this program reads versions {FILE_VERSION} and {SEVERAL_VERSION}")]
+    #[error("the file has format version {found}; this program reads versions {FILE_VERSION} to {JOINT_VERSION}")]
     Version {
         /// The version found.
         found: u32,

@@ -12,8 +12,21 @@ use crate::spare::Spare;
 pub(super) const MAGIC: [u8; 8] = *b"OFTLNAND";
 /// Version of the format of a file of one device.
 pub const FILE_VERSION: u32 = 3;
-/// Version of the format of a file of several devices.
+/// Version of the format of a file of several devices, each with numbers of its own.
 pub const SEVERAL_VERSION: u32 = 4;
+/// Version of the format of a file of several devices with joint numbers.
+pub const JOINT_VERSION: u32 = 5;
+
+/// How the operations of several devices of a file are numbered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbering {
+    /// Each device has its own numbers. After its host died one device may lack operations that
+    /// others depend on: this is for devices that have nothing to do with each other.
+    Own,
+    /// All devices together. After their host died none has an operation without all those of
+    /// every device that had completed before it began.
+    Joint,
+}
 /// Bytes of the header before the owner's bytes.
 pub(super) const HEADER_BYTES: usize = 72;
 /// Bytes that the owner may keep.
@@ -119,10 +132,19 @@ pub(super) struct Place {
     pub(super) devices: u16,
     /// Devices before this one.
     pub(super) index: u16,
+    pub(super) numbering: Numbering,
 }
 
 impl Place {
-    pub(super) const ALONE: Self = Self { devices: 1, index: 0 };
+    pub(super) const ALONE: Self = Self { devices: 1, index: 0, numbering: Numbering::Own };
+
+    const fn version(self) -> u32 {
+        match (self.numbering, self.devices) {
+            (Numbering::Joint, _) => JOINT_VERSION,
+            (Numbering::Own, 1) => FILE_VERSION,
+            (Numbering::Own, _) => SEVERAL_VERSION,
+        }
+    }
 }
 
 /// What never changes after the image was made.
@@ -142,7 +164,7 @@ impl Header {
         let d = self.geometry.dimensions();
         let alone = self.place == Place::ALONE;
         let words = [
-            if alone { FILE_VERSION } else { SEVERAL_VERSION },
+            self.place.version(),
             d.channels,
             d.dies_per_channel,
             d.planes_per_die,
@@ -179,7 +201,7 @@ impl Header {
             return Err(FileError::Foreign { found });
         }
         let version = word32(bytes, 8);
-        if !matches!(version, FILE_VERSION | SEVERAL_VERSION) {
+        if !matches!(version, FILE_VERSION | SEVERAL_VERSION | JOINT_VERSION) {
             return Err(FileError::Version { found: version });
         }
         if crc32fast::hash(&bytes[..64]) != word32(bytes, 64) {
@@ -212,7 +234,11 @@ impl Header {
         }
         let place = match version {
             FILE_VERSION => Place::ALONE,
-            _ => Place { devices: word::<2>(bytes, 44) as u16, index: word::<2>(bytes, 46) as u16 },
+            _ => Place {
+                devices: word::<2>(bytes, 44) as u16,
+                index: word::<2>(bytes, 46) as u16,
+                numbering: if version == JOINT_VERSION { Numbering::Joint } else { Numbering::Own },
+            },
         };
         if place.index >= place.devices {
             return Err(FileError::Malformed {

@@ -28,14 +28,18 @@
 //! would turn a full disk into a signal that ends the process.
 
 mod error;
+mod journal;
 mod layout;
 mod medium;
 mod open;
+mod syncer;
+mod undo;
 
 pub use error::FileError;
-pub use layout::{FILE_VERSION, OWNER_BYTES_MAX, SEVERAL_VERSION};
+pub use layout::{FILE_VERSION, JOINT_VERSION, Numbering, OWNER_BYTES_MAX, SEVERAL_VERSION};
 pub use medium::{HostFile, Medium, Volatile};
 pub use open::{Opening, Usage};
+pub use syncer::Syncer;
 
 use crate::addr::{BlockId, Ppn};
 use crate::contract::{Nand, Snapshot};
@@ -45,11 +49,11 @@ use crate::geometry::{Capabilities, Geometry};
 use crate::laws::{self, BlockState, illegal, illegal_block};
 use crate::spare::Spare;
 use core::sync::atomic::{AtomicI32, Ordering};
-use layout::{Anchor, BlockRecord, Decoded, FlagSlot, Layout, RECORD_BYTES, Record};
+use journal::Journal;
+use layout::{BlockRecord, Decoded, FlagSlot, Layout, RECORD_BYTES, Record};
 use std::boxed::Box;
-use std::fs::File;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::vec::Vec;
 
 /// What may be done with a device in a file.
@@ -92,10 +96,11 @@ pub struct FileNand<M: Medium = HostFile> {
     owner: Box<[u8]>,
     access: Access,
     blocks: Vec<Block>,
-    /// The last operation.
-    last: u64,
-    anchor: Anchor,
-    /// Blocks erased since the anchor.
+    /// Numbers its operations, and those of the other devices of the file if they are joint.
+    journal: Arc<Journal<M>>,
+    /// Nothing is written when it is dropped.
+    closed: bool,
+    /// Blocks whose erase may be above the anchor, in the order of their erases.
     discards: Vec<BlockId>,
     opening: Opening,
     /// One page of data.
@@ -106,39 +111,9 @@ pub struct FileNand<M: Medium = HostFile> {
     failed: Arc<AtomicI32>,
 }
 
-/// Brings what was written to a device in a file to the disk, while somebody else owns the device.
-#[derive(Clone, Debug)]
-pub struct Syncer {
-    /// `None` if nothing is written.
-    file: Option<Arc<File>>,
-    failed: Arc<AtomicI32>,
-}
-
-impl Syncer {
-    /// Makes every operation that completed before survive the death of the host.
-    ///
-    /// # Errors
-    /// Those of the host. The device then refuses programs and erases, and every later sync fails
-    /// too: the host may have forgotten what it could not write.
-    pub fn sync(&self) -> io::Result<()> {
-        match self.failed.load(Ordering::Acquire) {
-            0 => {}
-            code => return Err(io::Error::from_raw_os_error(code)),
-        }
-        let Some(file) = &self.file else { return Ok(()) };
-        file.sync_data().inspect_err(|error| {
-            self.failed.store(error.raw_os_error().unwrap_or(EIO), Ordering::Release);
-        })
-    }
-}
-
-impl FileNand<HostFile> {
-    /// A handle that syncs the file. Syncs of a device that is not open for writing do nothing.
-    #[must_use]
-    pub fn syncer(&self) -> Syncer {
-        let file = (self.access == Access::ReadWrite).then(|| self.medium.handle());
-        Syncer { file, failed: Arc::clone(&self.failed) }
-    }
+/// A lock. What is behind it is whole after every panic.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<M: Medium> FileNand<M> {
@@ -154,7 +129,13 @@ impl<M: Medium> FileNand<M> {
         self.access
     }
 
-    /// What was found when it was opened.
+    /// Whether its operations are numbered together with those of the other devices of the file.
+    #[must_use]
+    pub fn numbering(&self) -> Numbering {
+        if self.journal.is_joint() { Numbering::Joint } else { Numbering::Own }
+    }
+
+    /// What was found when it was opened. What was undone of joint devices is told by the first.
     #[must_use]
     pub const fn opening(&self) -> Opening {
         self.opening
@@ -202,6 +183,7 @@ impl<M: Medium> FileNand<M> {
     pub fn sync(&mut self) -> io::Result<()> {
         match self.failed.load(Ordering::Acquire) {
             0 if self.access == Access::ReadWrite => {
+                self.journal.settled();
                 let outcome = self.medium.sync();
                 outcome.inspect_err(|error| {
                     self.note_failure(error);
@@ -223,7 +205,12 @@ impl<M: Medium> FileNand<M> {
 
     fn finish(&mut self) -> io::Result<()> {
         match self.failed.load(Ordering::Acquire) {
-            0 if self.access == Access::ReadWrite && !self.anchor.clean => self.put_anchor(true),
+            0 if self.access == Access::ReadWrite && !core::mem::replace(&mut self.closed, true) => {
+                let closed = self.journal.close(&mut self.medium);
+                closed.inspect_err(|error| {
+                    self.note_failure(error);
+                })
+            }
             0 => Ok(()),
             code => Err(io::Error::from_raw_os_error(code)),
         }
@@ -251,7 +238,7 @@ impl<M: Medium> FileNand<M> {
     }
 
     /// Before something is changed: refuses it if it must not be, and makes room for its number.
-    fn begin(&mut self, operation: &'static str, ppn: Ppn) -> Result<u64, NandError> {
+    fn begin(&mut self, operation: &'static str, ppn: Ppn) -> Result<(), NandError> {
         let code = match self.failed.load(Ordering::Acquire) {
             0 if self.access == Access::ReadOnly => EROFS,
             code => code,
@@ -259,47 +246,46 @@ impl<M: Medium> FileNand<M> {
         if code != 0 {
             return Err(NandError::Host { operation, ppn, cause: HostError(code) });
         }
-        if self.last - self.anchor.op >= UNANCHORED_MAX || self.discards.len() == DISCARDS_MAX {
-            self.commit(operation, ppn)?;
+        if self.journal.is_full() {
+            self.commit(operation, ppn, self.journal.last())?;
         }
-        debug_assert!(self.last >= self.anchor.op && self.last - self.anchor.op < UNANCHORED_MAX);
-        Ok(self.last + 1)
+        match self.discards.last() {
+            Some(block) if self.discards.len() == DISCARDS_MAX => {
+                self.commit(operation, ppn, self.blocks[block.index()].record.erased)
+            }
+            _ => self.give_back(operation, ppn),
+        }
     }
 
     /// As [`Self::begin`], for an operation on what an erase left: that erase is final then.
-    fn begin_after_erase(&mut self, operation: &'static str, ppn: Ppn, block: BlockId) -> Result<u64, NandError> {
-        let op = self.begin(operation, ppn)?;
-        if self.blocks[block.index()].record.erased > self.anchor.op {
-            self.commit(operation, ppn)?;
+    fn begin_after_erase(&mut self, operation: &'static str, ppn: Ppn, block: BlockId) -> Result<(), NandError> {
+        self.begin(operation, ppn)?;
+        let erased = self.blocks[block.index()].record.erased;
+        if erased > self.journal.anchored() {
+            self.commit(operation, ppn, erased)?;
         }
-        debug_assert!(self.blocks[block.index()].record.erased <= self.anchor.op);
-        Ok(op)
-    }
-
-    /// Writes an anchor, and gives back to the host what erases before it made dead.
-    fn commit(&mut self, operation: &'static str, ppn: Ppn) -> Result<(), NandError> {
-        let anchored = self.put_anchor(false);
-        self.write_outcome(operation, ppn, anchored)?;
-        while let Some(block) = self.discards.pop() {
-            let (at, bytes) = self.layout.region(block);
-            let given_back = self.medium.discard(at, bytes);
-            self.write_outcome(operation, ppn, given_back)?;
-        }
+        debug_assert!(erased <= self.journal.anchored() && !self.discards.contains(&block));
         Ok(())
     }
 
-    fn put_anchor(&mut self, clean: bool) -> io::Result<()> {
-        let anchor = Anchor { generation: self.anchor.generation + 1, op: self.last, clean };
-        let at = layout::ANCHORS_AT[(anchor.generation % 2) as usize];
-        let outcome = self
-            .medium
-            .sync()
-            .and_then(|()| self.medium.write_at(at, &anchor.encode()))
-            .and_then(|()| self.medium.sync());
-        outcome.inspect_err(|error| {
-            self.note_failure(error);
-        })?;
-        self.anchor = anchor;
+    /// Makes operations up to `wanted` final.
+    fn commit(&mut self, operation: &'static str, ppn: Ppn, wanted: u64) -> Result<(), NandError> {
+        let anchored = self.journal.advance(&mut self.medium, wanted);
+        self.write_outcome(operation, ppn, anchored)?;
+        self.give_back(operation, ppn)
+    }
+
+    /// Gives back to the host what final erases made dead.
+    fn give_back(&mut self, operation: &'static str, ppn: Ppn) -> Result<(), NandError> {
+        let anchored = self.journal.anchored();
+        let is_final = |block: &&BlockId| self.blocks[block.index()].record.erased <= anchored;
+        let count = self.discards.iter().take_while(is_final).count();
+        for at in 0..count {
+            let (at, bytes) = self.layout.region(self.discards[at]);
+            let given_back = self.medium.discard(at, bytes);
+            self.write_outcome(operation, ppn, given_back)?;
+        }
+        self.discards.drain(..count);
         Ok(())
     }
 
@@ -388,7 +374,10 @@ impl<M: Medium> FileNand<M> {
             let state = self.blocks[block.index()].state;
             state.check_program(order, offset, holds).map_err(|law| illegal(operation, ppn, law))?;
         }
-        let op = self.begin_after_erase(operation, ppn, block)?;
+        self.begin_after_erase(operation, ppn, block)?;
+        let journal = Arc::clone(&self.journal);
+        let numbered = journal.number();
+        let op = numbered.op;
         let record = Record::new(meta, data, op, spare);
         let written = match data {
             [] => Ok(()),
@@ -397,7 +386,6 @@ impl<M: Medium> FileNand<M> {
         self.write_outcome(operation, ppn, written)?;
         let written = self.medium.write_at(self.layout.record(block, offset), &record.encode(ppn));
         self.write_outcome(operation, ppn, written)?;
-        self.last = op;
         self.blocks[block.index()].state.programmed(offset);
         debug_assert!(self.blocks[block.index()].surveyed && op > self.blocks[block.index()].record.erased);
         Ok(())
@@ -444,6 +432,7 @@ impl<M: Medium + Clone> Snapshot for FileNand<M> {
             page: self.page.clone(),
             records: self.records.clone(),
             failed: Arc::new(failed),
+            journal: self.journal.snapshot(),
             ..*self
         }
     }
@@ -513,11 +502,12 @@ impl<M: Medium> Nand for FileNand<M> {
             return Err(illegal_block(&geometry, "erase", block, Law::AddressInRange));
         };
         known.state.check_erase().map_err(|law| illegal_block(&geometry, "erase", block, law))?;
-        let op = self.begin_after_erase("erase", geometry.page_at(block, 0), block)?;
+        self.begin_after_erase("erase", geometry.page_at(block, 0), block)?;
         let old = self.blocks[block.index()].record;
         let erase_count = old.erase_count.saturating_add(1);
-        self.put_block("erase", block, BlockRecord { erase_count, erased: op, before: old.erased, bad: 0 })?;
-        self.last = op;
+        let journal = Arc::clone(&self.journal);
+        let numbered = journal.number();
+        self.put_block("erase", block, BlockRecord { erase_count, erased: numbered.op, before: old.erased, bad: 0 })?;
         let known = &mut self.blocks[block.index()];
         let held = !known.surveyed || known.state.end() > 0;
         known.state.erased();
@@ -540,10 +530,11 @@ impl<M: Medium> Nand for FileNand<M> {
         if known.state.is_bad() {
             return Ok(());
         }
-        let op = self.begin("mark_bad", geometry.page_at(block, 0))?;
-        let record = BlockRecord { bad: op, ..self.blocks[block.index()].record };
+        self.begin("mark_bad", geometry.page_at(block, 0))?;
+        let journal = Arc::clone(&self.journal);
+        let numbered = journal.number();
+        let record = BlockRecord { bad: numbered.op, ..self.blocks[block.index()].record };
         self.put_block("mark_bad", block, record)?;
-        self.last = op;
         self.blocks[block.index()].state.mark_bad();
         Ok(())
     }
@@ -558,16 +549,16 @@ impl<M: Medium> Nand for FileNand<M> {
         spare_of(ppn, &record)?;
         let set = record.newest();
         laws::check_flags(self.capabilities, set.times).map_err(refuse)?;
-        let op = self.begin("clear_flags", ppn)?;
+        self.begin("clear_flags", ppn)?;
         let older = usize::from(record.slots[0].op > record.slots[1].op);
         // The slot to be overwritten may be what an undone operation leaves.
-        if record.slots[older].op > 0 && set.op > self.anchor.op {
-            self.commit("clear_flags", ppn)?;
+        if record.slots[older].op > 0 && set.op > self.journal.anchored() {
+            self.commit("clear_flags", ppn, set.op)?;
         }
-        record.slots[older] = FlagSlot { op, flags: set.flags.union(flags), times: set.times + 1 };
+        let journal = Arc::clone(&self.journal);
+        let numbered = journal.number();
+        record.slots[older] = FlagSlot { op: numbered.op, flags: set.flags.union(flags), times: set.times + 1 };
         let written = self.medium.write_at(self.layout.record(block, offset), &record.encode(ppn));
-        self.write_outcome("clear_flags", ppn, written)?;
-        self.last = op;
-        Ok(())
+        self.write_outcome("clear_flags", ppn, written)
     }
 }

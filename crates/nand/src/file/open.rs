@@ -1,9 +1,10 @@
-//! Making a device in a file, opening one, and undoing what the death of its host left in part.
+//! Making a device in a file, and opening one.
 
 use super::error::FileError;
+use super::journal::Journal;
 use super::layout::{
-    ANCHOR_BYTES, ANCHORS_AT, Anchor, BLOCK_BYTES, BlockRecord, Decoded, FlagSlot, HEADER_BYTES, Header, Layout, MAGIC,
-    OPS_END, OWNER_AT, OWNER_BYTES_MAX, Place, RECORD_BYTES, Record,
+    ANCHOR_BYTES, ANCHORS_AT, Anchor, BLOCK_BYTES, BlockRecord, Decoded, HEADER_BYTES, Header, Layout, MAGIC,
+    Numbering, OWNER_AT, OWNER_BYTES_MAX, Place, RECORD_BYTES, Record,
 };
 use super::medium::{HostFile, Medium};
 use super::{Access, Block, DISCARDS_MAX, FileNand, UNANCHORED_MAX};
@@ -75,32 +76,37 @@ impl FileNand<HostFile> {
         capabilities: Capabilities,
         owner: &[u8],
     ) -> Result<Vec<Self>, FileError> {
-        check_owner(owner)?;
-        let attempt = "created";
-        let each = Layout::new(geometry, owner.len()).file_bytes();
-        let bytes = each.checked_mul(devices.into()).ok_or(FileError::Full { attempt })?;
         if devices == 0 {
             return Err(FileError::Several { devices });
         }
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
-        let file = Arc::new(file.map_err(|error| FileError::io(attempt, error))?);
-        let made = lock(&file, Access::ReadWrite).and_then(|()| {
-            file.set_len(bytes).map_err(|error| FileError::io(attempt, error))?;
-            let make = |index| {
-                let medium = HostFile::new(Arc::clone(&file), range_of(index, each), false);
-                Self::create_at(medium, Place { devices, index }, geometry, capabilities, owner)
-            };
-            let made = several(devices, make)?;
-            // The name is to be there after the host died, too.
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| FileError::io(attempt, error))?;
-            Ok(made)
-        });
-        if made.is_err() {
-            // The cause is what there is to tell.
-            let _ = std::fs::remove_file(path);
-        }
-        made
+        let each = Layout::new(geometry, owner.len()).file_bytes();
+        in_new_file(path, u64::from(devices).checked_mul(each), |file| {
+            several(devices, |index| {
+                let mut medium = HostFile::new(Arc::clone(file), range_of(index, each), false);
+                let place = Place { devices, index, numbering: Numbering::Own };
+                let header = Self::write_empty(&mut medium, place, geometry, capabilities, owner)?;
+                Self::open_new(medium, header)
+            })
+        })
+    }
+
+    /// As [`FileNand::create_several`], of devices that number their operations together: what the
+    /// death of the host leaves of them is what a power cut of all of them leaves.
+    ///
+    /// # Errors
+    /// As [`FileNand::create_several`].
+    pub fn create_joint(
+        path: &Path,
+        devices: u16,
+        geometry: Geometry,
+        capabilities: Capabilities,
+        owner: &[u8],
+    ) -> Result<Vec<Self>, FileError> {
+        let each = Layout::new(geometry, owner.len()).file_bytes();
+        in_new_file(path, u64::from(devices).checked_mul(each), |file| {
+            let medium = |range| HostFile::new(Arc::clone(file), range, false);
+            Self::create_joint_on(medium, devices, geometry, capabilities, owner)
+        })
     }
 
     /// Opens a device. If its process or its host died, what that left in part is undone first;
@@ -132,31 +138,65 @@ impl FileNand<HostFile> {
         let medium = |range| HostFile::new(Arc::clone(&file), range, access != Access::ReadWrite);
         let whole = medium(0..u64::MAX);
         let first = read_header(&whole)?;
-        let Place { devices, index } = first.place;
-        if index > 0 {
-            return Err(FileError::Malformed {
-                what: "the place of the first device of the file",
-                found: index.into(),
-            });
-        }
-        if devices == 1 {
-            return Ok(vec![Self::open_on(whole, access)?]);
-        }
-        let each = Layout::new(first.geometry, first.owner_bytes).file_bytes();
-        let needed = each.saturating_mul(devices.into());
-        let bytes = whole.bytes().map_err(unread)?;
-        if bytes < needed {
-            return Err(FileError::Truncated { bytes, needed });
-        }
-        several(devices, |index| {
-            let medium = medium(range_of(index, each));
-            let wanted = Header { place: Place { devices, index }, ..first };
-            if read_header(&medium)? != wanted {
-                return Err(FileError::Malformed { what: "a header unlike the first, of device", found: index.into() });
+        match first.place {
+            Place { devices: 1, index: 0, numbering: Numbering::Own } => Ok(vec![Self::open_on(whole, access)?]),
+            Place { numbering: Numbering::Joint, .. } => Self::open_joint_on(medium, access),
+            Place { devices, .. } => {
+                let each = check_first(&whole, &first)?;
+                several(devices, |index| {
+                    let medium = medium(range_of(index, each));
+                    let header = header_of(&medium, &first, index)?;
+                    Self::open_as(medium, access, header)
+                })
             }
-            Self::open_as(medium, access, wanted)
-        })
+        }
     }
+}
+
+/// Does something with a new file of so many bytes, which is removed if that fails.
+fn in_new_file<T>(
+    path: &Path,
+    bytes: Option<u64>,
+    fill: impl FnOnce(&Arc<File>) -> Result<T, FileError>,
+) -> Result<T, FileError> {
+    let attempt = "created";
+    let bytes = bytes.ok_or(FileError::Full { attempt })?;
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+    let file = Arc::new(file.map_err(|error| FileError::io(attempt, error))?);
+    let made = lock(&file, Access::ReadWrite).and_then(|()| {
+        file.set_len(bytes).map_err(|error| FileError::io(attempt, error))?;
+        let made = fill(&file)?;
+        // The name is to be there after the host died, too.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| FileError::io(attempt, error))?;
+        Ok(made)
+    });
+    if made.is_err() {
+        // The cause is what there is to tell.
+        let _ = std::fs::remove_file(path);
+    }
+    made
+}
+
+/// Bytes of each device of a file of several, after a look at the first header and at the length.
+fn check_first(whole: &impl Medium, first: &Header) -> Result<u64, FileError> {
+    let Place { devices, index, .. } = first.place;
+    if index > 0 {
+        return Err(FileError::Malformed { what: "the place of the first device of the file", found: index.into() });
+    }
+    let each = Layout::new(first.geometry, first.owner_bytes).file_bytes();
+    let needed = each.saturating_mul(devices.into());
+    let bytes = whole.bytes().map_err(unread)?;
+    if bytes < needed { Err(FileError::Truncated { bytes, needed }) } else { Ok(each) }
+}
+
+/// The header of a device of a file, which is like that of the first.
+fn header_of(medium: &impl Medium, first: &Header, index: u16) -> Result<Header, FileError> {
+    let wanted = Header { place: Place { index, ..first.place }, ..*first };
+    if read_header(medium)? == wanted {
+        return Ok(wanted);
+    }
+    Err(FileError::Malformed { what: "a header unlike the first, of device", found: index.into() })
 }
 
 /// The bytes of a device in a file of devices of `each` bytes.
@@ -167,8 +207,11 @@ fn range_of(index: u16, each: u64) -> Range<u64> {
 
 /// Makes or opens the devices of a file. The host tells of a failure once, whichever device it is
 /// about: so all of them share it.
-fn several(devices: u16, mut get: impl FnMut(u16) -> Result<FileNand, FileError>) -> Result<Vec<FileNand>, FileError> {
-    let mut all: Vec<FileNand> = Vec::new();
+fn several<M: Medium>(
+    devices: u16,
+    mut get: impl FnMut(u16) -> Result<FileNand<M>, FileError>,
+) -> Result<Vec<FileNand<M>>, FileError> {
+    let mut all: Vec<FileNand<M>> = Vec::new();
     for index in 0..devices {
         let mut device = get(index).map_err(|error| match devices {
             1 => error,
@@ -194,7 +237,7 @@ fn check_owner(owner: &[u8]) -> Result<(), FileError> {
     if owner.len() > OWNER_BYTES_MAX { Err(FileError::OwnerTooLong { bytes: owner.len() }) } else { Ok(()) }
 }
 
-fn unread(source: io::Error) -> FileError {
+pub(super) fn unread(source: io::Error) -> FileError {
     FileError::io("read", source)
 }
 
@@ -218,29 +261,91 @@ impl<M: Medium> FileNand<M> {
         capabilities: Capabilities,
         owner: &[u8],
     ) -> Result<Self, FileError> {
-        Self::create_at(medium, Place::ALONE, geometry, capabilities, owner)
+        let mut medium = medium;
+        let header = Self::write_empty(&mut medium, Place::ALONE, geometry, capabilities, owner)?;
+        Self::open_new(medium, header)
     }
 
-    fn create_at(
-        mut medium: M,
+    /// As [`FileNand::create_joint`], on media that read as zeros: `medium` gives the bytes of a
+    /// range, which is inside [`Self::bytes_needed`] of all devices.
+    ///
+    /// # Errors
+    /// As [`FileNand::create_joint`].
+    pub fn create_joint_on(
+        medium: impl Fn(Range<u64>) -> M,
+        devices: u16,
+        geometry: Geometry,
+        capabilities: Capabilities,
+        owner: &[u8],
+    ) -> Result<Vec<Self>, FileError> {
+        if devices == 0 {
+            return Err(FileError::Several { devices });
+        }
+        let each = Self::bytes_needed(&geometry, owner.len());
+        // The first is written last: what was begun and not ended is no device.
+        for index in (0..devices).rev() {
+            let place = Place { devices, index, numbering: Numbering::Joint };
+            Self::write_empty(&mut medium(range_of(index, each)), place, geometry, capabilities, owner)?;
+        }
+        let mut made = Self::open_joint_on(medium, Access::ReadWrite)?;
+        for device in &mut made {
+            device.blocks.iter_mut().for_each(|block| block.surveyed = true);
+        }
+        Ok(made)
+    }
+
+    /// Opens devices that [`Self::create_joint_on`] made. They are written also if `access` says
+    /// otherwise, as in [`Self::open_on`].
+    ///
+    /// # Errors
+    /// As [`FileNand::open_all`].
+    pub fn open_joint_on(medium: impl Fn(Range<u64>) -> M, access: Access) -> Result<Vec<Self>, FileError> {
+        let whole = medium(0..u64::MAX);
+        let first = read_header(&whole)?;
+        let each = check_first(&whole, &first)?;
+        let devices = first.place.devices;
+        if first.place.numbering != Numbering::Joint {
+            return Err(FileError::Several { devices });
+        }
+        let anchor = read_anchor(&whole)?;
+        let journal = Journal::joint(anchor, medium(range_of(0, each)), devices);
+        let mut all = several(devices, |index| {
+            let medium = medium(range_of(index, each));
+            let header = header_of(&medium, &first, index)?;
+            Self::prepare(medium, header, anchor, Arc::clone(&journal))
+        })?;
+        Self::put_in_order(&mut all, anchor, access)?;
+        Ok(all)
+    }
+
+    /// Writes what an erased device begins with.
+    fn write_empty(
+        medium: &mut M,
         place: Place,
         geometry: Geometry,
         capabilities: Capabilities,
         owner: &[u8],
-    ) -> Result<Self, FileError> {
+    ) -> Result<Header, FileError> {
         check_owner(owner)?;
         let (owner_bytes, owner_check) = (owner.len(), crc32fast::hash(owner));
         let header = Header { place, geometry, capabilities, owner_bytes, owner_check };
         let layout = Layout::new(geometry, owner.len());
-        check_length(&medium, &layout)?;
+        check_length(medium, &layout)?;
+        let anchored = place.numbering == Numbering::Own || place.index == 0;
+        let first = Anchor { generation: 1, op: 0, clean: false };
         // The header is written last: what was begun and not ended is no device.
         let written = medium
             .write_at(OWNER_AT, owner)
-            .and_then(|()| medium.write_at(ANCHORS_AT[1], &Anchor { generation: 1, op: 0, clean: false }.encode()))
+            .and_then(|()| if anchored { medium.write_at(ANCHORS_AT[1], &first.encode()) } else { Ok(()) })
             .and_then(|()| medium.sync())
             .and_then(|()| medium.write_at(0, &header.encode()))
             .and_then(|()| medium.sync());
         written.map_err(|error| FileError::io("created", error))?;
+        Ok(header)
+    }
+
+    /// Opens a device of which nothing was written but its beginning.
+    fn open_new(medium: M, header: Header) -> Result<Self, FileError> {
         let mut made = Self::open_as(medium, Access::ReadWrite, header)?;
         // Nothing is to be looked for where nothing was written.
         made.blocks.iter_mut().for_each(|block| block.surveyed = true);
@@ -268,6 +373,15 @@ impl<M: Medium> FileNand<M> {
 
     /// Opens the device on a medium that begins with this header.
     fn open_as(medium: M, access: Access, header: Header) -> Result<Self, FileError> {
+        check_length(&medium, &Layout::new(header.geometry, header.owner_bytes))?;
+        let anchor = read_anchor(&medium)?;
+        let mut device = Self::prepare(medium, header, anchor, Journal::alone(anchor))?;
+        Self::put_in_order(core::slice::from_mut(&mut device), anchor, access)?;
+        Ok(device)
+    }
+
+    /// A device as it was left.
+    fn prepare(medium: M, header: Header, anchor: Anchor, journal: Arc<Journal<M>>) -> Result<Self, FileError> {
         let geometry = header.geometry;
         let layout = Layout::new(geometry, header.owner_bytes);
         check_length(&medium, &layout)?;
@@ -276,7 +390,6 @@ impl<M: Medium> FileNand<M> {
         if crc32fast::hash(&owner) != header.owner_check {
             return Err(FileError::Damaged { part: "owner's record", at: OWNER_AT });
         }
-        let anchor = read_anchor(&medium)?;
         let mut device = Self {
             blocks: table(geometry.blocks() as usize, &geometry)?,
             page: table(geometry.page_bytes() as usize, &geometry)?.into_boxed_slice(),
@@ -289,21 +402,29 @@ impl<M: Medium> FileNand<M> {
             owner,
             // Until everything is sound, nothing is written when it is dropped.
             access: Access::ReadOnly,
-            last: anchor.op,
-            anchor,
+            journal,
+            closed: false,
             opening: Opening { closed: anchor.clean, undone: 0 },
         };
-        device.read_blocks()?;
-        if !anchor.clean {
-            device.undo_the_unsound()?;
-        }
-        device.put_anchor(false).map_err(|source| FileError::io("written", source))?;
-        device.access = access;
+        device.read_blocks(anchor)?;
         Ok(device)
     }
 
+    /// Undoes what was left in part of devices that share a journal, and lets them be used.
+    fn put_in_order(devices: &mut [Self], anchor: Anchor, access: Access) -> Result<(), FileError> {
+        if !anchor.clean {
+            Self::undo_the_unsound(devices)?;
+        }
+        if let Some(first) = devices.first_mut() {
+            let begun = first.journal.begin(&mut first.medium);
+            begun.map_err(|source| FileError::io("written", source))?;
+        }
+        devices.iter_mut().for_each(|device| device.access = access);
+        Ok(())
+    }
+
     /// Reads the record of every block.
-    fn read_blocks(&mut self) -> Result<(), FileError> {
+    fn read_blocks(&mut self, anchor: Anchor) -> Result<(), FileError> {
         const CHUNK: usize = 1 << 15;
         let mut bytes = vec![0; CHUNK];
         let (mut first, blocks) = (0, self.layout.geometry.blocks());
@@ -317,7 +438,7 @@ impl<M: Medium> FileNand<M> {
                 let damaged = || FileError::Damaged { part: "record of a block", at };
                 let record = BlockRecord::decode(bytes, block).ok_or_else(damaged)?;
                 let latest = record.erased.max(record.bad);
-                if latest > self.anchor.op && (self.anchor.clean || latest > self.anchor.op + UNANCHORED_MAX) {
+                if latest > anchor.op && (anchor.clean || latest > anchor.op + UNANCHORED_MAX) {
                     return Err(FileError::Malformed { what: "the number of an operation on a block", found: latest });
                 }
                 let mut state = BlockState::default();
@@ -331,48 +452,9 @@ impl<M: Medium> FileNand<M> {
         Ok(())
     }
 
-    /// Finds the first operation after the anchor that is missing or in part, and undoes all from
-    /// there on.
-    fn undo_the_unsound(&mut self) -> Result<(), FileError> {
-        debug_assert!(self.anchor.op + UNANCHORED_MAX < OPS_END);
-        let mut found =
-            Found { first: self.anchor.op + 1, there: vec![false; UNANCHORED_MAX as usize], pages: Vec::new() };
-        for block in &self.blocks {
-            found.note(block.record.erased);
-            found.note(block.record.bad);
-        }
-        self.for_each_record(|device, ppn, record| {
-            let Some(record) = record else { return Ok(()) };
-            let latest = record.op.max(record.newest().op);
-            if latest < found.first {
-                return Ok(());
-            }
-            if latest >= found.first + UNANCHORED_MAX {
-                return Err(FileError::Malformed { what: "the number of an operation on a page", found: latest });
-            }
-            found.pages.push(ppn);
-            if record.op < found.first || device.is_whole(ppn, &record)? {
-                found.note(record.op);
-                record.slots.iter().for_each(|slot| found.note(slot.op));
-            }
-            Ok(())
-        })?;
-        let sound = found.there.iter().take_while(|there| **there).count() as u64;
-        let end = found.first + sound;
-        self.opening.undone = found.there[sound as usize..].iter().filter(|there| **there).count() as u64;
-        for ppn in found.pages {
-            self.undo_page(ppn, end).map_err(|source| FileError::io("written", source))?;
-        }
-        for block in 0..self.layout.geometry.blocks() {
-            self.undo_block(BlockId(block), end).map_err(|source| FileError::io("written", source))?;
-        }
-        self.last = end - 1;
-        Ok(())
-    }
-
     /// Calls `tell` for the record of every page that was ever programmed and not given back;
     /// `None` stands for one that cannot be understood.
-    fn for_each_record(
+    pub(super) fn for_each_record(
         &mut self,
         mut tell: impl FnMut(&mut Self, Ppn, Option<Record>) -> Result<(), FileError>,
     ) -> Result<(), FileError> {
@@ -430,71 +512,6 @@ impl<M: Medium> FileNand<M> {
         let programmed = usage.host_data + usage.metadata + usage.damaged;
         usage.erased = u64::from(self.layout.geometry.pages()) - programmed;
         Ok(usage)
-    }
-
-    /// Whether the data of a page match its record.
-    fn is_whole(&mut self, ppn: Ppn, record: &Record) -> Result<bool, FileError> {
-        let geometry = &self.layout.geometry;
-        if record.length > geometry.page_bytes() {
-            return Ok(false);
-        }
-        let data = &mut self.page[..record.length as usize];
-        let at = self.layout.data(geometry.block_of(ppn), geometry.offset_of(ppn));
-        self.medium.read_at(at, data).map_err(unread)?;
-        Ok(crc32fast::hash(data) == record.check)
-    }
-
-    /// Takes back what operations from `end` on did to a page.
-    fn undo_page(&mut self, ppn: Ppn, end: u64) -> io::Result<()> {
-        let geometry = &self.layout.geometry;
-        let at = self.layout.record(geometry.block_of(ppn), geometry.offset_of(ppn));
-        let mut bytes = [0; RECORD_BYTES];
-        self.medium.read_at(at, &mut bytes)?;
-        let Decoded::Programmed(mut record) = Record::decode(&bytes, ppn) else { return Ok(()) };
-        if record.op >= end {
-            return self.medium.write_at(at, &[0; RECORD_BYTES]);
-        }
-        for slot in record.slots.iter_mut().filter(|slot| slot.op >= end) {
-            *slot = FlagSlot::default();
-        }
-        self.medium.write_at(at, &record.encode(ppn))
-    }
-
-    /// Takes back what operations from `end` on did to a block.
-    fn undo_block(&mut self, block: BlockId, end: u64) -> io::Result<()> {
-        let known = &mut self.blocks[block.index()];
-        let mut record = known.record;
-        if record.bad >= end {
-            record.bad = 0;
-            known.state = BlockState::default();
-        }
-        if record.erased >= end {
-            let erase_count = record.erase_count.saturating_sub(1);
-            record = BlockRecord { erase_count, erased: record.before, before: 0, ..record };
-        }
-        if record == known.record {
-            return Ok(());
-        }
-        known.record = record;
-        self.medium.write_at(self.layout.block(block), &record.encode(block))
-    }
-}
-
-/// The operations found after the anchor.
-struct Found {
-    /// The first of them.
-    first: u64,
-    /// Whether each is there, from the first on.
-    there: Vec<bool>,
-    /// Pages on which one of them was done, whole or not.
-    pages: Vec<Ppn>,
-}
-
-impl Found {
-    fn note(&mut self, op: u64) {
-        if let Some(there) = op.checked_sub(self.first).and_then(|at| self.there.get_mut(at as usize)) {
-            *there = true;
-        }
     }
 }
 

@@ -25,6 +25,10 @@ pub struct Limits {
     pub queue_depth: u32,
     /// The least that a read fetches; 0 for a whole page.
     pub read_unit_bytes: u32,
+    /// Rate at which a channel transfers what is read, in bytes per microsecond, if it is not that
+    /// of [`Timing::channel_bytes_per_us`].
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub channel_read_bytes_per_us: u64,
     /// Rate of all reads together, in bytes per microsecond.
     pub host_read_bytes_per_us: u64,
     /// Rate of all writes together, in bytes per microsecond.
@@ -38,6 +42,7 @@ impl Limits {
         write_queues_per_channel: 0,
         queue_depth: 0,
         read_unit_bytes: 0,
+        channel_read_bytes_per_us: 0,
         host_read_bytes_per_us: 0,
         host_write_bytes_per_us: 0,
     };

@@ -196,13 +196,13 @@ fn what_is_no_device_is_named() {
     fs::remove_file(&path).unwrap();
     drop(create(&path));
     let bytes = fs::read(&path).unwrap();
-    for version in [1, 2, 5] {
+    for version in [1, 2, 6] {
         let mut other = bytes.clone();
         other[8] = version;
         fs::write(&path, other).unwrap();
         let error = open(&path).unwrap_err();
         assert!(matches!(error, FileError::Version { found } if found == u32::from(version)), "{error}");
-        let wanted = format!("the file has format version {version}; this program reads versions 3 and 4");
+        let wanted = format!("the file has format version {version}; this program reads versions 3 to 5");
         assert_eq!(error.to_string(), wanted);
     }
     for length in [8, 71, 72, 4096, 8192, bytes.len() - 1] {

@@ -4,6 +4,7 @@ mod common;
 mod faults;
 mod file;
 mod file_host;
+mod file_joint;
 mod file_killed;
 mod file_several;
 mod image;
