@@ -21,7 +21,7 @@ use crate::model::Model;
 use crate::quiet;
 use crate::report::Tally;
 use crate::shape::LIMIT;
-use crate::story::{Effort, Event, ops_of, outcome_of};
+use crate::story::{Effort, Event, efforts, ops_of, outcome_of};
 use crate::tap::{Casualties, Image, Tap};
 use crate::workload::Step;
 use crate::{Device, Fault, faults};
@@ -395,8 +395,10 @@ impl<'a> Explorer<'a> {
         if self.bench.has_battery() {
             line.again.calls.push(call);
         }
+        let before = self.story.is_some().then(|| *line.ftl.flash().counts());
         let outcome = call.to(&mut *line.ftl);
         self.note(&outcome);
+        let efforts = before.map(|before| efforts(&line.ftl.flash().counts().since(&before))).unwrap_or_default();
         let Line { device, model, again, .. } = line;
         if self.inspected.is_none() || outcome.is_err() {
             let reads = matches!(call, Call::Read(_));
@@ -405,6 +407,7 @@ impl<'a> Explorer<'a> {
                 cuts,
                 call: call.told(),
                 outcome: outcome_of(&outcome, reads),
+                efforts,
                 next_operation,
             });
         }

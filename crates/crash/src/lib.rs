@@ -21,6 +21,7 @@
 
 mod bench;
 mod case;
+mod example;
 mod explorer;
 mod faults;
 mod fuzz;
@@ -40,6 +41,7 @@ mod trail;
 mod workload;
 
 pub use case::ReplayError;
+pub use example::example;
 pub use faults::Fault;
 pub use fuzz::{Operations, check_id, make_id};
 pub use options::{Mode, Options, OptionsError};
@@ -47,7 +49,7 @@ pub use report::{Failure, FtlReport, Report, Tally, Trace, outcome_name};
 pub use run::{Progress, replay, replay_on, run, run_on, trace};
 pub use shape::{SHAPES, Shape, find as find_shape};
 pub use shared::Shared;
-pub use story::{Effort, Event, Mounted, MountedStep};
+pub use story::{Effort, Event, Mounted, MountedStep, PurposeEffort};
 pub use tap::Tapped;
 pub use workload::{Step, generate};
 

@@ -176,6 +176,7 @@ fn told(loss: &Loss) -> String {
 fn why_not(info: &Info) -> String {
     match info.durable {
         Durability::NonVolatileMaps => "its published simulation assumes maps in non-volatile memory".into(),
+        Durability::Nothing => "it loses data by design and is there for comparison only".into(),
         Durability::OnCompletion | Durability::OnFlush | Durability::Battery => "the table has no mount for it".into(),
     }
 }

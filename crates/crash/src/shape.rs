@@ -39,6 +39,8 @@ pub struct Shape {
     pub(crate) age: u32,
     /// Level wear as often as can be.
     level_wear: bool,
+    /// Hot translation pages are cached by mounts.
+    warm: bool,
     /// The placement and victim policies, if not those of [`Config::new`].
     policies: Option<(&'static str, &'static str)>,
     /// Pages that share a word line, in exploration of that fault.
@@ -63,13 +65,14 @@ const MODERN: Shape = Shape {
     janus: JanusOptions::PAPER,
     age: 0,
     level_wear: false,
+    warm: false,
     policies: None,
     pairing: Pairing { bits_per_cell: 2, distance: 1 },
-    capabilities: Capabilities::MODERN,
+    capabilities: Capabilities { spare_reprograms: 2, ..Capabilities::MODERN },
 };
 
 const OLD_SLC: Capabilities =
-    Capabilities { program_order: ProgramOrder::Free, spare_reprograms: 4, ..Capabilities::MODERN };
+    Capabilities { program_order: ProgramOrder::Free, spare_reprograms: 8, ..Capabilities::MODERN };
 
 /// Logarithmic Gecko beyond its paper.
 const PACKED: GeckoOptions = GeckoOptions { buffer_pages: 2, packed: true, filter_bytes: 64, ..GeckoOptions::PAPER };
@@ -165,6 +168,8 @@ pub const SHAPES: &[Shape] = &[
         logical_pages: 120,
         ..MODERN
     },
+    Shape { name: "warm", blocks: 44, pages_per_block: 6, cache_entries: 150, warm: true, ..MODERN },
+    Shape { name: "warm-short-cache", blocks: 40, pages_per_block: 7, cache_entries: 6, warm: true, ..MODERN },
 ];
 
 /// The shape with this name, and its number.
@@ -205,6 +210,7 @@ impl Shape {
             janus: self.janus,
             placement,
             victim,
+            warm: self.warm,
             ..config
         }
     }
@@ -225,6 +231,9 @@ impl Shape {
         }
         if self.protected_percent > 0 && !honours(Setting::SegmentedLru) {
             return Err("it caches no mapping entries in a segmented LRU order".into());
+        }
+        if self.warm && !honours(Setting::Warm) {
+            return Err("its mounts cache no hot translation pages, or always do".into());
         }
         if self.policies.is_some() && !honours(Setting::Placement) {
             return Err("it has streams of its own, where no policy places pages".into());

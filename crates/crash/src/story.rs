@@ -2,7 +2,7 @@
 
 use crate::case::Loss;
 use crate::report::outcome_name;
-use ftl::{FtlError, MountReport, OpCounts};
+use ftl::{Counts, FtlError, MountReport, OpCounts, Purpose};
 use nand::Stamp;
 use nand::geometry::Timing;
 use serde::Serialize;
@@ -54,6 +54,24 @@ impl Effort {
     pub const fn operations(&self) -> u64 {
         self.reads + self.spare_reads + self.programs + self.erases + self.flag_programs
     }
+}
+
+/// What one purpose took.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PurposeEffort {
+    /// The purpose.
+    pub purpose: &'static str,
+    /// Its operations.
+    pub effort: Effort,
+}
+
+/// These operations by purpose, those with none left out.
+pub(crate) fn efforts(counts: &Counts) -> Vec<PurposeEffort> {
+    Purpose::ALL
+        .into_iter()
+        .map(|purpose| PurposeEffort { purpose: purpose.name(), effort: Effort::of(counts.of(purpose)) })
+        .filter(|part| part.effort.operations() > 0)
+        .collect()
 }
 
 /// The flash operations of a whole mount.
@@ -121,6 +139,8 @@ pub enum Event {
         call: String,
         /// How that came out.
         outcome: String,
+        /// The flash operations that it took, for each purpose that had some.
+        efforts: Vec<PurposeEffort>,
         /// The number of the first operation after it that power can be cut at, counted since power
         /// came on.
         next_operation: u64,

@@ -149,11 +149,13 @@ pub enum Setting {
     Wear,
     /// [`Config::battery`].
     Battery,
+    /// [`Config::warm`].
+    Warm,
 }
 
 impl Setting {
     /// Every setting, in the order of reports.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::CacheEntries,
         Self::SegmentedLru,
         Self::Victim,
@@ -170,6 +172,7 @@ impl Setting {
         Self::Maps,
         Self::Wear,
         Self::Battery,
+        Self::Warm,
     ];
 
     /// Its name in reports; does not change.
@@ -192,6 +195,7 @@ impl Setting {
             Self::Maps => "maps",
             Self::Wear => "wear",
             Self::Battery => "battery",
+            Self::Warm => "warm",
         }
     }
 
@@ -213,6 +217,7 @@ impl Setting {
             maps,
             wear,
             battery,
+            warm,
         } = *from;
         match self {
             Self::CacheEntries => to.cache_entries = cache_entries,
@@ -231,6 +236,7 @@ impl Setting {
             Self::Maps => to.maps = maps,
             Self::Wear => to.wear = wear,
             Self::Battery => to.battery = battery,
+            Self::Warm => to.warm = warm,
         }
     }
 }
@@ -270,6 +276,9 @@ pub struct Config {
     /// Whether there is a battery, for FTLs whose design assumes one
     /// ([`crate::ftls::Durability::Battery`]).
     pub battery: bool,
+    /// Translation pages that are used often say so when they are programmed, and a mount caches
+    /// their entries.
+    pub warm: bool,
 }
 
 impl Config {
@@ -296,6 +305,7 @@ impl Config {
             maps: Maps::InFlash,
             wear: None,
             battery: true,
+            warm: false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What every flash translation layer offers, and what a host may rely on.
 
 use crate::flash::{Flash, OpCounts};
+use crate::inspect::Inspector;
 use crate::placement::Future;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -218,6 +219,12 @@ pub trait Ftl<N: Nand>: Send {
     /// every time.
     fn gauges(&self) -> Vec<Gauge> {
         Vec::new()
+    }
+
+    /// Hands `inspector` what the FTL knows of its blocks, write points, caches and runs now. Does
+    /// no flash operation, changes nothing and allocates nothing.
+    fn inspect(&self, inspector: &mut dyn Inspector) {
+        let _ = inspector;
     }
 
     /// Saves to flash what only RAM holds. Called when power is about to go, also in a clean

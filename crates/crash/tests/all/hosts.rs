@@ -57,7 +57,7 @@ impl Host {
         let can = if free {
             Capabilities { program_order: ProgramOrder::Free, spare_reprograms: 4, ..Capabilities::MODERN }
         } else {
-            Capabilities::MODERN
+            Capabilities { spare_reprograms: 4, ..Capabilities::MODERN }
         };
         let bytes = Device::bytes_needed(&geometry(), 0) as usize;
         let device = FileNand::create_on(Volatile::new(vec![0; bytes]), geometry(), can, b"").expect("it is made");

@@ -48,6 +48,7 @@ pub(super) const INFO: Info = Info {
     program_order: ProgramOrder::Sequential,
     // A mount from a checkpoint does not look at every page.
     outlives_worn_pages: false,
+    flags: 0,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

@@ -31,9 +31,10 @@ pub(super) const INFO: Info = Info {
     durable: Durability::Battery,
     program_order: ProgramOrder::Sequential,
     outlives_worn_pages: false,
+    flags: 0,
 };
 
-const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false, battery: true };
+const OPTIONS: PageOptions = PageOptions { battery: true, ..PageOptions::over(INFO.name, VALIDITY) };
 
 fn cached(config: &Config) -> CachedOptions {
     CachedOptions { battery: true, ..CachedOptions::new(config) }

@@ -26,14 +26,16 @@ pub(super) const INFO: Info = Info {
         Setting::Placement,
         Setting::Lanes,
         Setting::Wear,
+        Setting::Warm,
     ],
     validity: Some(VALIDITY),
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Sequential,
     outlives_worn_pages: true,
+    flags: 0,
 };
 
-const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: true, battery: false };
+const OPTIONS: PageOptions = PageOptions { metadata_apart: true, ..PageOptions::over(INFO.name, VALIDITY) };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
@@ -42,7 +44,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
             if OPTIONS.store(config) == VALIDITY {
                 return Ok(Box::new(PageFtl::format_to_heal(flash, config, OPTIONS)?));
             }
-            let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config) };
+            let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config).warmed_for(config) };
             let page_bytes = flash.nand().geometry().page_bytes();
             let mapping = CachedMap::<true>::new(config.logical_pages, page_bytes, cached);
             format_over_store(flash, config, OPTIONS, mapping)

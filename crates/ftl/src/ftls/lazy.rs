@@ -13,13 +13,12 @@
 //! translation page for the bitmap, and synchronises what was dirty. After power loss every
 //! completed write and trim is there.
 
+use super::over_ring::{OverRing, VALIDITY, row};
 use super::{Durability, Entry, Info};
 use crate::config::{Config, Setting};
-use crate::engine::page::{PageFtl, PageOptions, format_over_store};
-use crate::mapping::cached::{CachedMap, CachedOptions};
+use crate::engine::page::PageOptions;
+use crate::mapping::cached::CachedOptions;
 use nand::{Nand, ProgramOrder};
-
-const VALIDITY: &str = "ram-bitmap";
 
 pub(super) const INFO: Info = Info {
     name: "lazy",
@@ -32,38 +31,35 @@ pub(super) const INFO: Info = Info {
         Setting::Placement,
         Setting::Lanes,
         Setting::Wear,
+        Setting::Warm,
     ],
     validity: Some(VALIDITY),
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Sequential,
     outlives_worn_pages: false,
+    flags: 0,
 };
-
-const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false, battery: false };
 
 /// Dirty entries that even a small cache may hold, up to half of it: were each page that a
 /// collector moves synchronised alone, collecting a nearly full disk could take more pages than it
 /// frees.
 const LEAST_RECENT: u32 = 8;
 
-fn cached(config: &Config) -> CachedOptions {
-    // What was dirty has to fit the cache again after power loss, and the write that was cut short
-    // with it.
-    let cache_entries = config.cache_entries.max(4);
-    let recent_updates = (cache_entries / 10).max(LEAST_RECENT.min(cache_entries / 2));
-    CachedOptions { cache_entries, recent_updates, ..CachedOptions::new(config) }
+struct Lazy;
+
+impl OverRing for Lazy {
+    const INFO: Info = INFO;
+    const OPTIONS: PageOptions = PageOptions::over(INFO.name, VALIDITY);
+
+    fn cached(config: &Config) -> CachedOptions {
+        // What was dirty has to fit the cache again after power loss, and the write that was cut
+        // short with it.
+        let cache_entries = config.cache_entries.max(4);
+        let recent_updates = (cache_entries / 10).max(LEAST_RECENT.min(cache_entries / 2));
+        CachedOptions { cache_entries, recent_updates, ..CachedOptions::new(config).warmed_for(config) }
+    }
 }
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
-    Entry {
-        info: INFO,
-        format: |flash, config| {
-            let page_bytes = flash.nand().geometry().page_bytes();
-            let mapping = CachedMap::<true>::new(config.logical_pages, page_bytes, cached(config));
-            format_over_store(flash, config, OPTIONS, mapping)
-        },
-        mount: Some(|flash, config| {
-            PageFtl::<N, CachedMap<true>, _>::mount_flat(flash, config, OPTIONS, cached(config))
-        }),
-    }
+    row::<N, Lazy>()
 }

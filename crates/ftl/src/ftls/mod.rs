@@ -8,15 +8,22 @@ mod block;
 mod blockset;
 mod dftl;
 mod fast;
+mod ftrm;
+mod ftrm_base;
+mod ftrm_baseline;
+mod ftrm_victim;
 mod gecko;
 mod ib;
 mod janus;
 mod janus_fixed;
 mod lazy;
+mod mapblock;
 mod nftl;
+mod over_ring;
 mod page;
 mod reconfigurable;
 mod superblock;
+mod transblock;
 mod uftl;
 mod vftl;
 
@@ -48,6 +55,8 @@ pub enum Durability {
     Battery,
     /// Never by itself: the published simulation assumes maps in non-volatile memory.
     NonVolatileMaps,
+    /// Never: what only RAM held is lost by design. A yardstick for simulations.
+    Nothing,
 }
 
 /// What is known of an FTL without building one.
@@ -76,6 +85,9 @@ pub struct Info {
     /// has to read all of the device for that. If not, operations or the mount can fail with an
     /// error that names a page; no read returns data of another page.
     pub outlives_worn_pages: bool,
+    /// How often it has to be able to set flags of a page between erases. It refuses a device that
+    /// does not allow it.
+    pub flags: u8,
 }
 
 impl Info {
@@ -117,16 +129,18 @@ impl Info {
         self.honours(Setting::Placement) && placement::find(policy).is_some_and(|row| row.settings.contains(&setting))
     }
 
-    /// Whether a device programs the pages of a block in an order that will do.
+    /// Whether a device programs the pages of a block in an order that will do, and sets flags as
+    /// often as needed.
     #[must_use]
     pub fn runs_on(&self, capabilities: Capabilities) -> bool {
-        self.program_order == ProgramOrder::Sequential || capabilities.program_order == ProgramOrder::Free
+        let in_order = self.program_order == ProgramOrder::Sequential;
+        (in_order || capabilities.program_order == ProgramOrder::Free) && capabilities.spare_reprograms >= self.flags
     }
 
     /// Whether flash alone can bring its disk back.
     #[must_use]
     pub fn is_mountable(&self) -> bool {
-        self.durable != Durability::NonVolatileMaps
+        !matches!(self.durable, Durability::NonVolatileMaps | Durability::Nothing)
     }
 
     /// What is there after power loss, in a line.
@@ -142,6 +156,7 @@ impl Info {
             (Durability::NonVolatileMaps, _) => {
                 "nothing without the non-volatile maps that its paper assumes; cannot be mounted"
             }
+            (Durability::Nothing, _) => "not what only RAM held, by design; for comparison only, cannot be mounted",
             (Durability::Battery, _) => {
                 "every completed write is there if a battery lasts for the save that its design assumes; without, some are not"
             }
@@ -191,6 +206,12 @@ rows!(
     uftl::INFO,
     ib::INFO,
     gecko::INFO,
+    ftrm::INFO,
+    ftrm_base::INFO,
+    ftrm_victim::INFO,
+    transblock::INFO,
+    mapblock::INFO,
+    ftrm_baseline::INFO,
     block::INFO,
     nftl::INFO,
     bast::INFO,

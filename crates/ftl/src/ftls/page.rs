@@ -22,9 +22,10 @@ pub(super) const INFO: Info = Info {
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Sequential,
     outlives_worn_pages: true,
+    flags: 0,
 };
 
-const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false, battery: false };
+const OPTIONS: PageOptions = PageOptions::over(INFO.name, VALIDITY);
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {

@@ -24,9 +24,10 @@ pub(super) const INFO: Info = Info {
     durable: Durability::Battery,
     program_order: ProgramOrder::Sequential,
     outlives_worn_pages: false,
+    flags: 0,
 };
 
-const OPTIONS: PageOptions = PageOptions { name: INFO.name, validity: VALIDITY, metadata_apart: false, battery: true };
+const OPTIONS: PageOptions = PageOptions { battery: true, ..PageOptions::over(INFO.name, VALIDITY) };
 
 /// Inner nodes that are held in RAM at least, the root among them: 128 KiB with pages of 4 KiB.
 const NODE_FRAMES: u32 = 32;

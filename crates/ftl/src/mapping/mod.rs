@@ -11,6 +11,7 @@ pub mod trims;
 
 use crate::contract::{FtlError, RamReport};
 use crate::flash::Purpose;
+use crate::inspect::Inspector;
 use crate::placement::{Past, Stream};
 use crate::saved::Sink;
 use crate::space::core::{Core, Origin};
@@ -277,6 +278,11 @@ pub trait Mapping: Send {
     fn will_report<N: Nand>(&self, nand: &mut N, lpn: Lpn, before: Ppn) -> Result<bool, FtlError> {
         let _ = (nand, lpn, before);
         Ok(false)
+    }
+
+    /// Shows its cache and where its pages are, as far as RAM knows.
+    fn inspect(&self, inspector: &mut dyn Inspector) {
+        let _ = inspector;
     }
 
     /// The RAM that its structures hold.

@@ -8,6 +8,7 @@ use super::trims::{TrimMap, mark};
 use super::{LOST, Mapping, ROOM, is_page};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
+use crate::inspect::Inspector;
 use crate::space::core::{Core, Origin};
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Lpn, Nand, PageKind, Ppn, Spare};
@@ -187,6 +188,10 @@ impl Mapping for RamMap {
 
     fn dump<N: Nand>(&self, _: &mut N) -> Result<Vec<Ppn>, FtlError> {
         Ok(self.table.clone())
+    }
+
+    fn inspect(&self, inspector: &mut dyn Inspector) {
+        self.trims.inspect(inspector);
     }
 
     fn ram(&self, report: &mut RamReport) {

@@ -18,6 +18,7 @@
 use super::LOST;
 use super::bits::Bits;
 use crate::contract::{RamItem, RamReport};
+use crate::inspect::Inspector;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Lpn, PageKind, Ppn, Spare};
 
@@ -90,6 +91,11 @@ pub struct TrimMap {
 }
 
 impl TrimMap {
+    /// Shows where the pages of the map are.
+    pub fn inspect(&self, inspector: &mut dyn Inspector) {
+        self.pages.iter().filter(|ppn| ppn.is_some()).for_each(|ppn| inspector.metadata(*ppn));
+    }
+
     /// The map of a disk on which nothing was trimmed.
     #[must_use]
     pub fn new(logical_pages: u32, geometry: &Geometry) -> Self {

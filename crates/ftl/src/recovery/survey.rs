@@ -12,6 +12,7 @@
 //! pages of a block carry is remembered: a page that could be read the first time may be missing
 //! when the block is read again.
 
+mod last;
 mod missing;
 
 use crate::contract::FtlError;
@@ -51,14 +52,16 @@ impl BlockInfo {
     const fn is_of_updates(&self) -> bool {
         self.first_written == self.first_seq
     }
+
+    /// Whether a page of it may carry this sequence number, or a larger one.
+    const fn may_reach(&self, seq: u64) -> bool {
+        self.last_seq >= seq || !self.whole
+    }
 }
 
 /// Pages that share a word line at most: of a block in which more cannot be read, the erase was cut
 /// short.
 const WORD_LINE: u64 = 4;
-
-/// Pages that mounts which are cut short in a row may program, and more.
-const STRANDED: u64 = 4096;
 
 /// When the contents of a page were written, as its spare area says.
 const fn written_seq(spare: &Spare) -> u64 {
@@ -450,78 +453,6 @@ impl Survey {
             }
         }
         Ok(pages)
-    }
-
-    /// The pages of host data in blocks that hold those of the `count` updates made last, those of
-    /// a logical page side by side and the youngest of them first; and the sequence number, `bound`
-    /// at least, from which on none of those is missing.
-    ///
-    /// An update is a page that was programmed and acknowledged. These are pages too, and no
-    /// updates:
-    /// 1. One page was programmed when power went, or its entry pushed another out of the ring of
-    ///    updates and that one was not yet synchronised: the ring and this one are `count` + 1.
-    /// 2. A program that failed or was cut short ends its block. Only if it is the block's last
-    ///    page is the block filled to the end.
-    /// 3. A mount that was cut short copied pages into blocks that it opened. It says so in their
-    ///    first pages.
-    ///
-    /// So every other block that was filled to the end holds at least as many updates as it has
-    /// pages, less one. Blocks that were not filled are looked into anyway.
-    ///
-    /// # Errors
-    /// As [`Survey::read_block`].
-    pub fn programmed_last<N: Nand>(
-        &mut self,
-        flash: &mut Flash<N>,
-        count: Option<u32>,
-        bound: u64,
-    ) -> Result<(Vec<FoundPage>, u64), FtlError> {
-        let of_updates = |info: &BlockInfo| info.kind == PageKind::User && info.whole && info.is_of_updates();
-        let whole = self.blocks().filter(|(_, info)| of_updates(info));
-        let mut firsts: Vec<u64> = whole.map(|(_, info)| info.first_seq).collect();
-        firsts.sort_unstable_by(|a, b| b.cmp(a));
-        let pages = flash.nand().geometry().pages_per_block();
-        let blocks = count.filter(|_| pages > 1).map(|count| (count + 1).div_ceil(pages - 1) as usize);
-        let bound = bound.max(blocks.and_then(|blocks| firsts.get(blocks - 1)).copied().unwrap_or(0));
-        let mut found = self.read_kind(flash, PageKind::User, |info| info.last_seq >= bound || !info.whole)?;
-        found.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
-        debug_assert!(found.iter().all(|(_, spare)| spare.seq <= self.burned_seq));
-        Ok((found, bound))
-    }
-
-    /// Of pages from blocks that were read whole, and of [`Survey::torn`] ones, those that were the
-    /// last before power went once, as far as anybody can tell: the last of their blocks, and
-    /// nothing younger that can be read carries one of the next two sequence numbers. A mount that
-    /// could not read such a page may have programmed others since, and been cut short itself. A
-    /// copy of the page is not younger.
-    #[must_use]
-    pub fn stranded(&self, geometry: &Geometry, pages: &[FoundPage]) -> Vec<FoundPage> {
-        let mut written: Vec<(u64, u64)> = pages.iter().map(|(_, spare)| (spare.seq, written_seq(spare))).collect();
-        written.sort_unstable();
-        let youngest = self.largest_seq();
-        let mut read: Vec<BlockId> = pages.iter().map(|(ppn, _)| geometry.block_of(*ppn)).collect();
-        read.sort_unstable();
-        let spans =
-            |info: &BlockInfo, seq: u64| (info.first_seq..=info.last_seq).contains(&seq) && info.last_seq < u64::MAX;
-        // A mount leaves the next number out, and a program that is tried again takes it.
-        let follows = |seq: u64, next: u64| {
-            let is_younger = |at: u64| next == 1 || at > seq;
-            let unread = || self.blocks().filter(|(block, _)| read.binary_search(block).is_err());
-            match written.binary_search_by_key(&(seq + next), |page| page.0) {
-                Ok(at) => is_younger(written[at].1),
-                Err(_) => unread().any(|(_, info)| {
-                    spans(info, seq + next) && (info.first_seq < seq + next || is_younger(info.first_written))
-                }),
-            }
-        };
-        let mut tails = [pages, &self.torn].concat();
-        tails.sort_unstable_by_key(|(ppn, _)| *ppn);
-        let tails = tails.chunk_by(|one, next| geometry.block_of(one.0) == geometry.block_of(next.0));
-        tails
-            .filter_map(|of_block| of_block.last().copied())
-            .filter(|(_, spare)| spare.seq < youngest && youngest - spare.seq < STRANDED)
-            .filter(|(_, spare)| !follows(spare.seq, 1) && !follows(spare.seq, 2))
-            .collect()
     }
 
     /// What is known of a block; `None` if no page of it can be read as programmed, or if the

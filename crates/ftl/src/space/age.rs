@@ -8,6 +8,10 @@ use nand::Spare;
 /// [`Core::settling`]: super::core::Core::settling
 pub const UNSETTLED: u32 = 1 << 31;
 
+/// In the auxiliary field of a translation page that does not say how old its contents are: the
+/// page was used often when it was programmed (FTRM, section 4.2.1).
+pub const HOT: u32 = 1 << 30;
+
 /// Where the auxiliary field says how old its contents are: when they were written. The largest age
 /// there is says nothing.
 #[must_use]

@@ -19,6 +19,7 @@ mod free;
 use super::candidates::Candidates;
 use crate::contract::RamItem;
 use crate::contract::RamReport;
+use crate::inspect::{BlockUse, BlockView, Inspector, StreamView};
 use crate::placement::Stream;
 use crate::victim::{self, Banks, Choice};
 use alloc::collections::VecDeque;
@@ -153,6 +154,16 @@ pub struct Space {
     bad_blocks: u32,
     /// Blocks that failed to program and are to be retired once they are empty.
     failed: Vec<BlockId>,
+}
+
+/// What a block with pages of a kind is used for.
+const fn use_of(kind: PageKind) -> BlockUse {
+    match kind {
+        PageKind::User => BlockUse::Host,
+        PageKind::Translation => BlockUse::Translation,
+        PageKind::Validity => BlockUse::Validity,
+        PageKind::Checkpoint => BlockUse::Checkpoint,
+    }
 }
 
 /// Failed blocks that may wait to be collected before the list of them has to grow.
@@ -547,6 +558,23 @@ impl Space {
         self.metadata_blocks -= u32::from(record.kind != PageKind::User);
         record.state = state;
         record.valid = 0;
+    }
+
+    /// Shows every block and every lane.
+    pub fn inspect(&self, inspector: &mut dyn Inspector) {
+        for (block, record) in (0..).map(BlockId).zip(&self.blocks) {
+            let used_for = match record.state {
+                BlockState::Virgin | BlockState::Free => BlockUse::Free,
+                BlockState::Active | BlockState::Closed | BlockState::Collecting => use_of(record.kind),
+                BlockState::Bad => BlockUse::Bad,
+            };
+            inspector.block(BlockView { block, used_for, live: u32::from(record.valid) });
+        }
+        for (stream, state) in (0..).zip(&self.streams) {
+            for lane in &state.lanes {
+                inspector.stream(StreamView { stream, used_for: use_of(state.kind), block: lane.block });
+            }
+        }
     }
 
     /// The RAM that its structures hold.

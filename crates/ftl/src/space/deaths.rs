@@ -10,7 +10,11 @@
 //!    recovery that compares it with the version before finds each of them again (GeckoFTL, C.2.2).
 
 use alloc::vec::Vec;
-use nand::Ppn;
+use nand::{Flags, Ppn};
+
+/// Flag of a page of host data: it was superseded by a page that was programmed to its end, or
+/// trimmed (FTRM's validation flag, VF). A page without it may be dead all the same.
+pub const STALE: Flags = Flags::from_bits(1);
 
 /// What is known of a page that died.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +23,9 @@ pub enum Was {
     Host,
     /// As [`Was::Host`], but the store may have been told before power loss.
     HostPerhapsTold,
+    /// A page of host data that was counted as live and that no entry came to lead to: nothing
+    /// superseded it.
+    Abandoned,
     /// A page of host data that never counted as live, or whose count is looked after elsewhere.
     Uncounted,
     /// A translation page. Recovery may still have to read it.

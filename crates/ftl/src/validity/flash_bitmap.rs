@@ -23,6 +23,7 @@
 use super::{Entry, MetaStore, PageSet, Site, Store, Validity};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
+use crate::inspect::Inspector;
 use crate::saved::{Sink, Source};
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -265,6 +266,10 @@ impl Validity for FlashBitmap {
     /// One more than the bitmap has pages: the new copy lives before the old one dies.
     fn footprint_pages(&self) -> u32 {
         self.directory.len() as u32 + 1
+    }
+
+    fn inspect(&self, inspector: &mut dyn Inspector) {
+        self.directory.iter().filter(|ppn| ppn.is_some()).for_each(|ppn| inspector.metadata(*ppn));
     }
 
     fn ram(&self, report: &mut RamReport) {

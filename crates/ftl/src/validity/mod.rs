@@ -13,6 +13,7 @@ pub mod ram_bitmap;
 use crate::config::{GeckoOptions, Setting};
 use crate::contract::{FtlError, RamReport};
 use crate::flash::Purpose;
+use crate::inspect::Inspector;
 use crate::saved::{Sink, Source};
 use alloc::vec::Vec;
 use nand::{BlockId, Ppn, Spare};
@@ -194,6 +195,11 @@ pub trait Validity: Send {
     /// Brings near what [`Validity::invalidate`] of this page will need. A hint; no effect.
     fn hint(&self, ppn: Ppn) {
         let _ = ppn;
+    }
+
+    /// Shows its buffer, its runs and where its pages are.
+    fn inspect(&self, inspector: &mut dyn Inspector) {
+        let _ = inspector;
     }
 
     /// The RAM that its structures hold.

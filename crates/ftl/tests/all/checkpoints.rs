@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{log_block_ftls, one_die};
+use super::{capabilities, log_block_ftls, one_die};
 use ftl::config::Maps;
 use ftl::ftls::Entry;
 use ftl::{Config, Flash, MountReport, ftls};
 use nand::faults::{Blemish, FaultPlan, Faulty};
-use nand::{BlockId, Capabilities, Lpn, Nand, PageKind, SimNand, Stamp};
+use nand::{BlockId, Lpn, Nand, PageKind, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 type Device = Faulty<SimNand>;
@@ -17,9 +17,8 @@ const PAGES: u32 = 64;
 const LOGICAL: u32 = 900 * PAGES;
 
 fn device(entry: &Entry<Device>, blocks: u32, pages_per_block: u32) -> Device {
-    let capabilities = Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN };
     let geometry = one_die(blocks, pages_per_block, 2048);
-    Faulty::new(SimNand::new(geometry, capabilities), FaultPlan::default())
+    Faulty::new(SimNand::new(geometry, capabilities(&entry.info)), FaultPlan::default())
 }
 
 fn lose_checkpoints(nand: &mut Device) {

@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::one_die;
+use super::{capabilities, one_die};
 use ftl::crc::Crc;
 use ftl::ftls::{Durability, Entry};
 use ftl::recovery::checkpoint::words;
 use ftl::{Config, Flash, Ftl, FtlError, MountReport, Purpose, Setting, ftls};
 use nand::{
-    BlockId, Capabilities, Cut, CutOutcome, FaultPlan, Faulty, Geometry, Lpn, Nand, NandError, PageKind, Ppn, SimNand,
-    Spare, Stamp,
+    BlockId, Cut, CutOutcome, FaultPlan, Faulty, Geometry, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Spare, Stamp,
 };
 use openftl_ftl as ftl;
 
@@ -59,9 +58,8 @@ impl Case {
         if entry.mount.is_none() || !battery && !entry.info.honours(Setting::Maps) {
             return None;
         }
-        let capabilities = Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN };
         let plan = FaultPlan { count_reads: true, ..FaultPlan::default() };
-        let device = Faulty::new(SimNand::new(geometry(), capabilities), plan);
+        let device = Faulty::new(SimNand::new(geometry(), capabilities(&entry.info)), plan);
         let config = Config { cache_entries: 12, ..Config::new(LOGICAL) };
         let mut ftl = (entry.format)(Flash::new(device), &config).unwrap();
         let (mut versions, mut rng) = (vec![0; LOGICAL as usize], Rng(seed));

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{log_block_ftls, one_die};
+use super::{capabilities, log_block_ftls, one_die};
 use ftl::ftls::Entry;
 use ftl::{Config, Flash, Ftl, FtlError, ftls};
 use nand::faults::{Cut, CutOutcome, FaultPlan, Faulty};
-use nand::{Capabilities, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Stamp};
+use nand::{Lpn, Nand, NandError, PageKind, Ppn, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 type Device = Faulty<SimNand>;
@@ -24,9 +24,8 @@ const OUTCOMES: [CutOutcome; 6] = [
 ];
 
 fn device(entry: &Entry<Device>, blocks: u32) -> Device {
-    let capabilities = Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN };
     let geometry = one_die(blocks, 4, 512);
-    Faulty::new(SimNand::new(geometry, capabilities), FaultPlan::default())
+    Faulty::new(SimNand::new(geometry, capabilities(&entry.info)), FaultPlan::default())
 }
 
 struct Disk {

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::capabilities;
 use ftl::{Config, Flash, Ftl, FtlError, JanusOptions, WearOptions, ftls, validity};
 use nand::geometry::Dimensions;
 use nand::{Capabilities, Geometry, Lpn, Payload, ProgramOrder, SimNand, Stamp};
@@ -46,7 +47,7 @@ fn geometry(shape: Shape) -> Geometry {
 
 /// What every NAND made today can do, and the order of programs that an FTL needs.
 fn device(entry: &ftls::Entry<SimNand>, geometry: Geometry) -> SimNand {
-    SimNand::new(geometry, Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN })
+    SimNand::new(geometry, capabilities(&entry.info))
 }
 
 /// Whether an FTL does as the configuration asks; it says so if not.
@@ -239,6 +240,9 @@ fn a_read_changes_nothing_on_flash_unless_the_table_is_cached() {
         }
         let name = entry.info.name;
         let (mut ftl, config) = largest(&entry, shape, config(shape, "greedy", "split"));
+        if ftl.ram().iter().any(|item| item.name == "gmd") {
+            continue;
+        }
         for turn in 0..20 * config.logical_pages {
             let lpn = Lpn(turn * 7 % config.logical_pages);
             ftl.write(lpn, &Stamp { lpn, version: (turn % 60_000) as u16 + 1 }).unwrap();
@@ -324,7 +328,7 @@ fn a_store_that_is_not_there_or_means_nothing_is_refused() {
 fn a_device_with_another_program_order_than_an_ftl_needs_is_refused() {
     for entry in ftls::table::<SimNand>() {
         for program_order in [ProgramOrder::Sequential, ProgramOrder::Free] {
-            let capabilities = Capabilities { program_order, ..Capabilities::MODERN };
+            let capabilities = Capabilities { program_order, ..capabilities(&entry.info) };
             let device = || Flash::new(SimNand::new(geometry(SHAPES[7]), capabilities));
             let config = config(SHAPES[7], "greedy", "split");
             let made = (entry.format)(device(), &config).map(drop);

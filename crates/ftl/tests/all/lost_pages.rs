@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{log_block_ftls, one_die};
+use super::{capabilities, log_block_ftls, one_die};
 use ftl::ftls::Entry;
 use ftl::{Config, Flash, Ftl, FtlError, ftls};
 use nand::faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty};
-use nand::{Capabilities, Lpn, Nand, Ppn, SimNand, Stamp};
+use nand::{Lpn, Nand, Ppn, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 type Device = Faulty<SimNand>;
@@ -18,9 +18,8 @@ const LOST: Lpn = Lpn(18);
 const NEWEST: Stamp = Stamp { lpn: LOST, version: 175 };
 
 fn device(entry: &Entry<Device>) -> Device {
-    let capabilities = Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN };
     let geometry = one_die(36, 4, 512);
-    Faulty::new(SimNand::new(geometry, capabilities), FaultPlan::default())
+    Faulty::new(SimNand::new(geometry, capabilities(&entry.info)), FaultPlan::default())
 }
 
 /// The page programmed last of those with the lost page, if there is one.

@@ -7,11 +7,13 @@ mod btree;
 mod checkpoints;
 mod damaged_checkpoints;
 mod effort;
+mod flags;
 mod flat;
 mod gecko_thin;
 mod gecko_torn;
 mod given_up;
 mod groups;
+mod inspecting;
 mod janus_options;
 mod janus_thin;
 mod lanes;
@@ -29,9 +31,9 @@ mod wear;
 mod worn_out;
 
 use nand::geometry::Dimensions;
-use nand::{Geometry, Nand};
+use nand::{Capabilities, Geometry, Nand};
 use openftl_ftl::Setting;
-use openftl_ftl::ftls::{self, Entry};
+use openftl_ftl::ftls::{self, Entry, Info};
 
 /// A device of one die.
 fn one_die(blocks: u32, pages_per_block: u32, page_bytes: u32) -> Geometry {
@@ -45,6 +47,11 @@ fn one_die(blocks: u32, pages_per_block: u32, page_bytes: u32) -> Geometry {
         spare_bytes: 32,
     };
     Geometry::new(dimensions).expect("a device within the bounds of addresses")
+}
+
+/// What a device has to be able to do for an FTL.
+fn capabilities(info: &Info) -> Capabilities {
+    Capabilities { program_order: info.program_order, spare_reprograms: info.flags, ..Capabilities::MODERN }
 }
 
 /// Every FTL with log blocks: those that keep their maps in checkpoints.

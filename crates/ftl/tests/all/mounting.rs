@@ -3,19 +3,23 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::one_die;
+use super::{capabilities, one_die};
+use ftl::ftls::Entry;
 use ftl::{Config, Flash, ftls};
 use nand::faults::{Blemish, CutOutcome, FaultPlan, Faulty};
-use nand::{Capabilities, Lpn, Nand, NandError, PageKind, Ppn, ProgramOrder, SimNand, Stamp};
+use nand::{Geometry, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 type Device = Faulty<SimNand>;
 
 const PAGES: u32 = 64;
 
-fn device(blocks: u32, program_order: ProgramOrder) -> Device {
-    let geometry = one_die(blocks, 8, 512);
-    Faulty::new(SimNand::new(geometry, Capabilities { program_order, ..Capabilities::MODERN }), FaultPlan::default())
+fn device(entry: &Entry<Device>, blocks: u32) -> Device {
+    device_of(entry, one_die(blocks, 8, 512))
+}
+
+fn device_of(entry: &Entry<Device>, geometry: Geometry) -> Device {
+    Faulty::new(SimNand::new(geometry, capabilities(&entry.info)), FaultPlan::default())
 }
 
 fn config() -> Config {
@@ -58,15 +62,14 @@ fn nothing_acknowledged_is_lost_whenever_power_is_cut() {
     for entry in ftls::table::<Device>() {
         let Some(mount) = entry.mount else { continue };
         // What a battery saves takes blocks that have to be kept free.
-        let order = entry.info.program_order;
-        let blocks = if (entry.format)(Flash::new(device(40, order)), &config()).is_ok() { 40 } else { 48 };
+        let blocks = if (entry.format)(Flash::new(device(&entry, 40)), &config()).is_ok() { 40 } else { 48 };
         for outcome in CutOutcome::PLAIN {
             if outcome == CutOutcome::PartnerLost {
                 continue;
             }
             for k in (0..500).step_by(3) {
                 let what = format!("{} cut at {k} ({outcome:?})", entry.info.name);
-                let mut ftl = (entry.format)(Flash::new(device(blocks, order)), &config()).unwrap();
+                let mut ftl = (entry.format)(Flash::new(device(&entry, blocks)), &config()).unwrap();
                 let mut expected = vec![vec![0_u16]; PAGES as usize];
                 let base = ftl.flash().nand().ops();
                 *ftl.flash_mut().nand_mut().plan_mut() = FaultPlan::cut(base + k, outcome);
@@ -102,11 +105,10 @@ fn nothing_acknowledged_is_lost_whenever_power_is_cut() {
 #[test]
 fn disks_of_the_shortest_blocks_come_back() {
     for entry in ftls::table::<Device>() {
-        let (Some(mount), program_order) = (entry.mount, entry.info.program_order) else { continue };
+        let Some(mount) = entry.mount else { continue };
         let mut shortest = Vec::new();
         for pages in 1..=3 {
-            let capabilities = Capabilities { program_order, ..Capabilities::MODERN };
-            let nand = Faulty::new(SimNand::new(one_die(480, pages, 512), capabilities), FaultPlan::default());
+            let nand = device_of(&entry, one_die(480, pages, 512));
             let Ok(mut ftl) = (entry.format)(Flash::new(nand), &config()) else { continue };
             shortest.push(pages);
             let mut expected = vec![vec![0_u16]; PAGES as usize];
@@ -129,7 +131,7 @@ fn collections_at_the_end_of_a_mount_are_a_step_of_their_own() {
     let config = Config { cache_entries: 8, ..Config::new(200) };
     for name in ["dftl", "lazy", "gecko"] {
         let entry = ftls::find::<Device>(name).unwrap();
-        let ftl = (entry.format)(Flash::new(device(64, ProgramOrder::Sequential)), &config).unwrap();
+        let ftl = (entry.format)(Flash::new(device(&entry, 64)), &config).unwrap();
         let (_, report) =
             entry.mount.unwrap()(ftl.into_flash(), &config).unwrap_or_else(|error| panic!("{name}: {error}"));
         let last = report.steps.last().unwrap().name;
@@ -147,7 +149,7 @@ fn no_block_begins_with_a_page_that_was_left_out() {
     let config = Config { cache_entries: 8, ..Config::new(PAGES) };
     for name in ["page", "dftl", "lazy", "uftl", "ib-ftl", "gecko"] {
         let entry = ftls::find::<Device>(name).unwrap();
-        let mut ftl = (entry.format)(Flash::new(device(64, ProgramOrder::Sequential)), &config).unwrap();
+        let mut ftl = (entry.format)(Flash::new(device(&entry, 64)), &config).unwrap();
         let (mut state, mut worn) = (7_u32, 0);
         let mut random = |below: u32| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

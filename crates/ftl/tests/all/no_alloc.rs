@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::capabilities;
 use ftl::{
     Config, Counts, Flash, Ftl, FtlError, JanusOptions, OpCounts, Purpose, Setting, WearOptions, ftls, validity,
 };
@@ -137,7 +138,7 @@ const PAGES: u32 = BLOCKS * PAGES_PER_BLOCK / 2;
 
 /// What every NAND made today can do, and the order of programs that an FTL needs.
 fn device(entry: &ftls::Entry<Device>) -> Device {
-    let capabilities = Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN };
+    let capabilities = capabilities(&entry.info);
     let geometry = Geometry::new(Dimensions {
         channels: 2,
         dies_per_channel: 1,
@@ -217,6 +218,11 @@ fn counted(
     Ok(())
 }
 
+/// Looks away.
+struct Blind;
+
+impl ftl::Inspector for Blind {}
+
 /// What fails while a disk is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Failing {
@@ -251,6 +257,12 @@ fn use_it(ftl: &mut dyn Ftl<Device>, what: &str, rng: &mut Rng, failing: Failing
             Ok(())
         })?;
         counted(ftl, &on("write"), |ftl| ftl.write(lpn, &stamp))?;
+        if i % 101 == 0 {
+            counted(ftl, &on("inspect"), |ftl| {
+                ftl.inspect(&mut Blind);
+                Ok(())
+            })?;
+        }
         let lpn = Lpn(rng.below(PAGES));
         counted(ftl, &on("read"), |ftl| ftl.read(lpn, &mut Stamp::UNWRITTEN.clone()))?;
         match i % 97 {

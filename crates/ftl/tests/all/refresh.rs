@@ -16,7 +16,10 @@ const LOGICAL: u32 = 200;
 fn device(program_order: ProgramOrder) -> Device {
     let geometry = one_die(80, 8, 512);
     let plan = FaultPlan { correctable_bits: 8, reads_per_flip: Some(100), ..FaultPlan::default() };
-    Faulty::new(SimNand::new(geometry, Capabilities { program_order, ..Capabilities::MODERN }), plan)
+    Faulty::new(
+        SimNand::new(geometry, Capabilities { program_order, spare_reprograms: 2, ..Capabilities::MODERN }),
+        plan,
+    )
 }
 
 fn expect(ftl: &mut dyn Ftl<Device>, lpn: u32, version: u16, what: &str) {

@@ -25,7 +25,7 @@ fn device() -> Flash<SimNand> {
         page_bytes: 512,
         spare_bytes: 32,
     });
-    let capabilities = Capabilities { program_order: ProgramOrder::Free, ..Capabilities::MODERN };
+    let capabilities = Capabilities { program_order: ProgramOrder::Free, spare_reprograms: 2, ..Capabilities::MODERN };
     Flash::new(SimNand::new(geometry.unwrap(), capabilities))
 }
 
@@ -82,6 +82,7 @@ pub fn others(setting: Setting) -> Vec<Config> {
         Setting::Maps => vec![Config { maps: Maps::NonVolatile, ..plain }],
         Setting::Wear => vec![Config { wear: Some(WearOptions { spread: 1, scans: 4 }), ..plain }],
         Setting::Battery => vec![Config { battery: false, ..plain }],
+        Setting::Warm => vec![Config { warm: true, ..plain }],
     }
 }
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{log_block_ftls, one_die};
+use super::{capabilities, log_block_ftls, one_die};
 use ftl::ftls::{Durability, Entry, Info};
 use ftl::{Config, Flash, Ftl, FtlError, Purpose, ftls, validity};
 use nand::faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty};
@@ -16,9 +16,8 @@ const PAGES: u32 = 8;
 const LOGICAL: u32 = 400;
 
 fn device(entry: &Entry<Device>, page_bytes: u32) -> Device {
-    let capabilities = Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN };
     let geometry = one_die(BLOCKS, PAGES, page_bytes);
-    Faulty::new(SimNand::new(geometry, capabilities), FaultPlan::default())
+    Faulty::new(SimNand::new(geometry, capabilities(&entry.info)), FaultPlan::default())
 }
 
 struct Disk {
@@ -115,7 +114,8 @@ impl Disk {
 /// power goes.
 fn disks(page_bytes: u32) -> Vec<(String, Disk)> {
     let mut disks = Vec::new();
-    for entry in ftls::table::<Device>().into_iter().filter(|entry| entry.info.durable != Durability::Battery) {
+    let without_battery = |entry: &Entry<Device>| entry.mount.is_some() && entry.info.durable != Durability::Battery;
+    for entry in ftls::table::<Device>().into_iter().filter(without_battery) {
         disks.push((entry.info.name.into(), Disk::new(entry, Config::new(LOGICAL), page_bytes)));
     }
     for store in validity::table().iter().filter(|store| store.name != "ram-bitmap") {

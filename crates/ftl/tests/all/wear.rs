@@ -3,18 +3,17 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::one_die;
+use super::{capabilities, one_die};
 use ftl::{Config, Flash, Ftl, FtlError, Purpose, WearOptions, ftls};
-use nand::{Capabilities, Lpn, SimNand, Stamp};
+use nand::{Lpn, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 const BLOCKS: u32 = 400;
 const PAGES_PER_BLOCK: u32 = 16;
 const LOGICAL: u32 = BLOCKS * PAGES_PER_BLOCK * 7 / 10;
 
-fn device() -> SimNand {
-    let geometry = one_die(BLOCKS, PAGES_PER_BLOCK, 512);
-    SimNand::new(geometry, Capabilities::MODERN)
+fn device(entry: &ftls::Entry<SimNand>) -> SimNand {
+    SimNand::new(one_die(BLOCKS, PAGES_PER_BLOCK, 512), capabilities(&entry.info))
 }
 
 /// Least, most and standard deviation of erase counts, and programs for each page written, after
@@ -29,7 +28,7 @@ struct Outcome {
 
 fn run(entry: &ftls::Entry<SimNand>, wear: Option<WearOptions>) -> Result<Outcome, FtlError> {
     let config = Config { wear, cache_entries: 200, ..Config::new(LOGICAL) };
-    let mut ftl = (entry.format)(Flash::new(device()), &config)?;
+    let mut ftl = (entry.format)(Flash::new(device(entry)), &config)?;
     (0..LOGICAL).for_each(|lpn| ftl.write(Lpn(lpn), &Stamp { lpn: Lpn(lpn), version: 1 }).unwrap());
     let (hot, writes) = (LOGICAL / 100, 40 * LOGICAL);
     let before = ftl.flash().counts().total().programs;

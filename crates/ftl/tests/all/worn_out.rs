@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::one_die;
+use super::{capabilities, one_die};
 use ftl::{Config, Flash, Ftl, FtlError, Shortage, ftls, validity};
-use nand::{BlockId, Capabilities, Cut, CutOutcome, FaultPlan, Faulty, Lpn, NandError, Pairing, SimNand, Stamp};
+use nand::{BlockId, Cut, CutOutcome, FaultPlan, Faulty, Lpn, NandError, Pairing, SimNand, Stamp};
 use openftl_ftl as ftl;
 
 type Device = Faulty<SimNand>;
@@ -16,9 +16,8 @@ const PAGES: u32 = 150;
 
 /// What every NAND made today can do, and the order of programs that an FTL needs.
 fn device(entry: &Entry) -> Device {
-    let capabilities = Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN };
     let geometry = one_die(BLOCKS, 8, 512);
-    Faulty::new(SimNand::new(geometry, capabilities), FaultPlan::default())
+    Faulty::new(SimNand::new(geometry, capabilities(&entry.info)), FaultPlan::default())
 }
 
 /// Every FTL, with every page-validity store that it can be formatted with.

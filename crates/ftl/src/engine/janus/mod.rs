@@ -42,6 +42,7 @@ use super::read_only::{Evidence, Mounted, Unmounted, or_read_only, unless_short,
 use crate::config::{Config, JanusOptions};
 use crate::contract::{Ftl, FtlError, Gauge, MountReport, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
+use crate::inspect::Inspector;
 use crate::recovery::copies::Doubt;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -499,6 +500,10 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
             gauges.push(Gauge { name: "learned_bend_percent", value: (learned.bend() * 100.0) as u64 });
         }
         gauges
+    }
+
+    fn inspect(&self, inspector: &mut dyn Inspector) {
+        self.area.blocks.inspect(inspector);
     }
 
     fn free_blocks(&self) -> u32 {

@@ -11,6 +11,7 @@
 //!    a log block.
 
 use crate::contract::{RamItem, RamReport};
+use crate::inspect::{BlockUse, BlockView, Inspector};
 use crate::mapping::bits::Bits;
 use crate::victim::{self, Banks, Choice, Links, Victim};
 use alloc::boxed::Box;
@@ -541,6 +542,21 @@ impl Blocks {
         self.leave(block, Role::Bad);
         self.usable -= 1;
         debug_assert!(self.free.len() as u32 <= self.usable);
+    }
+
+    /// Shows every block.
+    pub fn inspect(&self, inspector: &mut dyn Inspector) {
+        for (block, record) in (0..).map(BlockId).zip(&self.records) {
+            let used_for = match record.role {
+                Role::Free => BlockUse::Free,
+                Role::Data => BlockUse::Data,
+                Role::Log => BlockUse::Log,
+                Role::Paged => BlockUse::Host,
+                Role::Bad => BlockUse::Bad,
+                Role::Checkpoint => BlockUse::Checkpoint,
+            };
+            inspector.block(BlockView { block, used_for, live: u32::from(record.valid) });
+        }
     }
 
     /// The RAM that its structures hold.

@@ -32,6 +32,7 @@ use super::read_only::{Evidence, Mounted, Unmounted, or_read_only, unless_short,
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, MountReport, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
+use crate::inspect::Inspector;
 use crate::recovery::copies::Doubt;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -340,6 +341,10 @@ impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
         self.area.ram(&mut report);
         report.push(RamItem { name: "log_block_scheme", bytes: self.scheme.ram_bytes() });
         report
+    }
+
+    fn inspect(&self, inspector: &mut dyn Inspector) {
+        self.area.blocks.inspect(inspector);
     }
 
     fn free_blocks(&self) -> u32 {

@@ -105,8 +105,7 @@ mod tests {
 
     const BLOCKS: u32 = 24;
     const PAGES: u32 = 4;
-    const OPTIONS: PageOptions =
-        PageOptions { name: "page", validity: "ram-bitmap", metadata_apart: false, battery: false };
+    const OPTIONS: PageOptions = PageOptions::over("page", "ram-bitmap");
 
     type Disk = PageFtl<SimNand, RamMap, RamBitmap>;
 

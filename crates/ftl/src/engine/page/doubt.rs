@@ -13,8 +13,8 @@
 //! 3. So are translation pages that come last in their blocks. A version that cannot be read is
 //!    passed over, and every page of host data is looked at: what it had taken in is found as in 4.
 //!    Only trims can be undone by that.
-//! 4. In the end a translation page says that everything older is settled (LazyFTL), or the blocks
-//!    with what was in doubt are erased.
+//! 4. In the end a translation page says that everything older is settled (LazyFTL), and blocks
+//!    with a page that may read otherwise another time are erased.
 //!
 //! [`Core::settling`]: crate::space::core::Core::settling
 
@@ -118,6 +118,29 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         for block in blocks {
             if self.core.space.state(block) == BlockState::Closed {
                 self.room()?;
+            }
+            // Unless it was collected to make room.
+            if self.core.space.state(block) == BlockState::Closed {
+                self.collect(block)?;
+            }
+        }
+        if LAZY { self.bury_mute(survey) } else { Ok(()) }
+    }
+
+    /// Erases blocks that end with a page of which nothing can be read and that does not count. The
+    /// bound does not keep it from coming back in a mount that misses a translation page, and looks
+    /// at all pages. A page that counts was complete: its entry stays.
+    fn bury_mute(&mut self, survey: &Survey) -> Result<(), FtlError> {
+        let geometry = *self.core.space.geometry();
+        let goes = |ftl: &Self, block: BlockId| {
+            let mut mute = survey.mute().iter().filter(|ppn| geometry.block_of(**ppn) == block);
+            ftl.core.space.state(block) == BlockState::Closed && mute.all(|ppn| ftl.validity.is_dead(*ppn))
+        };
+        for block in survey.ending_mute() {
+            if goes(self, block) {
+                self.make_space()?;
+            }
+            if goes(self, block) {
                 self.collect(block)?;
             }
         }

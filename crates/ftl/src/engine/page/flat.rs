@@ -10,7 +10,9 @@
 //! 4. *With a bound on dirty entries* (LazyFTL), spare areas of the blocks that hold the n pages of
 //!    host data programmed last. *With a battery that saved nothing*, because it was too weak or
 //!    its pages cannot be read, those of all blocks. The newest copy of a logical page had an entry
-//!    only in RAM if it is younger than its translation page.
+//!    only in RAM if it is younger than its translation page. *An FTL that scans all* reads every
+//!    spare area and leaves out the same blocks: a page there that a mount before could not read
+//!    may be read again, and counts no more.
 //! 5. Every translation page: what an entry names lives, all else is dead. If there is nothing to
 //!    say which entries were only in RAM, every one is checked against the spare area it leads to;
 //!    one that is wrong is lost.
@@ -18,6 +20,10 @@
 //! 7. The entries found in 4 are written, a translation page at a time.
 //! 8. What could be taken for a loss or come back later goes; blocks are collected until enough are
 //!    free.
+//! 9. The cache is filled, where the FTL asks for that.
+//!
+//! Where pages that died are flagged ([`STALE`]), a logical page whose newest copy in 4 is flagged
+//! is lost. A page is flagged only once what supersedes it is complete.
 //!
 //! Cut short, it can be begun again any number of times: until 6 nothing is programmed, and pages
 //! of host data are not collected before 8.
@@ -34,6 +40,7 @@ use crate::recovery::saved::{self, Saved};
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::saved::Source;
 use crate::space::blocks::Found;
+use crate::space::deaths::STALE;
 use crate::validity::Validity;
 use crate::validity::ram_bitmap::RamBitmap;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -51,6 +58,9 @@ pub(super) struct Copy {
     pub(super) age: u32,
     /// Its spare area can be read, its data cannot.
     pub(super) torn: bool,
+    /// It was flagged: what superseded it was programmed to its end, and can be read no more if it
+    /// is not found.
+    pub(super) stale: bool,
     /// Its program was over before power went: if it cannot be read, it is worn.
     complete: bool,
 }
@@ -60,6 +70,10 @@ pub(super) struct Table {
     pub(super) geometry: Geometry,
     pub(super) logical_pages: u32,
     pub(super) entries_per_page: u32,
+    /// Pages of host data that died are flagged.
+    flags_dead: bool,
+    /// The spare area of every page is read.
+    scans_all: bool,
     /// Pages of translation blocks, by translation page, the newest version first.
     pub(super) versions: Vec<FoundPage>,
     pub(super) gmd: Vec<Ppn>,
@@ -92,6 +106,15 @@ pub(super) struct Table {
     /// What a battery saved about pages that lived, if what it saved of the table is not all there:
     /// a page that lived was complete, and no other counts.
     pub(super) lived: Option<RamBitmap>,
+}
+
+/// What a mount is to go by.
+#[derive(Clone, Copy)]
+struct How {
+    options: PageOptions,
+    /// There is a battery.
+    battery: bool,
+    logical_pages: u32,
 }
 
 /// What steps 2 to 5 find out.
@@ -149,14 +172,12 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
             }
         };
         steps.end("1 first and last spare area of every block", &flash);
-        let saving = (options.battery, plan.battery);
+        let how = How { options, battery: plan.battery, logical_pages: config.logical_pages };
         let mut newest = None;
-        let known =
-            match Known::find(&mut flash, &mut survey, config, saving, &mut mapping, excluded, &mut newest, &mut steps)
-            {
-                Ok(known) => known,
-                Err(error) => return Err(Unmounted::in_doubt(flash, error, newest)),
-            };
+        let known = match Known::find(&mut flash, &mut survey, how, &mut mapping, excluded, &mut newest, &mut steps) {
+            Ok(known) => known,
+            Err(error) => return Err(Unmounted::in_doubt(flash, error, newest)),
+        };
         let Known { mut table, validity, resumed } = known;
         let rebuilt_entries = resumed.unwrap_or(table.changes.len() as u64);
         let mut ftl = Self::of_table(flash, config, plan, &survey, mapping, validity, &mut table);
@@ -174,6 +195,12 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
             return Err(Unmounted { reused, ..Unmounted::in_doubt(flash, error, newest) });
         }
         ftl.begin_levelling(config.wear);
+        if ftl.mapping.is_refilled() {
+            if let Err(error) = ftl.call(|mapping, core| mapping.refill(core)) {
+                return Err(Unmounted::with(ftl.core.flash, error));
+            }
+            steps.end("9 entries of hot translation pages: CMT", &ftl.core.flash);
+        }
         Ok((ftl, steps.report(survey.unreadable, rebuilt_entries)))
     }
 
@@ -188,6 +215,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         table: &mut Table,
     ) -> Self {
         mapping.restore(core::mem::take(&mut table.gmd), table.bound);
+        mapping.found_heat(&table.versions);
         let mut space = Space::new(flash.nand(), plan.space);
         space.restore(survey.erased_at(), survey.mean_erases(), |block| match survey.block(block) {
             Some(info) if info.kind == PageKind::Checkpoint => Found::Pages { kind: info.kind, valid: 0 },
@@ -214,25 +242,22 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
 }
 
 impl Known {
-    /// Steps 2 to 5. Flash is only read. `saving` is whether the design assumes a battery, and
-    /// whether there is one; `newest` the page programmed last, as far as that is known when there
-    /// is an error.
-    #[expect(clippy::too_many_arguments)]
+    /// Steps 2 to 5. Flash is only read. `newest` is the page programmed last, as far as that is
+    /// known when there is an error.
     fn find<N: Nand, const LAZY: bool>(
         flash: &mut Flash<N>,
         survey: &mut Survey,
-        config: &Config,
-        saving: (bool, bool),
+        how: How,
         mapping: &mut CachedMap<LAZY>,
         excluded: &[Ppn],
         newest: &mut Option<Ppn>,
         steps: &mut Steps,
     ) -> Result<Self, FtlError> {
         *newest = survey.newest().map(|(ppn, _)| ppn);
-        let mut table = Table::new(flash, survey, config.logical_pages, mapping.entries_per_page())?;
+        let mut table = Table::new(flash, survey, how, mapping.entries_per_page())?;
         steps.end("2 spare areas of translation blocks: GMD", flash);
         let mut spoilt = false;
-        if saving.0 {
+        if how.options.battery {
             let saved = saved::find(flash, survey)?;
             steps.end("3 pages that a battery saved: dirty entries, BVC, PVB", flash);
             if let Some(Saved { bytes, since }) = saved {
@@ -253,7 +278,7 @@ impl Known {
         let (updates, versions) = (mapping.recent_updates(), &table.versions);
         let whole = match updates {
             Some(_) => survey.misses_translation_pages(versions) || survey.misses_younger(flash, versions)?,
-            None => saving.1 || spoilt,
+            None => how.battery || spoilt,
         };
         let mut passed_over: Vec<Ppn> = Vec::new();
         let validity = loop {
@@ -301,9 +326,10 @@ impl Table {
     fn new<N: Nand>(
         flash: &mut Flash<N>,
         survey: &mut Survey,
-        logical_pages: u32,
+        how: How,
         entries_per_page: u32,
     ) -> Result<Self, FtlError> {
+        let logical_pages = how.logical_pages;
         let geometry = *flash.nand().geometry();
         let mut versions = survey.read_kind(flash, PageKind::Translation, |_| true)?;
         versions.retain(|(_, spare)| spare.kind == PageKind::Translation);
@@ -319,6 +345,8 @@ impl Table {
             geometry,
             logical_pages,
             entries_per_page,
+            flags_dead: how.options.flags > 0,
+            scans_all: how.options.scans_all,
             versions,
             gmd: vec![Ppn::NONE; count as usize],
             written: vec![0; count as usize],
@@ -380,7 +408,8 @@ impl Table {
         excluded: &[Ppn],
     ) -> Result<(), FtlError> {
         self.whole = updates.is_none();
-        let (found, bound) = survey.programmed_last(flash, updates, if self.whole { 0 } else { self.bound })?;
+        let bound = if self.whole { 0 } else { self.bound };
+        let (found, bound) = survey.programmed_last(flash, updates, bound, self.scans_all)?;
         self.from = bound;
         self.bound = self.bound.max(bound);
         for (ppn, _) in &found {
@@ -389,10 +418,12 @@ impl Table {
                 *last = *ppn;
             }
         }
+        let flags_dead = self.flags_dead;
         let copy = |torn| {
             move |(ppn, spare): &FoundPage| {
                 let (lpn, seq) = (Lpn(spare.tag), spare.seq);
-                Copy { lpn, seq, ppn: *ppn, age: spare.aux, torn, complete: true }
+                let stale = flags_dead && spare.flags.contains(STALE);
+                Copy { lpn, seq, ppn: *ppn, age: spare.aux, torn, stale, complete: true }
             }
         };
         let torn = survey.torn().iter().filter(|(ppn, spare)| spare.kind == PageKind::User && !excluded.contains(ppn));
@@ -472,7 +503,7 @@ impl Table {
                 let (of_page, others) = rest.split_at(rest.iter().take_while(|copy| copy.lpn == lpn).count());
                 rest = others;
                 let unsaved = of_page.first().filter(|copy| copy.seq > *written && copy.seq >= self.from);
-                if unsaved.is_some_and(|copy| copy.torn) {
+                if unsaved.is_some_and(|copy| copy.torn || copy.stale) {
                     self.changes.insert(lpn, LOST);
                     continue;
                 }

@@ -56,7 +56,7 @@ impl Known {
                 .filter(|_| !unheard.contains(&block))
                 .for_each(|offset| dead.insert(geometry.page_at(block, offset).0));
         });
-        let of_host = |death: &&Death| matches!(death.was, Was::Host | Was::Uncounted);
+        let of_host = |death: &&Death| matches!(death.was, Was::Host | Was::Abandoned | Was::Uncounted);
         core.deaths.untold().iter().filter(of_host).for_each(|death| dead.insert(death.ppn.0));
         let holds_host = |block: &BlockId| {
             let state = core.space.state(*block);

@@ -43,6 +43,7 @@ use super::read_only::{Unmounted, unless_short};
 use crate::config::Config;
 use crate::contract::{Ftl, FtlError, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
+use crate::inspect::Inspector;
 use crate::mapping::ram::RamMap;
 use crate::mapping::{LOST, Mapping, is_page};
 use crate::placement::{self, Future, PageWrite, Placement, Placing};
@@ -80,6 +81,11 @@ pub struct PageOptions {
     pub metadata_apart: bool,
     /// Its design assumes a battery that saves what only RAM holds.
     pub battery: bool,
+    /// How often it sets flags of a page between erases. If at all, a page of host data that died
+    /// says so (FTRM's validation flag).
+    pub flags: u8,
+    /// A mount reads every spare area, also where it need not.
+    pub scans_all: bool,
 }
 
 /// A page-mapped FTL.
@@ -120,6 +126,8 @@ pub struct PageFtl<N: Nand, M, V> {
     heal: Option<heal::Heal<Self>>,
     /// The table was being rebuilt when blocks ran out.
     half_rebuilt: bool,
+    /// Pages of host data that died are flagged.
+    flags_dead: bool,
 }
 
 /// Parts by name, and whether the device is large enough: for formatting and mounting.
@@ -132,6 +140,7 @@ struct Plan {
     space: SpaceOptions,
     placement: Box<dyn Placement>,
     battery: bool,
+    flags_dead: bool,
 }
 
 impl Plan {
@@ -143,6 +152,14 @@ impl Plan {
         validity: &V,
     ) -> Result<Self, FtlError> {
         let refuse = |reason: String| FtlError::Unsupported { ftl: options.name, reason };
+        let can = nand.capabilities().spare_reprograms;
+        if can < options.flags {
+            return Err(refuse(format!(
+                "it sets flags of a programmed page up to {} times, and the device can {can} times; use a device with \
+                 spare_reprograms of at least {}",
+                options.flags, options.flags
+            )));
+        }
         let victim = victim::find(config.victim)
             .ok_or_else(|| refuse(format!("there is no victim policy '{}'", config.victim)))?;
         let placement = placement::find(config.placement)
@@ -177,7 +194,8 @@ impl Plan {
             metadata_apart: options.metadata_apart,
             level_wear,
         };
-        Ok(Self { overhead, needed, bad_blocks, space, placement, battery })
+        let flags_dead = options.flags > 0;
+        Ok(Self { overhead, needed, bad_blocks, space, placement, battery, flags_dead })
     }
 
     /// Refuses to make a disk of a device of which too many blocks are bad.
@@ -248,6 +266,12 @@ pub fn format_over_store<N: Nand + 'static, M: Mapping + 'static>(
 }
 
 impl PageOptions {
+    /// Those of an FTL over this page-validity store that needs no battery and sets no flags.
+    #[must_use]
+    pub const fn over(name: &'static str, validity: &'static str) -> Self {
+        Self { name, validity, metadata_apart: false, battery: false, flags: 0, scans_all: false }
+    }
+
     /// The name of the page-validity store to use.
     pub fn store(&self, config: &Config) -> &'static str {
         config.validity.unwrap_or(self.validity)
@@ -341,6 +365,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             saving: alloc::vec![0; if plan.battery { geometry.page_bytes() as usize } else { 0 }],
             heal: None,
             half_rebuilt: false,
+            flags_dead: plan.flags_dead,
         }
     }
 
@@ -516,6 +541,12 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
             report.push(RamItem { name: "pinned_blocks", bytes: self.pins.ram_bytes() });
         }
         report
+    }
+
+    fn inspect(&self, inspector: &mut dyn Inspector) {
+        self.core.space.inspect(inspector);
+        self.mapping.inspect(inspector);
+        self.validity.inspect(inspector);
     }
 
     fn power_failing(&mut self) -> Result<(), FtlError> {

@@ -134,6 +134,7 @@ impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
             saving: self.saving,
             heal: None,
             half_rebuilt: false,
+            flags_dead: self.flags_dead,
         }
     }
 }

@@ -123,7 +123,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
     fn empty_parts(nand: &N, config: &Config) -> Result<(Mapped, Gecko), FtlError> {
         let geometry = nand.geometry();
         let (page_bytes, pages) = (geometry.page_bytes(), geometry.pages_per_block());
-        let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config) };
+        let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config).warmed_for(config) };
         let mapping = Mapped::new(config.logical_pages, page_bytes, cached);
         Ok((mapping, Gecko::new(page_bytes as usize, geometry.blocks(), pages, &config.gecko)?))
     }
@@ -189,6 +189,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         steps.end("6 one pass over the validity store: BVC", &self.core.flash);
 
         mapping.restore(core::mem::take(&mut findings.gmd), findings.bound);
+        mapping.found_heat(&findings.versions);
         let mut space = Space::new(self.core.flash.nand(), plan.space);
         space.restore(survey.erased_at(), survey.mean_erases(), |block| match survey.block(block) {
             Some(info) => Found::Pages { kind: info.kind, valid: valid[block.index()] },
@@ -312,6 +313,15 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         steps.end("12 flush the validity store", &self.core.flash);
         self.make_space()?;
         steps.end("13 free blocks", &self.core.flash);
+        self.refill_cache(steps)
+    }
+
+    /// Caches entries of hot translation pages, if that is asked for.
+    fn refill_cache(&mut self, steps: &mut Steps) -> Result<(), FtlError> {
+        if self.mapping.is_refilled() {
+            self.call(|mapping, core| mapping.refill(core))?;
+            steps.end("14 entries of hot translation pages: CMT", &self.core.flash);
+        }
         Ok(())
     }
 

@@ -3,7 +3,8 @@
 
 use super::{Core, Mapping, Nand, PageFtl, Validity};
 use crate::contract::FtlError;
-use crate::space::deaths::{Death, Was};
+use crate::flash::Purpose;
+use crate::space::deaths::{Death, STALE, Was};
 use nand::{Lpn, NandError, Ppn};
 
 impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
@@ -69,7 +70,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     #[cold]
     pub(super) fn give_up<T>(&mut self, lpn: Lpn, ppn: Ppn, error: FtlError) -> Result<T, FtlError> {
         debug_assert!(lpn.is_some() && ppn.is_some());
-        self.core.page_died(ppn);
+        self.core.deaths.note(ppn, Was::Abandoned, self.core.seq);
         if matches!(error, FtlError::Nand(NandError::PowerLost)) {
             self.given_up = Some(lpn);
         } else {
@@ -116,13 +117,16 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     #[inline]
     fn tell_of(&mut self, Death { ppn, was }: Death) -> Result<(), FtlError> {
         let reported = match was {
-            Was::Host | Was::Uncounted => true,
+            Was::Host | Was::Abandoned | Was::Uncounted => true,
             Was::HostPerhapsTold if self.is_told(ppn)? => return Ok(()),
             Was::HostPerhapsTold => true,
             Was::Translation | Was::Metadata => V::TRACKS_METADATA,
         };
         if reported {
             self.validity.invalidate(&mut self.core, ppn)?;
+        }
+        if was == Was::Host && self.flags_dead {
+            self.flag_dead(ppn)?;
         }
         if was == Was::Translation && V::BUFFERED {
             self.pins.pin(self.core.space.geometry().block_of(ppn), self.validity.flushes());
@@ -131,6 +135,19 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             self.core.space.page_died(ppn);
         }
         Ok(())
+    }
+
+    /// Flags a page of host data that died, once what supersedes it is on flash to its end. A page
+    /// that cannot be flagged is dead without; so are those that die before a mount has settled
+    /// which pages count.
+    fn flag_dead(&mut self, ppn: Ppn) -> Result<(), FtlError> {
+        if self.core.settling.is_some() {
+            return Ok(());
+        }
+        match self.core.flash.clear_flags(Purpose::Validity, ppn, STALE) {
+            Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => Ok(()),
+            outcome => Ok(outcome?),
+        }
     }
 
     /// Whether the store knows already that a page died.

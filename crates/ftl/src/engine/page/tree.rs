@@ -218,6 +218,11 @@ fn doubting<N: Nand>(flash: Flash<N>, error: FtlError, newest: Option<Ppn>, seen
     Unmounted::in_doubt(flash, error, page.filter(known))
 }
 
+/// Whether a page is one of these pages of the tree.
+fn is_version(versions: &[FoundPage], ppn: Ppn) -> bool {
+    versions.iter().any(|(at, _)| *at == ppn)
+}
+
 /// As [`Survey::stranded`] if a battery programmed pages when power went, of which those that can
 /// be read are `saved`: nothing that can be read carries one of the two sequence numbers before
 /// that of the next page. `pages` are all others.
@@ -259,8 +264,8 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         // A younger leaf may speak for fewer pages than the one that it replaced.
         let all = all || updates.is_some() && survey.misses_translation_pages(&[]);
         let (mut young, bound) = match updates.filter(|_| !all) {
-            Some(updates) => survey.programmed_last(flash, Some(updates), 0)?,
-            None if all => survey.programmed_last(flash, None, 0)?,
+            Some(updates) => survey.programmed_last(flash, Some(updates), 0, false)?,
+            None if all => survey.programmed_last(flash, None, 0, false)?,
             None => (Vec::new(), u64::MAX),
         };
         young.retain(|(_, spare)| spare.kind == PageKind::User);
@@ -383,9 +388,11 @@ impl Table {
     ) -> Result<(), FtlError> {
         let in_part = self.pieces.iter().filter(|piece| piece.leaf.is_some() && !piece.is_whole());
         self.keep.extend(in_part.map(|piece| block_of(piece.leaf)));
-        let is_last = |ppn: Ppn| self.last.iter().any(|(last, _)| *last == ppn);
-        if versions.iter().any(|(ppn, _)| is_last(*ppn)) {
-            let others: Vec<FoundPage> = versions.iter().filter(|(ppn, _)| !is_last(*ppn)).copied().collect();
+        // Any of those programmed last may turn out not to count, and the youngest of them in a row.
+        let tails: Vec<Ppn> = self.last.iter().map(|(ppn, _)| *ppn).filter(|ppn| is_version(versions, *ppn)).collect();
+        let rows = (1..=tails.len()).map(|count| &tails[..count]);
+        for without in rows.chain(tails.chunks(1)) {
+            let others: Vec<FoundPage> = versions.iter().filter(|(ppn, _)| !without.contains(ppn)).copied().collect();
             let before = leaves::choose(&others, logical_pages)?;
             let is_new = |piece: &&Piece| piece.leaf.is_some() && !self.pieces.contains(piece);
             self.keep.extend(before.iter().filter(is_new).map(|piece| block_of(piece.leaf)));
@@ -424,7 +431,9 @@ impl Table {
                 if let Some((ppn, _)) = known {
                     unsaved.push((lpn, *ppn));
                     if last.iter().any(|(last, _)| last == ppn) {
-                        let older = copies.get(1).map(|(ppn, _)| *ppn).into_iter().chain([entry]);
+                        let in_doubt = |(ppn, _): &&FoundPage| last.iter().any(|(last, _)| last == ppn);
+                        let count = copies.iter().take_while(in_doubt).count();
+                        let older = copies.iter().skip(1).take(count).map(|(ppn, _)| *ppn).chain([entry]);
                         let pages = older.filter(|ppn| ppn.0 < geometry.pages());
                         keep.extend(pages.map(|ppn| geometry.block_of(ppn)));
                     }

@@ -26,6 +26,7 @@ use super::read_only::{Evidence, Mounted, Unmounted, or_read_only, unless_short,
 use crate::config::{Config, GroupOptions};
 use crate::contract::{Ftl, FtlError, Gauge, MountReport, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
+use crate::inspect::Inspector;
 use crate::recovery::copies::Doubt;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -415,6 +416,10 @@ impl<N: Nand> Ftl<N> for SuperblockFtl<N> {
             Gauge { name: "paged_area_collections", value: self.collected },
             Gauge { name: "paged_area_collected_live_pages", value: self.collected_live_pages },
         ]
+    }
+
+    fn inspect(&self, inspector: &mut dyn Inspector) {
+        self.area.blocks.inspect(inspector);
     }
 
     fn free_blocks(&self) -> u32 {

@@ -30,6 +30,7 @@ use super::cached::recent::Recent;
 use super::{Mapping, ROOM, is_page};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
+use crate::inspect::Inspector;
 use crate::saved::Sink;
 use crate::space::core::{Core, Origin};
 use alloc::vec::Vec;
@@ -493,6 +494,10 @@ impl Mapping for BtreeMap {
             }
         }
         Ok(table)
+    }
+
+    fn inspect(&self, inspector: &mut dyn Inspector) {
+        self.cmt.inspect(inspector);
     }
 
     fn ram(&self, report: &mut RamReport) {

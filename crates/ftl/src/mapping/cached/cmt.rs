@@ -10,9 +10,9 @@
 //! without scanning the cache (GeckoFTL, section 4, footnote 6), in one array access instead of a
 //! tree walk.
 
-use crate::contract::FtlError;
-use crate::mapping::is_page;
-use crate::saved::{Sink, Source};
+mod saved;
+
+use crate::inspect::{Inspector, LevelView};
 use alloc::vec::Vec;
 use nand::{Lpn, Ppn};
 
@@ -67,6 +67,10 @@ pub(in crate::mapping) struct Cmt {
     dirty_heads: Vec<u32>,
     entries_per_page: u32,
     entries_shift: u32,
+    /// Cached entries of each translation page; empty if nobody asks.
+    cached_of: Vec<u16>,
+    /// The translation page whose last cached entry left last, until it is asked for.
+    left: u32,
 }
 
 impl Cmt {
@@ -99,7 +103,27 @@ impl Cmt {
             dirty_heads: alloc::vec![NONE; translation_pages as usize],
             entries_per_page,
             entries_shift: entries_per_page.trailing_zeros(),
+            cached_of: Vec::new(),
+            left: NONE,
         }
+    }
+
+    /// The same, empty, counting the cached entries of each translation page.
+    pub(super) fn counting(mut self) -> Self {
+        self.cached_of = alloc::vec![0; self.dirty_heads.len()];
+        self
+    }
+
+    /// The translation page of which the last cached entry left, if the cache counts entries; once.
+    #[inline]
+    pub(super) fn take_left(&mut self) -> Option<u32> {
+        let page = core::mem::replace(&mut self.left, NONE);
+        (page != NONE).then_some(page)
+    }
+
+    /// How many entries more find room.
+    pub(super) const fn room(&self) -> u32 {
+        self.capacity.saturating_sub(self.used)
     }
 
     /// The same, empty, in two segments of which the protected one holds at most so many percent of
@@ -117,8 +141,20 @@ impl Cmt {
 
     pub(in crate::mapping) fn ram_bytes(&self) -> (u64, u64) {
         let entries = self.entries.capacity() * size_of::<Entry>();
-        let index = (self.buckets.capacity() + self.dirty_heads.capacity()) * size_of::<u32>();
+        let counts = self.cached_of.capacity() * size_of::<u16>();
+        let index = (self.buckets.capacity() + self.dirty_heads.capacity()) * size_of::<u32>() + counts;
         (entries as u64, index as u64)
+    }
+
+    /// Shows how full it is. Looks at every entry.
+    pub(in crate::mapping) fn inspect(&self, inspector: &mut dyn Inspector) {
+        let (mut next, mut entries, mut dirty) = (self.oldest(), 0, 0);
+        while let Some(slot) = next {
+            entries += 1;
+            dirty += u32::from(self.is_dirty(slot));
+            next = self.newer(slot);
+        }
+        inspector.level(LevelView { name: "cmt", entries, capacity: self.capacity, dirty });
     }
 
     /// The translation page that holds a logical page's entry.
@@ -397,6 +433,7 @@ impl Cmt {
         let chain = core::mem::replace(&mut self.buckets[bucket], at);
         let entry = &mut self.entries[at as usize];
         (entry.lpn, entry.ppn, entry.chain, entry.flags) = (lpn, ppn, chain, 0);
+        self.count_one(lpn);
         if self.protectable > 0 {
             self.push_on_probation(at)
         } else {
@@ -404,6 +441,27 @@ impl Cmt {
         }
         debug_assert!(self.find(lpn) == Some(Slot(at)) && self.used <= self.capacity + 1);
         Slot(at)
+    }
+
+    #[inline]
+    fn count_one(&mut self, lpn: Lpn) {
+        if !self.cached_of.is_empty() {
+            let page = self.translation_page(lpn);
+            debug_assert!(u32::from(self.cached_of[page as usize]) < self.entries_per_page);
+            self.cached_of[page as usize] += 1;
+        }
+    }
+
+    #[inline]
+    fn discount_one(&mut self, lpn: Lpn) {
+        if !self.cached_of.is_empty() {
+            let page = self.translation_page(lpn);
+            debug_assert!(self.cached_of[page as usize] > 0, "{lpn} was not counted");
+            self.cached_of[page as usize] -= 1;
+            if self.cached_of[page as usize] == 0 {
+                self.left = page;
+            }
+        }
     }
 
     /// Lets the oldest entry leave an overfull cache, if it is clean.
@@ -424,58 +482,10 @@ impl Cmt {
         debug_assert!(self.is_overfull(), "{} leaves a cache that is not full", self.lpn(slot));
         self.unhash(slot.0);
         self.unlink_from_segment(slot.0);
+        self.discount_one(self.lpn(slot));
         self.entries[slot.0 as usize].lpn = Lpn::NONE;
         debug_assert!(self.find(self.lpn(slot)).is_none() && self.vacant == NONE);
         self.vacant = slot.0;
-    }
-
-    /// Puts how many entries are dirty and each of them, the least recently used first.
-    pub(in crate::mapping) fn save_dirty(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
-        let dirty =
-            || core::iter::successors(self.oldest(), |slot| self.newer(*slot)).filter(|slot| self.is_dirty(*slot));
-        sink.put_u32(dirty().count() as u32)?;
-        for slot in dirty() {
-            sink.put_u32(self.lpn(slot).0)?;
-            sink.put_u32(self.ppn(slot).0)?;
-        }
-        Ok(())
-    }
-
-    /// The most bytes that [`Cmt::save_dirty`] puts.
-    pub(in crate::mapping) const fn saved_bytes(&self) -> u64 {
-        4 + 8 * (self.capacity as u64 + 1)
-    }
-
-    /// The dirty entries that were saved; `None` if they are not of a disk of so many logical pages
-    /// on a device of so many pages, or more than the cache holds.
-    pub(in crate::mapping) fn saved(
-        &self,
-        source: &mut Source<'_>,
-        logical_pages: u32,
-        pages: u32,
-    ) -> Option<Vec<(Lpn, Ppn)>> {
-        let count = source.take_u32().filter(|count| *count <= self.capacity + 1)?;
-        let mut entries = Vec::with_capacity(count as usize);
-        for _ in 0..count {
-            let (lpn, ppn) = (Lpn(source.take_u32()?), Ppn(source.take_u32()?));
-            if lpn.0 >= logical_pages || (is_page(ppn) && ppn.0 >= pages) {
-                return None;
-            }
-            entries.push((lpn, ppn));
-        }
-        let mut pages: Vec<Lpn> = entries.iter().map(|(lpn, _)| *lpn).collect();
-        pages.sort_unstable();
-        pages.windows(2).all(|pair| pair[0] != pair[1]).then_some(entries)
-    }
-
-    /// Caches entries that were saved. Programs nothing: one too many leaves with the next
-    /// operation.
-    pub(in crate::mapping) fn restore_saved(&mut self, entries: &[(Lpn, Ppn)]) {
-        debug_assert!(self.used == 0 && entries.len() <= self.entries.len());
-        for (lpn, ppn) in entries {
-            let slot = self.insert(*lpn, *ppn);
-            self.mark_dirty(slot, false);
-        }
     }
 
     /// The least recently used of the dirty entries.

@@ -26,13 +26,18 @@
 //!    time what is dirty in RAM and what is in flash make up the whole table.
 //! 9. With [`CachedOptions::pasts`] (ASA-FTL) a translation page holds half as many entries, and
 //!    for each of them when the host wrote the page and to which stream it went (`pasts.rs`).
-//! 10. A trim changes the translation page at once. Its entry could not be found after power loss,
+//! 10. With [`CachedOptions::heat`] (FTRM) it is counted how often each translation page is used
+//!     (`heat.rs`), for a mount to cache the entries of those used most (`refill.rs`).
+//! 11. A trim changes the translation page at once. Its entry could not be found after power loss,
 //!     and the page it forgets may be erased and hold other data by then.
 
+mod checkpoints;
 pub(super) mod cmt;
+mod heat;
 mod options;
 mod pasts;
 pub(super) mod recent;
+mod refill;
 mod restore;
 mod synchronise;
 
@@ -44,9 +49,12 @@ use crate::saved::Sink;
 use crate::space::age::age;
 use crate::space::core::{Core, Origin};
 use alloc::vec::Vec;
+use checkpoints::Checkpoints;
 use cmt::Cmt;
+use heat::Heat;
+pub use heat::{THRESHOLD, Upkeep};
 use nand::{Lpn, Nand, PageKind, Ppn, Spare};
-pub use options::CachedOptions;
+pub use options::{CachedOptions, Refill};
 use pasts::Pasts;
 pub(crate) use pasts::entries_of;
 use recent::Recent;
@@ -54,30 +62,11 @@ use recent::Recent;
 /// Bytes of a mapping entry in flash.
 const ENTRY_BYTES: usize = 4;
 
-/// Translation pages that one step of a checkpoint synchronises at most.
-const CHECKPOINT_STEP: u32 = 16;
-
 /// Logical pages that one step of a trim forgets at most: each can be a report to the store.
 const TRIM_STEP: u32 = 256;
 
 /// A translation page's auxiliary field is a sequence number without its lowest bits.
 const BOUND_SHIFT: u32 = 9;
-
-/// Where the checkpoints stand.
-#[derive(Debug)]
-struct Checkpoints {
-    enabled: bool,
-    /// Insertions and updates since the last checkpoint began.
-    updates: u32,
-    /// The place in the cache that the checkpoint in progress has come to.
-    cursor: Option<u32>,
-    /// Translation pages that its present step may still synchronise.
-    left: u32,
-    /// Sequence number when the last checkpoint began, and when the one before did.
-    began: [u64; 2],
-    /// No page of host data with a smaller sequence number has an entry that is only in RAM.
-    bound: u64,
-}
 
 /// A translation table in flash behind a cache. `LAZY`: superseded pages are reported when their
 /// entry is synchronised.
@@ -86,6 +75,11 @@ pub struct CachedMap<const LAZY: bool> {
     gmd: Vec<Ppn>,
     cmt: Cmt,
     pasts: Pasts,
+    heat: Heat,
+    refill: Refill,
+    /// An entry that is not cached is that of a page never written.
+    is_whole: bool,
+    looks_up: bool,
     recent: Recent,
     /// What left the ring last could not be synchronised.
     late: bool,
@@ -110,9 +104,14 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         let entries_per_page = entries_of(page_bytes, options.pasts);
         let pages = logical_pages.div_ceil(entries_per_page);
         let capacity = options.cache_entries.max(2);
+        let cmt = Cmt::new(capacity, pages, entries_per_page).segmented(options.protected_percent);
         Self {
             gmd: alloc::vec![Ppn::NONE; pages as usize],
-            cmt: Cmt::new(capacity, pages, entries_per_page).segmented(options.protected_percent),
+            cmt: if options.heat.is_some() { cmt.counting() } else { cmt },
+            heat: Heat::new(options.heat, pages),
+            refill: options.refill,
+            is_whole: options.refill == Refill::All,
+            looks_up: options.looks_up,
             pasts: Pasts::new(if options.pasts { capacity + 1 } else { 0 }, entries_per_page),
             recent: Recent::new(options.recent_updates),
             late: false,
@@ -142,7 +141,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     fn fetch<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<Ppn, FtlError> {
         debug_assert!(lpn.0 < self.logical_pages && self.cmt.find(lpn).is_none(), "{lpn} is cached");
         let page = self.gmd[self.cmt.translation_page(lpn) as usize];
-        if !page.is_some() {
+        if !page.is_some() || self.is_whole {
             return Ok(Ppn::NONE);
         }
         let index = (lpn.0 % self.entries_per_page) as usize;
@@ -250,41 +249,9 @@ impl<const LAZY: bool> CachedMap<LAZY> {
             }
             debug_assert!(self.cmt.oldest() == Some(slot), "another entry was used while {} left", self.cmt.lpn(slot));
             self.cmt.remove(slot);
+            self.note_leaving(core)?;
         }
         Ok(())
-    }
-
-    /// Synchronises the translation page that the checkpoint comes to next; whether its step goes
-    /// on.
-    #[inline(never)]
-    fn continue_checkpoint<N: Nand>(&mut self, core: &mut Core<N>) -> Result<bool, FtlError> {
-        let cursor = self.checkpoints.cursor.unwrap_or_else(|| {
-            self.cmt.advance_epoch();
-            self.checkpoints.updates = 0;
-            self.checkpoints.began = [core.seq, self.checkpoints.began[0]];
-            0
-        });
-        self.checkpoints.cursor = Some(cursor);
-        if self.checkpoints.left == 0 {
-            self.checkpoints.left = self.checkpoint_step();
-        }
-        let Some(slot) = self.cmt.next_stale(cursor) else {
-            (self.checkpoints.cursor, self.checkpoints.left) = (None, 0);
-            self.checkpoints.bound = self.checkpoints.bound.max(self.checkpoints.began[1]);
-            debug_assert!(self.checkpoints.began[1] <= self.checkpoints.began[0]);
-            return Ok(false);
-        };
-        debug_assert!(self.cmt.is_dirty(slot));
-        let page = self.cmt.translation_page(self.cmt.lpn(slot));
-        self.synchronise(core, page, Purpose::Checkpoint)?;
-        self.checkpoints.cursor = Some(slot.0);
-        self.checkpoints.left -= 1;
-        Ok(self.checkpoints.left > 0)
-    }
-
-    /// Translation pages that one step of a checkpoint synchronises.
-    fn checkpoint_step(&self) -> u32 {
-        CHECKPOINT_STEP.min(self.gmd.len() as u32)
     }
 }
 
@@ -294,13 +261,17 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
     fn lookup<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<Ppn, FtlError> {
         if let Some(slot) = self.cmt.find(lpn) {
             self.cmt.touch(slot);
-            return Ok(self.cmt.ppn(slot));
+            let ppn = self.cmt.ppn(slot);
+            self.note_use(core, self.cmt.translation_page(lpn))?;
+            return Ok(ppn);
         }
         let ppn = self.fetch(core, lpn)?;
         if ppn.is_some() {
             let slot = self.insert(lpn, ppn);
             self.pasts.load(slot, &self.buffer, (lpn.0 % self.entries_per_page) as usize);
             self.cmt.drop_clean();
+            self.note_leaving(core)?;
+            self.note_use(core, self.cmt.translation_page(lpn))?;
         }
         Ok(ppn)
     }
@@ -320,9 +291,10 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             old
         } else {
             let in_flash = self.gmd[self.cmt.translation_page(lpn) as usize].is_some();
-            let old = if LAZY { Ppn::NONE } else { self.fetch(core, lpn)? };
+            let leaves_open = LAZY && !self.looks_up;
+            let old = if leaves_open { Ppn::NONE } else { self.fetch(core, lpn)? };
             let slot = self.insert(lpn, ppn);
-            self.cmt.mark_dirty(slot, LAZY && in_flash);
+            self.cmt.mark_dirty(slot, leaves_open && in_flash);
             old
         };
         if is_page(old) {
@@ -330,7 +302,8 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         }
         self.note_update(core.seq, lpn, ppn);
         self.cmt.drop_clean();
-        Ok(())
+        self.note_leaving(core)?;
+        self.note_use(core, self.cmt.translation_page(lpn))
     }
 
     /// A migration is treated like a write, but its before-image goes with its block: an entry that
@@ -356,7 +329,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         self.cmt.mark_dirty(slot, false);
         self.note_update(core.seq, lpn, to);
         self.cmt.drop_clean();
-        Ok(())
+        self.note_leaving(core)
     }
 
     fn forget<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, count: u32) -> Result<u32, FtlError> {
@@ -478,9 +451,9 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         self.gmd.len() as u32
     }
 
-    /// If `LAZY`, every entry may have a before-image to report, once.
+    /// If before-images are not looked up, every entry may have one to report, once.
     fn reports(&self) -> u32 {
-        if LAZY { self.cmt.capacity() + 1 } else { 1 }
+        if LAZY && !self.looks_up { self.cmt.capacity() + 1 } else { 1 }
     }
 
     /// Before-images of a translation page that is synchronised, and what a trim forgets.
@@ -577,6 +550,11 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         Ok(entry_at(&page, (lpn.0 % self.entries_per_page) as usize) == before)
     }
 
+    fn inspect(&self, inspector: &mut dyn crate::Inspector) {
+        self.cmt.inspect(inspector);
+        self.gmd.iter().filter(|ppn| ppn.is_some()).for_each(|ppn| inspector.metadata(*ppn));
+    }
+
     fn ram(&self, report: &mut RamReport) {
         let (entries, index) = self.cmt.ram_bytes();
         let item = |name, bytes| RamItem { name, bytes };
@@ -585,6 +563,9 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         report.push(item("cmt_index", index));
         if self.pasts.are_kept() {
             report.push(item("cht", self.pasts.ram_bytes()));
+        }
+        if self.heat.is_kept() {
+            report.push(item("access_counters", self.heat.ram_bytes()));
         }
         report.push(item("translation_buffer", self.buffer.capacity() as u64));
         if !self.recent.is_empty() {

@@ -4,7 +4,7 @@ use super::{BOUND_SHIFT, CachedMap, entry_at};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::saved::{Sink, Source};
-use crate::space::age::{UNSETTLED, aged};
+use crate::space::age::{HOT, UNSETTLED, aged};
 use crate::space::core::Core;
 use alloc::vec::Vec;
 use nand::{Lpn, Nand, PageKind, Ppn, Spare};
@@ -15,6 +15,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     pub fn restore(&mut self, gmd: Vec<Ppn>, bound: u64) {
         debug_assert_eq!(gmd.len(), self.gmd.len(), "translation pages");
         self.gmd = gmd;
+        self.is_whole = false;
         self.checkpoints.bound = bound;
     }
 
@@ -22,7 +23,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     /// translation page with this spare area was written.
     #[must_use]
     pub const fn bound_of(spare: &Spare) -> u64 {
-        if LAZY { ((spare.aux & !UNSETTLED) as u64) << BOUND_SHIFT } else { 0 }
+        if LAZY { ((spare.aux & !(UNSETTLED | HOT)) as u64) << BOUND_SHIFT } else { 0 }
     }
 
     /// The page that was programmed last while the disk was in use, if only in part, had at least

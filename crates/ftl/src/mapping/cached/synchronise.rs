@@ -4,7 +4,7 @@ use super::{BOUND_SHIFT, CachedMap, entry_at};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::mapping::is_page;
-use crate::space::age::{UNSETTLED, age};
+use crate::space::age::{HOT, UNSETTLED, age};
 use crate::space::core::Core;
 use crate::space::deaths::Was;
 use nand::{Lpn, Nand, NandError, PageKind, Ppn};
@@ -54,16 +54,18 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         purpose: Purpose,
     ) -> Result<(), FtlError> {
         let (bound, settling) = (self.checkpoints.bound >> BOUND_SHIFT, core.settling);
-        let bound = u32::try_from(bound).unwrap_or(u32::MAX).min(UNSETTLED - 1);
+        let bound = u32::try_from(bound).unwrap_or(u32::MAX).min(HOT - 1);
+        let hot = if self.heat.is_hot(page) { HOT } else { 0 };
         debug_assert!(self.has_absorbed(page), "translation page {page} misses a dirty entry");
         let aux = |seq| match settling {
-            Some(_) if LAZY => bound | UNSETTLED,
-            None if LAZY => bound,
+            Some(_) if LAZY => bound | hot | UNSETTLED,
+            None if LAZY => bound | hot,
             _ => age(seq, settling.unwrap_or(seq)),
         };
         let new = core.program_metadata_as(purpose, PageKind::Translation, page, aux, &self.buffer)?;
         let old = core::mem::replace(&mut self.gmd[page as usize], new);
         debug_assert!(old != new, "translation page {page} was at {new}");
+        self.heat.programmed(page);
         while let Some(slot) = self.cmt.first_dirty(page) {
             self.cmt.mark_clean(slot);
         }
@@ -84,6 +86,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     }
 
     /// Reads a translation page into the buffer; a page never written says that nothing is mapped.
+    /// Where RAM has every entry, flash is not read.
     pub(super) fn load_page<N: Nand>(
         &mut self,
         core: &mut Core<N>,
@@ -91,12 +94,26 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         purpose: Purpose,
     ) -> Result<(), FtlError> {
         let at = self.gmd[page as usize];
-        if at.is_some() {
+        if self.is_whole {
+            self.compose_page(page);
+        } else if at.is_some() {
             core.flash.read_meta(purpose, at, &mut self.buffer)?;
         } else {
             self.buffer.fill(0xFF);
         }
         Ok(())
+    }
+
+    /// Puts every entry of a translation page into the buffer.
+    fn compose_page(&mut self, page: u32) {
+        self.buffer.fill(0xFF);
+        let first = page * self.entries_per_page;
+        for index in 0..self.entries_per_page.min(self.logical_pages - first) {
+            if let Some(slot) = self.cmt.find(Lpn(first + index)) {
+                self.set_entry(index as usize, self.cmt.ppn(slot));
+                self.pasts.store(slot, &mut self.buffer, index as usize);
+            }
+        }
     }
 
     /// A before-image of which recovery knows nothing died, if it still holds the logical page

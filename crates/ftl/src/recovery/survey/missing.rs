@@ -95,7 +95,7 @@ impl Survey {
     pub fn misses_younger<N: Nand>(&mut self, flash: &mut Flash<N>, versions: &[FoundPage]) -> Result<bool, FtlError> {
         let broken = self.broken.iter().filter(|broken| broken.kind == PageKind::Translation);
         let Some(before) = broken.map(|broken| broken.last_seq).min() else { return Ok(false) };
-        let (mut found, _) = self.programmed_last(flash, None, before)?;
+        let (mut found, _) = self.programmed_last(flash, None, before, false)?;
         found.extend(versions);
         let newest = found.iter().map(|(_, spare)| spare.seq).max().unwrap_or(0);
         found.extend(&self.torn);

@@ -61,6 +61,7 @@ use super::{Entry, MetaStore, PageSet, Site, Store, Validity};
 use crate::config::{GeckoOptions, Setting};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
+use crate::inspect::{Inspector, LevelView, RunView};
 use alloc::boxed::Box;
 use alloc::vec;
 use buffer::{Buffer, Full};
@@ -326,6 +327,17 @@ impl Validity for Gecko {
 
     fn footprint_pages(&self) -> u32 {
         self.shape.footprint_pages()
+    }
+
+    fn inspect(&self, inspector: &mut dyn Inspector) {
+        let capacity = self.shape.buffer_entries;
+        let entries = capacity - self.buffer.room();
+        inspector.level(LevelView { name: "gecko_buffer", entries, capacity, dirty: entries });
+        for run in self.directory.runs() {
+            let level = self.shape.level_of(run.entries.into());
+            inspector.run(RunView { number: run.number, level, entries: run.entries, pages: run.all_pages });
+        }
+        self.directory.live().for_each(|ppn| inspector.metadata(ppn));
     }
 
     fn ram(&self, report: &mut RamReport) {

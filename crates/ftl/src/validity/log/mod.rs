@@ -41,6 +41,7 @@ mod recover;
 use super::{Entry as Row, MetaStore, PageSet, Site, Store, Validity};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
+use crate::inspect::{Inspector, LevelView};
 use alloc::format;
 use alloc::vec::Vec;
 use format::{Entry, HEADER_BYTES, Header, NOWHERE};
@@ -365,6 +366,12 @@ impl Validity for ValidityLog {
 
     fn footprint_pages(&self) -> u32 {
         self.ring.len() as u32
+    }
+
+    fn inspect(&self, inspector: &mut dyn Inspector) {
+        let (entries, capacity) = (self.buffered, self.per_page);
+        inspector.level(LevelView { name: "log_buffers", entries, capacity, dirty: entries });
+        self.ring.iter().filter(|ppn| ppn.is_some()).for_each(|ppn| inspector.metadata(*ppn));
     }
 
     fn ram(&self, report: &mut RamReport) {

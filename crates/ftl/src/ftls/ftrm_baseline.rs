@@ -1,0 +1,46 @@
+//! The baseline of FTRM's paper: DFTL that does nothing for recovery.
+//!
+//! What only RAM holds is gone with power. A yardstick for simulations: no disk is made of it, and
+//! none is mounted. `openftl reproduce ftrm/fig6` counts the page faults that it would have, by
+//! mounting DFTL without its battery.
+
+use super::{Durability, Entry, Info};
+use crate::config::Setting;
+use crate::engine::page::{PageOptions, format_over_store};
+use crate::mapping::cached::{CachedMap, CachedOptions};
+use nand::{Nand, ProgramOrder};
+
+const VALIDITY: &str = "ram-bitmap";
+
+pub(super) const INFO: Info = Info {
+    name: "ftrm-baseline",
+    summary: "DFTL that does nothing for recovery; loses data at power loss, for comparison only",
+    source: "baseline of FTRM's paper, section 5",
+    settings: &[
+        Setting::CacheEntries,
+        Setting::SegmentedLru,
+        Setting::Victim,
+        Setting::Placement,
+        Setting::Lanes,
+        Setting::Wear,
+    ],
+    validity: Some(VALIDITY),
+    durable: Durability::Nothing,
+    program_order: ProgramOrder::Sequential,
+    outlives_worn_pages: false,
+    flags: 0,
+};
+
+const OPTIONS: PageOptions = PageOptions::over(INFO.name, VALIDITY);
+
+pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
+    Entry {
+        info: INFO,
+        format: |flash, config| {
+            let page_bytes = flash.nand().geometry().page_bytes();
+            let mapping = CachedMap::<false>::new(config.logical_pages, page_bytes, CachedOptions::new(config));
+            format_over_store(flash, config, OPTIONS, mapping)
+        },
+        mount: None,
+    }
+}

@@ -1,0 +1,44 @@
+//! FTLs whose translation pages are in flash behind a cache, with a ring of the pages written last
+//! that bounds what a mount has to look at, and whose validity bitmap is in RAM.
+
+use super::{Entry, Info};
+use crate::config::Config;
+use crate::engine::page::{PageFtl, PageOptions, format_over_store};
+use crate::mapping::cached::{CachedMap, CachedOptions};
+use nand::Nand;
+
+/// Their page-validity store.
+pub(super) const VALIDITY: &str = "ram-bitmap";
+
+/// What makes one differ from another.
+pub(super) trait OverRing: 'static {
+    /// What is known of it.
+    const INFO: Info;
+    /// How the engine is to work.
+    const OPTIONS: PageOptions;
+
+    /// How the cached table is to behave.
+    fn cached(config: &Config) -> CachedOptions;
+}
+
+/// The row of one.
+pub(super) fn row<N: Nand + 'static, F: OverRing>() -> Entry<N> {
+    Entry {
+        info: F::INFO,
+        format: |flash, config| {
+            let page_bytes = flash.nand().geometry().page_bytes();
+            let mapping = CachedMap::<true>::new(config.logical_pages, page_bytes, F::cached(config));
+            format_over_store(flash, config, F::OPTIONS, mapping)
+        },
+        mount: Some(|flash, config| {
+            PageFtl::<N, CachedMap<true>, _>::mount_flat(flash, config, F::OPTIONS, F::cached(config))
+        }),
+    }
+}
+
+/// A cache of as many entries as asked for of which every one may be dirty, if its page is one of
+/// as many that were written last.
+pub(super) fn all_dirty(config: &Config) -> CachedOptions {
+    let cache_entries = config.cache_entries.max(4);
+    CachedOptions { cache_entries, recent_updates: cache_entries, looks_up: true, ..CachedOptions::new(config) }
+}
