@@ -64,6 +64,14 @@ pub enum WorkloadError {
         /// The numbers, and what to change.
         why: String,
     },
+    /// A form of traces cannot express a trace.
+    #[error("{trace} cannot be written in this form: {why}")]
+    NotExpressible {
+        /// The trace.
+        trace: String,
+        /// What the form lacks, and which to take.
+        why: String,
+    },
     /// A file cannot be opened, read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {

@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod arrivals;
 mod error;
 mod filesystem;
 mod param;
@@ -36,6 +37,7 @@ mod synthetic;
 pub mod trace;
 mod units;
 
+pub use arrivals::Poisson;
 pub use error::WorkloadError;
 pub use param::{Kind, Parameter};
 pub use permutation::Permutation;

@@ -32,6 +32,8 @@ pub(super) struct Builder<'a> {
     pub(super) format: &'static str,
     pub(super) notes: Vec<String>,
     pub(super) timed: bool,
+    /// What was guessed about times.
+    pub(super) time_guess: Option<String>,
     records: Vec<Record>,
     times: Vec<i64>,
     start_ns: Option<i128>,
@@ -52,6 +54,7 @@ impl<'a> Builder<'a> {
             format,
             notes: Vec::new(),
             timed: true,
+            time_guess: None,
             records: Vec::new(),
             times: Vec::new(),
             start_ns: None,
@@ -82,6 +85,7 @@ impl<'a> Builder<'a> {
 
     /// Adds a request, unless it is filtered away; the error says what is wrong with it.
     pub(super) fn push(&mut self, row: Row<'_>) -> Result<(), String> {
+        let row = Row { offset: row.offset.saturating_add(self.options.shift_bytes), ..row };
         if self.options.device.as_deref().is_some_and(|wanted| wanted != row.device.as_ref()) {
             self.filtered += 1;
             self.device(&row.device)?;
@@ -140,6 +144,9 @@ impl<'a> Builder<'a> {
             return Err(WorkloadError::Empty { file: self.file.clone(), why: self.why_empty() });
         }
         self.order();
+        if self.options.shift_bytes > 0 {
+            self.notes.push(format!("{} bytes are added to every address", self.options.shift_bytes));
+        }
         let devices = match &self.options.device {
             Some(only) => {
                 self.records.iter_mut().for_each(|r| r.device = 0);
@@ -166,6 +173,7 @@ impl<'a> Builder<'a> {
             notes: self.notes,
             skipped: self.skipped,
             timed: self.timed,
+            time_guess: self.time_guess,
         })
     }
 

@@ -53,6 +53,11 @@ pub struct Info {
     pub sequential_writes_percent: f64,
     /// Reads that start where the last read on their device ended, percent.
     pub sequential_reads_percent: f64,
+    /// Reads, writes and trims that do not begin and end at pages, percent: an FTL reads the rest
+    /// of a page before it writes a part.
+    pub unaligned_percent: f64,
+    /// The most frequent offset of a first byte within its page, bytes; 0 if all begin at pages.
+    pub usual_shift_bytes: u64,
     /// Distinct pages written between two writes of a page; upper bins are up to 1/16 too low.
     pub write_reuse_pages: Percentiles,
     /// Whether there are arrival times; if not, the next three are 0.
@@ -133,6 +138,8 @@ pub fn info(trace: &Trace) -> Info {
         read_skew: Skew::of(page_counts(trace, Op::Read, &read)),
         sequential_writes_percent: sequential_percent(trace, Op::Write),
         sequential_reads_percent: sequential_percent(trace, Op::Read),
+        unaligned_percent: unaligned_percent(trace),
+        usual_shift_bytes: usual_shift_bytes(trace),
         write_reuse_pages: reuse(trace, &written),
         timed: trace.timed,
         duration_s: arrivals.duration_s,
@@ -156,6 +163,22 @@ fn page_counts(trace: &Trace, op: Op, extents: &Extents) -> Vec<u32> {
         }
     }
     counts
+}
+
+fn unaligned_percent(trace: &Trace) -> f64 {
+    let page = u64::from(PAGE_BYTES);
+    let with_data = || trace.records.iter().filter(|r| r.op != Op::Flush);
+    let unaligned = with_data().filter(|r| !r.offset.is_multiple_of(page) || !r.end().is_multiple_of(page));
+    percent(unaligned.count() as u64, with_data().count() as u64)
+}
+
+/// Bytes that addresses are most often beyond the beginning of a page.
+fn usual_shift_bytes(trace: &Trace) -> u64 {
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    for record in trace.records.iter().filter(|r| r.op != Op::Flush) {
+        *counts.entry(record.offset % u64::from(PAGE_BYTES)).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(shift, count)| (*count, u64::MAX - shift)).map_or(0, |(shift, _)| shift)
 }
 
 fn reuse(trace: &Trace, written: &Extents) -> Percentiles {

@@ -84,6 +84,7 @@ pub struct Trace {
     pub(crate) notes: Vec<String>,
     pub(crate) skipped: u64,
     pub(crate) timed: bool,
+    pub(crate) time_guess: Option<String>,
 }
 
 impl Trace {
@@ -114,5 +115,10 @@ impl Trace {
     /// Whether the trace has arrival times.
     pub fn timed(&self) -> bool {
         self.timed
+    }
+    /// What was guessed about arrival times, if the file does not say their unit. A wrong guess
+    /// makes the trace a thousand times too fast or too slow.
+    pub fn time_guess(&self) -> Option<&str> {
+        self.time_guess.as_deref()
     }
 }

@@ -14,7 +14,8 @@ pub struct OpenOptions {
     pub lenient: bool,
     /// Keep the requests of this device or volume only (named as in the file).
     pub device: Option<String>,
-    /// Unit of the time column, for the five-column form; guessed if `None`.
+    /// Unit of the time column of the five-column form, and of the waits of a fio I/O log, version
+    /// 2; guessed if `None`.
     pub time_unit: Option<TimeUnit>,
     /// Unit of the address column, for the five-column form and oracleGeneral; guessed if `None`.
     pub address_unit: Option<SizeUnit>,
@@ -26,6 +27,9 @@ pub struct OpenOptions {
     pub unsaid_op: Option<Op>,
     /// Stop after so many requests.
     pub limit: Option<u64>,
+    /// Bytes added to every address: a partition that begins within a page makes every request of
+    /// a file system unaligned.
+    pub shift_bytes: u64,
 }
 
 /// Something that files of some formats do not say.
@@ -75,6 +79,8 @@ impl OpenOptions {
 pub enum TimeUnit {
     /// Nanoseconds.
     Nanoseconds,
+    /// Ticks of 100 ns, as Windows counts.
+    Ticks,
     /// Microseconds.
     Microseconds,
     /// Milliseconds.
@@ -88,16 +94,18 @@ impl TimeUnit {
     pub const fn ns(self) -> u64 {
         match self {
             TimeUnit::Nanoseconds => 1,
+            TimeUnit::Ticks => 100,
             TimeUnit::Microseconds => 1_000,
             TimeUnit::Milliseconds => 1_000_000,
             TimeUnit::Seconds => 1_000_000_000,
         }
     }
 
-    /// Short name: ns, us, ms, s.
+    /// Short name: ns, 100ns, us, ms, s.
     pub const fn name(self) -> &'static str {
         match self {
             TimeUnit::Nanoseconds => "ns",
+            TimeUnit::Ticks => "100ns",
             TimeUnit::Microseconds => "us",
             TimeUnit::Milliseconds => "ms",
             TimeUnit::Seconds => "s",
@@ -157,8 +165,8 @@ fn choose<T: Copy>(what: &'static str, text: &str, names: &[(&str, T)]) -> Resul
 impl FromStr for TimeUnit {
     type Err = WorkloadError;
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
-        use TimeUnit::{Microseconds, Milliseconds, Nanoseconds, Seconds};
-        let names = [("ns", Nanoseconds), ("us", Microseconds), ("ms", Milliseconds), ("s", Seconds)];
+        use TimeUnit::{Microseconds, Milliseconds, Nanoseconds, Seconds, Ticks};
+        let names = [Nanoseconds, Ticks, Microseconds, Milliseconds, Seconds].map(|unit| (unit.name(), unit));
         choose("time unit", text, &names)
     }
 }

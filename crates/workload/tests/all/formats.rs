@@ -2,7 +2,7 @@
 //! must name it.
 
 use openftl_workload::Op::{Flush, Read, Trim, Write};
-use openftl_workload::trace::{OpenOptions, Trace, read};
+use openftl_workload::trace::{Format, OpenOptions, Record, SizeUnit, TimeUnit, Trace, convert, read};
 use openftl_workload::{Op, WorkloadError, formats};
 use std::collections::BTreeSet;
 
@@ -97,7 +97,12 @@ const SAMPLES: &[Sample] = &[
     Sample {
         format: "fio",
         legal: "fio version 2 iolog\n/dev/a add\n/dev/a open\n/dev/a write 0 4096\n/dev/a wait 10 0\n/dev/a read 4096 512\n/dev/a trim 0 8192\n/dev/a sync 0 0\n/dev/a close\n",
-        expected: &[(0, Write, 0, 4096), (10_000, Read, 4096, 512), (10_000, Trim, 0, 8192), (10_000, Flush, 0, 0)],
+        expected: &[
+            (0, Write, 0, 4096),
+            (10_000_000, Read, 4096, 512),
+            (10_000_000, Trim, 0, 8192),
+            (10_000_000, Flush, 0, 0),
+        ],
         illegal: "/dev/a scribble 0 4096",
     },
     Sample {
@@ -279,4 +284,70 @@ fn a_small_file_does_not_ask_for_much_memory() {
     assert_eq!((trace.records().len(), trace.records()[0].bytes()), (1 << 10, 1 << 31));
     let error = open(trim((1 << 41) + 512).as_bytes()).unwrap_err().to_string();
     assert!(error.starts_with("sample:2: ") && error.contains("more than 2 TiB"), "{error}");
+}
+
+/// fio's manual and fio mean different times by a wait.
+#[test]
+fn waits_of_fio_are_read_as_fio_plays_them_or_as_stated() {
+    let log = b"fio version 2 iolog\nf add\nf write 0 512\nf wait 30\nf write 0 512\nf wait 20\nf write 0 512\n";
+    let times = |time_unit| {
+        let trace = read(&log[..], "log", &OpenOptions { time_unit, ..OpenOptions::default() }).unwrap();
+        let times: Vec<u64> = trace.records().iter().map(|record| record.at_ns()).collect();
+        (times, trace.time_guess().is_some(), trace.notes().iter().any(|note| note.contains("1 of 2 go back")))
+    };
+    assert_eq!(times(None), (vec![0, 30_000_000, 30_000_000], true, true));
+    assert_eq!(times(Some(TimeUnit::Milliseconds)), (vec![0, 30_000_000, 30_000_000], false, false));
+    assert_eq!(times(Some(TimeUnit::Microseconds)), (vec![0, 30_000, 50_000], false, false));
+    let stated = OpenOptions { time_unit: Some(TimeUnit::Seconds), ..OpenOptions::default() };
+    assert!(read(&log[..], "log", &stated).unwrap_err().to_string().contains("not in s"));
+    let third = b"fio version 3 iolog\n5 f write 0 4096\n";
+    assert!(matches!(read(&third[..], "log", &stated), Err(WorkloadError::SaidByFormat { .. })));
+}
+
+const MIXED: &str = "time_ns,device,op,offset,bytes\n0,7,write,512,4096\n300,9,read,1024,512\n500,7,trim,0,512\n\
+                     2000000100,9,write,0,1024\n2000000100,9,flush,0,0\n";
+
+/// Forms of reads and writes: what they cannot say is left out, and said.
+#[test]
+fn forms_of_others_read_back_as_the_same_reads_and_writes() {
+    let trace = read(MIXED.as_bytes(), "mixed", &OpenOptions::default()).unwrap();
+    let units = |format| {
+        let is_five = format == Format::FiveColumn;
+        let sectors = is_five.then_some(SizeUnit::Sectors);
+        let time_unit = is_five.then_some(TimeUnit::Nanoseconds);
+        OpenOptions { time_unit, address_unit: sectors, size_unit: sectors, ..OpenOptions::default() }
+    };
+    for (format, name) in [(Format::Msr, "msr"), (Format::Spc, "spc"), (Format::FiveColumn, "fivecolumn")] {
+        let mut out = Vec::new();
+        let notes = convert(&trace, format, &mut out).unwrap();
+        assert!(notes[0].starts_with("left out 1 trims and 1 flushes"), "{notes:?}");
+        let again = read(&out[..], "again", &units(format)).unwrap();
+        assert_eq!(again.format(), name);
+        let device = |record: &Record| again.devices()[record.device()].trim_end_matches(".0").to_owned();
+        let found: Vec<_> =
+            again.records().iter().map(|r| (r.at_ns(), device(r), r.op(), r.offset(), r.bytes())).collect();
+        let expected = [(0, "7", Write, 512, 4096), (300, "9", Read, 1024, 512), (2_000_000_100, "9", Write, 0, 1024)];
+        assert_eq!(found, expected.map(|(at, device, op, offset, bytes)| (at, device.to_owned(), op, offset, bytes)));
+    }
+    let part = "time_ns,device,op,offset,bytes\n0,a,write,512,700\n";
+    let part = read(part.as_bytes(), "part", &OpenOptions::default()).unwrap();
+    assert!(convert(&part, Format::Spc, &mut Vec::new()).is_ok());
+    let error = convert(&part, Format::FiveColumn, &mut Vec::new()).unwrap_err().to_string();
+    assert!(error.contains("read or write 1 is not of whole sectors"), "{error}");
+    let untimed = read(&b"fio version 2 iolog\nf write 0 512\n"[..], "untimed", &OpenOptions::default()).unwrap();
+    assert!(convert(&untimed, Format::Msr, &mut Vec::new()).unwrap_err().to_string().contains("no times"));
+}
+
+#[test]
+fn addresses_are_shifted_to_where_pages_begin() {
+    let text: String = (0..10).map(|i| format!("{i},a,write,{},4096\n", 3584 + i * 40_960)).collect();
+    let text = format!("time_ns,device,op,offset,bytes\n{text}10,a,write,0,4096\n");
+    let info = |shift_bytes| {
+        let options = OpenOptions { shift_bytes, ..OpenOptions::default() };
+        openftl_workload::trace::info(&read(text.as_bytes(), "t", &options).unwrap())
+    };
+    let (plain, shifted) = (info(0), info(512));
+    assert_eq!((plain.usual_shift_bytes, shifted.usual_shift_bytes), (3584, 0));
+    assert!((plain.unaligned_percent - 1000.0 / 11.0).abs() < 1e-9, "{}", plain.unaligned_percent);
+    assert!((shifted.unaligned_percent - 100.0 / 11.0).abs() < 1e-9);
 }

@@ -4,7 +4,7 @@
 //! The folder is `OPENFTL_TRACES`, or else `../shared/traces` beside the workspace.
 
 use openftl_workload::Spec;
-use openftl_workload::trace::{self, OpenOptions};
+use openftl_workload::trace::{self, Format, OpenOptions};
 use std::path::PathBuf;
 
 fn folder() -> Option<PathBuf> {
@@ -74,6 +74,21 @@ fn guessed_times_give_the_known_durations() {
         let trace = trace::open(&folder.join(file), &OpenOptions::default()).unwrap();
         let duration_s = trace::info(&trace).duration_s;
         assert!((duration_s - seconds).abs() < 0.06, "{file}: {duration_s} s");
+    }
+}
+
+/// Sizes of one or two sectors look like pages; that requests follow on from each other tells.
+#[test]
+fn units_are_guessed_right_after_a_conversion_that_does_not_say_them() {
+    let Some(folder) = folder() else { return };
+    for file in ["msr_prxy0_20k.csv.xz", "fin1_first50k.flashsim.trace.xz"] {
+        let trace = trace::open(&folder.join(file), &OpenOptions::default()).unwrap();
+        let mut out = Vec::new();
+        trace::convert(&trace, Format::FiveColumn, &mut out).unwrap();
+        let again = trace::read(&out[..], file, &OpenOptions::default()).unwrap();
+        let (before, after) = (trace::info(&trace), trace::info(&again));
+        assert_eq!(before.footprint, after.footprint, "{file}: {:?}", again.notes());
+        assert!((before.duration_s - after.duration_s).abs() < 1e-3, "{file}: {:?}", again.notes());
     }
 }
 

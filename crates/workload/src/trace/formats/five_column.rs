@@ -5,11 +5,13 @@
 //! read, and every guess goes into the notes with its reason:
 //!
 //! 1. Address: bytes if every address and size is a multiple of 512, else sectors.
-//! 2. Size: as the address; but 4-KiB pages if that would be sectors and half of the requests are
-//!    of one or two.
-//! 3. Time: milliseconds if there are decimals (seconds if that made more than a million requests a
-//!    second). Otherwise nanoseconds if all times are multiples of 1000 (a microsecond clock
-//!    written in ns); else the finest unit with at most 200,000 requests a second.
+//! 2. Size: as the address, if that is bytes. Else sectors or 4-KiB pages, whichever lets more
+//!    requests begin where the one before ended. If few do, pages if half of the requests are of
+//!    one or two.
+//! 3. Time: what makes a date of our time, if one unit does. Milliseconds if there are decimals
+//!    (seconds if that made more than a million requests a second). Otherwise nanoseconds if all
+//!    times are multiples of 1000 (a microsecond clock written in ns); else the unit that makes 5
+//!    to 5,000 requests a second, and the nearest to that if none does.
 //! 4. Flag: 1 reads, 0 writes, as in DiskSim. Letters speak for themselves.
 
 use super::fields::{self, decimal, decimal_ns, int, words};
@@ -24,7 +26,7 @@ use crate::trace::options::{FlagMeaning, SizeUnit, TimeUnit};
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     name: "fivecolumn",
     summary: "five-column ASCII of DiskSim, FlashSim, SSDSim, MQSim",
-    layout: "time (ns, us, ms or s), device, address (512 B or B), size (512 B, B or 4 KiB), flag (1 read, 0 write)",
+    layout: "time (ns, 100 ns, us, ms or s), device, address (512 B or B), size (512 B, B or 4 KiB), flag (1 read, 0 write)",
     unsaid: &[Unsaid::TimeUnit, Unsaid::AddressUnit, Unsaid::SizeUnit, Unsaid::Flag],
     detect: |head| {
         let (mut good, mut bad) = (0, 0);
@@ -36,8 +38,23 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
     read,
 };
 
-/// A request is that rare in a real trace: above this rate a time unit is too fine.
-const RATE_MAX: f64 = 200_000.0;
+/// Requests a second of most traces: a factor of 1000, so that one unit of four fits.
+const RATES: (f64, f64) = (5.0, 5_000.0);
+
+/// The share of requests that begin where the one before ended from which on this says something.
+const CONTIGUOUS_MIN: f64 = 0.01;
+
+/// By how much one unit has to let more of them do so than another one.
+const CONTIGUOUS_FACTOR: f64 = 2.0;
+
+/// Seconds of the years 1990 to 2040 since 1970.
+const DATES_S: (f64, f64) = (631_152_000.0, 2_208_988_800.0);
+
+/// Requests a second without which dates are there by chance.
+const DATED_RATES: (f64, f64) = (0.01, 1e6);
+
+/// Seconds from 1601, where Windows begins to count, to 1970.
+const WINDOWS_EPOCH_S: f64 = 11_644_473_600.0;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Flag {
@@ -84,6 +101,7 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
     notes.push(format!("size in {}: {why}", size.name()));
     let (time, why) = options.time_unit.map_or_else(|| guess_time(&rows), stated);
     notes.push(format!("time in {}: {why}", time.name()));
+    builder.time_guess = options.time_unit.is_none().then(|| format!("times were taken for {}", time.name()));
     if rows.iter().any(|r| !matches!(r.flag, Flag::Said(_))) {
         notes.push(match options.flag {
             None => "flag: 1 reads, 0 writes (DiskSim's convention, assumed)".to_owned(),
@@ -159,6 +177,18 @@ fn guess_size(rows: &[Raw], address: SizeUnit) -> (SizeUnit, String) {
     if address != SizeUnit::Sectors {
         return (address, "guessed, as the address".to_owned());
     }
+    let [sectors, pages] = [SizeUnit::Sectors, SizeUnit::Pages].map(|unit| (unit, contiguous(rows, address, unit)));
+    let (most, other) = if sectors.1 >= pages.1 { (sectors, pages) } else { (pages, sectors) };
+    if most.1 >= CONTIGUOUS_MIN && most.1 >= CONTIGUOUS_FACTOR * other.1 {
+        let (unit, share) = most;
+        let why = format!(
+            "guessed, {:.1}% of requests begin where the one before ended; in {} {:.1}% would",
+            share * 100.0,
+            other.0.name(),
+            other.1 * 100.0
+        );
+        return (unit, why);
+    }
     let tiny = rows.iter().filter(|r| r.size <= 2).count();
     match tiny * 2 >= rows.len() {
         true => (
@@ -172,12 +202,44 @@ fn guess_size(rows: &[Raw], address: SizeUnit) -> (SizeUnit, String) {
     }
 }
 
+/// The share of requests that begin where the one before on the same device ended, if sizes are in
+/// this unit.
+fn contiguous(rows: &[Raw], address: SizeUnit, size: SizeUnit) -> f64 {
+    let mut ends: Vec<Option<u128>> = Vec::new();
+    let mut count = 0_u64;
+    for row in rows {
+        let device = row.device as usize;
+        if ends.len() <= device {
+            ends.resize(device + 1, None);
+        }
+        let start = u128::from(row.address) * u128::from(address.bytes());
+        count += u64::from(ends[device] == Some(start));
+        ends[device] = Some(start + u128::from(row.size) * u128::from(size.bytes()));
+    }
+    count as f64 / rows.len() as f64
+}
+
+/// The unit in which all times are dates of our time.
+fn dated(first: u64, last: u64) -> Option<TimeUnit> {
+    use TimeUnit::{Microseconds, Milliseconds, Nanoseconds, Seconds, Ticks};
+    [Seconds, Milliseconds, Microseconds, Ticks, Nanoseconds].into_iter().find(|unit| {
+        let seconds = |time: u64| {
+            let since = time as f64 * unit.ns() as f64 / 1e9;
+            if *unit == Ticks { since - WINDOWS_EPOCH_S } else { since }
+        };
+        seconds(first) >= DATES_S.0 && seconds(last) <= DATES_S.1
+    })
+}
+
 fn guess_time(rows: &[Raw]) -> (TimeUnit, String) {
     let first = rows.iter().map(|r| (r.whole, r.fraction)).min().unwrap_or_default();
     let last = rows.iter().map(|r| (r.whole, r.fraction)).max().unwrap_or_default();
     let units = (last.0 - first.0) as f64 + (f64::from(last.1) - f64::from(first.1)) / 1e9;
     let rate = |unit: TimeUnit| rows.len() as f64 * 1e9 / (units * unit.ns() as f64).max(1.0);
     let said = |unit: TimeUnit, why: &str| (unit, format!("guessed, {why}; this makes {:.1} requests/s", rate(unit)));
+    if let Some(unit) = dated(first.0, last.0).filter(|unit| (DATED_RATES.0..DATED_RATES.1).contains(&rate(*unit))) {
+        return said(unit, "that makes dates of our time");
+    }
     if rows.iter().any(|r| r.fraction != 0) {
         return match rate(TimeUnit::Milliseconds) <= 1e6 {
             true => said(TimeUnit::Milliseconds, "it has decimals, as DiskSim writes"),
@@ -188,9 +250,11 @@ fn guess_time(rows: &[Raw]) -> (TimeUnit, String) {
         return said(TimeUnit::Nanoseconds, "all times are multiples of 1000, a microsecond clock in ns");
     }
     use TimeUnit::{Microseconds, Milliseconds, Nanoseconds, Seconds};
-    let units = [Nanoseconds, Microseconds, Milliseconds];
-    let unit = units.into_iter().find(|unit| rate(*unit) <= RATE_MAX).unwrap_or(Seconds);
-    said(unit, "it is the finest unit with at most 200,000 requests/s")
+    let (low, high) = RATES;
+    let far = |unit: &TimeUnit| (rate(*unit).ln() - (low * high).sqrt().ln()).abs();
+    let units = [Nanoseconds, Microseconds, Milliseconds, Seconds];
+    let unit = units.into_iter().min_by(|a, b| far(a).total_cmp(&far(b))).unwrap_or(Milliseconds);
+    said(unit, "no unit comes nearer to 5 to 5,000 requests/s")
 }
 
 #[cfg(test)]
@@ -213,5 +277,64 @@ mod tests {
         let trace = read(text.as_bytes(), "t", &options).unwrap();
         assert_eq!(trace.records()[2].at_ns(), 26_214_000_000);
         assert_eq!((trace.records()[2].offset(), trace.records()[2].bytes()), (303_574, 7 * 4096));
+    }
+
+    fn note(text: &str, begin: &str) -> String {
+        let trace = read(text.as_bytes(), "t", &OpenOptions::default()).unwrap();
+        trace.notes().iter().find(|note| note.starts_with(begin)).unwrap().clone()
+    }
+
+    /// Requests that follow each other, of one sector or two: half of the sizes look like pages.
+    #[test]
+    fn what_follows_on_tells_the_unit_of_sizes() {
+        let lines = |unit: u64| -> String {
+            let mut at = 1000;
+            let line = |i: u64| {
+                let (from, size) = (at, 1 + i % 2);
+                at = from + size * unit;
+                format!("{} 0 {from} {size} 0\n", i * 1_000_003)
+            };
+            (0..400).map(line).collect()
+        };
+        assert!(note(&lines(1), "size").starts_with("size in sectors: guessed, 99.8%"));
+        assert!(note(&lines(8), "size").starts_with("size in pages: guessed, 99.8%"));
+        // Without an order: as small as pages are.
+        let scattered: String =
+            (0..400_u64).map(|i| format!("{} 0 {} {} 0\n", i * 1_000_003, i * 7919 % 100_003, 1 + i % 2)).collect();
+        assert!(note(&scattered, "size").starts_with("size in pages: guessed, 400 of 400"));
+    }
+
+    #[test]
+    fn dates_and_usual_rates_tell_the_unit_of_times() {
+        let every = |first: u64, step: u64| -> String {
+            (0..100).map(|i| format!("{} 0 {} 8 0\n", first + i * step, 3 + i * 1000)).collect()
+        };
+        // 20 requests a second, in each unit; ns looked as good before.
+        assert!(note(&every(0, 50_000_001), "time").starts_with("time in ns: guessed, no unit"));
+        assert!(note(&every(0, 50_001), "time").starts_with("time in us: guessed, no unit"));
+        assert!(note(&every(0, 51), "time").starts_with("time in ms: guessed, no unit"));
+        // The same in the year 2008.
+        for (first, step, unit) in [
+            (1_200_000_000, 1, "s"),
+            (1_200_000_000_000, 51, "ms"),
+            (1_200_000_000_000_000, 50_001, "us"),
+            (1_200_000_000_000_000_000, 50_000_001, "ns"),
+            (128_444_736_000_000_000, 500_001, "100ns"),
+        ] {
+            assert!(
+                note(&every(first, step), "time").starts_with(&format!("time in {unit}: guessed, that makes dates"))
+            );
+        }
+    }
+
+    #[test]
+    fn a_stated_unit_is_no_guess() {
+        let open = |time_unit| {
+            read(&b"0 0 303567 7 0\n51 0 1 7 0\n"[..], "t", &OpenOptions { time_unit, ..OpenOptions::default() })
+                .unwrap()
+        };
+        assert!(open(None).time_guess().is_some());
+        let ticks = open(Some(TimeUnit::Ticks));
+        assert_eq!((ticks.time_guess(), ticks.records()[1].at_ns()), (None, 5_100));
     }
 }
