@@ -1,19 +1,50 @@
 //! A device over LFTL: an engine of many threads over the banks of a card.
 
 use crate::contract::{BlockDevice, BlockSizes, DiskError, DiskReport, Extent, Settling, Zeroing};
+use crate::disk::Store;
 use crate::log::{Log, Severity};
 use ftl::{FtlError, Shortage};
 use lftl::{LftlError, SECTOR_BYTES, Server};
 use nand::{Lpn, Nand};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of zeros that are written at once.
 const ZEROS_BYTES: u64 = 1 << 20;
 
-/// A device over an engine of many threads. Its flash is in memory, or synced by itself.
+/// How a device is made of an engine.
+pub struct BankedOptions {
+    /// What is synced by a flush; `None` if nothing has to be.
+    pub store: Option<Box<dyn Store>>,
+    /// Refuse writes.
+    pub read_only: bool,
+    /// Whatever changes the disk survives power loss before it is answered, as if it had FUA.
+    pub write_through: bool,
+    /// Who is told of what goes wrong.
+    pub log: Arc<dyn Log>,
+}
+
+impl BankedOptions {
+    /// A disk that can be written, on flash that keeps what completed.
+    pub fn new(log: Arc<dyn Log>) -> Self {
+        Self { store: None, read_only: false, write_through: false, log }
+    }
+}
+
+/// The store, and the last request for a sync that it has served.
+struct Stored {
+    store: Option<Box<dyn Store>>,
+    served: u64,
+}
+
+/// A device over an engine of many threads.
 pub struct BankedDisk<N: Nand<Payload = [u8]> + 'static> {
     server: Server<N>,
+    stored: Mutex<Stored>,
+    /// Requests for a sync so far.
+    asked: AtomicU64,
+    read_only: bool,
+    write_through: bool,
     log: Arc<dyn Log>,
     /// It was said that no more writes are taken.
     complained: AtomicBool,
@@ -21,8 +52,17 @@ pub struct BankedDisk<N: Nand<Payload = [u8]> + 'static> {
 
 impl<N: Nand<Payload = [u8]> + 'static> BankedDisk<N> {
     /// Serves an engine.
-    pub fn new(server: Server<N>, log: Arc<dyn Log>) -> Self {
-        Self { server, log, complained: AtomicBool::new(false) }
+    pub fn new(server: Server<N>, options: BankedOptions) -> Self {
+        let BankedOptions { store, read_only, write_through, log } = options;
+        Self {
+            server,
+            stored: Mutex::new(Stored { store, served: 0 }),
+            asked: AtomicU64::new(0),
+            read_only,
+            write_through,
+            log,
+            complained: AtomicBool::new(false),
+        }
     }
 
     /// Writes everything out and saves what only RAM holds. No request may be under way, and none
@@ -31,7 +71,34 @@ impl<N: Nand<Payload = [u8]> + 'static> BankedDisk<N> {
     /// # Errors
     /// Those of a flush.
     pub fn close(&self) -> Result<(), DiskError> {
-        self.server.close().map_err(|error| self.error(error))
+        let saved = self.server.close().and_then(|()| self.sync_store());
+        saved.map_err(|error| self.error(error))
+    }
+
+    /// Makes what is on flash survive the death of the host. One sync serves everybody who waits
+    /// for it to begin.
+    fn sync_store(&self) -> Result<(), LftlError> {
+        let mine = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        if stored.served >= mine {
+            return Ok(());
+        }
+        let serves = self.asked.load(Ordering::SeqCst);
+        let Some(store) = &mut stored.store else { return Ok(()) };
+        store.sync().map_err(|error| {
+            let lost = format!("the image could not be synced ({error}); what was written since may be lost");
+            self.server.engine().fail(lost)
+        })?;
+        stored.served = serves;
+        Ok(())
+    }
+
+    fn flush_all(&self) -> Result<(), LftlError> {
+        self.server.flush().and_then(|()| self.sync_store())
+    }
+
+    fn check_change(&self, offset: u64, bytes: u64) -> Result<(), DiskError> {
+        if self.read_only { Err(DiskError::ReadOnly) } else { self.check(offset, bytes) }
     }
 
     fn check(&self, offset: u64, bytes: u64) -> Result<(), DiskError> {
@@ -98,7 +165,7 @@ impl<N: Nand<Payload = [u8]> + 'static> BankedDisk<N> {
 
     /// Makes what was written to a range survive, if `fua` asks for it.
     fn keep(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), LftlError> {
-        if !fua || bytes == 0 {
+        if !(fua || self.write_through) || bytes == 0 {
             return Ok(());
         }
         let page = self.page_bytes();
@@ -106,7 +173,12 @@ impl<N: Nand<Payload = [u8]> + 'static> BankedDisk<N> {
         for lpn in pages {
             self.server.engine().flush_page(Lpn(lpn as u32))?;
         }
-        Ok(())
+        self.sync_store()
+    }
+
+    /// Makes everything survive, if `fua` asks for it.
+    fn keep_all(&self, fua: bool) -> Result<(), LftlError> {
+        if fua || self.write_through { self.flush_all() } else { Ok(()) }
     }
 }
 
@@ -120,7 +192,7 @@ impl<N: Nand<Payload = [u8]> + 'static> BlockDevice for BankedDisk<N> {
     }
 
     fn read_only(&self) -> bool {
-        false
+        self.read_only
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), DiskError> {
@@ -130,37 +202,37 @@ impl<N: Nand<Payload = [u8]> + 'static> BlockDevice for BankedDisk<N> {
 
     fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<(), DiskError> {
         let bytes = data.len() as u64;
-        self.check(offset, bytes)?;
+        self.check_change(offset, bytes)?;
         let written = self.server.write(offset, data).and_then(|()| self.keep(offset, bytes, fua));
         written.map_err(|error| self.error(error))
     }
 
     fn write_zeroes(&self, offset: u64, bytes: u64, how: Zeroing) -> Result<(), DiskError> {
-        self.check(offset, bytes)?;
+        self.check_change(offset, bytes)?;
         if how.only_fast && !how.may_trim {
             return Err(DiskError::NotFast);
         }
         let end = offset + bytes;
         let zeroed = if how.may_trim { self.forget(offset, end) } else { self.zero(offset, end) };
-        let kept = zeroed.and_then(|()| match (how.fua, how.may_trim) {
-            (true, true) => self.server.flush(),
-            (fua, _) => self.keep(offset, bytes, fua),
+        let kept = zeroed.and_then(|()| match how {
+            Zeroing { fua, may_trim: true, .. } => self.keep_all(fua),
+            Zeroing { fua, .. } => self.keep(offset, bytes, fua),
         });
         kept.map_err(|error| self.error(error))
     }
 
     fn trim(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), DiskError> {
-        self.check(offset, bytes)?;
+        self.check_change(offset, bytes)?;
         let sector = SECTOR_BYTES as u64;
         // Parts of sectors keep their contents.
         let (from, end) = (offset.div_ceil(sector) * sector, (offset + bytes) / sector * sector);
         let trimmed = if from < end { self.forget(from, end) } else { Ok(()) };
-        let kept = trimmed.and_then(|()| if fua { self.server.flush() } else { Ok(()) });
+        let kept = trimmed.and_then(|()| self.keep_all(fua));
         kept.map_err(|error| self.error(error))
     }
 
     fn flush(&self) -> Result<(), DiskError> {
-        self.server.flush().map_err(|error| self.error(error))
+        self.flush_all().map_err(|error| self.error(error))
     }
 
     /// As many as workers: pages take turns, so that one connection keeps all of them busy.

@@ -31,7 +31,7 @@ pub mod log;
 pub mod nbd;
 pub mod stats;
 
-pub use banked::BankedDisk;
+pub use banked::{BankedDisk, BankedOptions};
 pub use contract::{BlockDevice, BlockSizes, DiskError, DiskReport, Extent, Settling, Zeroing};
 pub use disk::{Disk, DiskOptions, Keeping, Refusal, Store};
 pub use log::{Log, Severity, Silent};

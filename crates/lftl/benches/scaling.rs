@@ -2,88 +2,22 @@
 //! threads over memory that takes no time.
 //!
 //! `cargo bench -p openftl-lftl` measures for some minutes; `-- --quick` does each case for a
-//! moment and says nothing about speed. `--json` prints one object a case, `--case TEXT` measures
+//! moment and says nothing about speed. With `--features contention` it says how long threads wait
+//! for locks. `--json` prints one object a case, `--case TEXT` measures
 //! those whose name holds the text.
 #![allow(missing_docs)]
 
-use nand::{BlockId, Capabilities, Dimensions, Flags, Geometry, Lpn, MemNand, Nand, NandError, Ppn, Spare, Timing};
-use openftl_lftl::{Engine, Options, Policy, SECTOR_BYTES, Server, Threads};
+use nand::{Dimensions, Geometry, Limits, Lpn, MemNand, Nand, Profile};
+use openftl_lftl::{Card, Engine, Options, Policy, Recovery, SECTOR_BYTES, Server, Threads, Timed};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// A bank that is busy as long as a real one would be.
-struct Paced {
-    inner: MemNand,
-    timing: Option<Timing>,
-}
-
-impl Paced {
-    fn takes(&self, ns: impl Fn(&Timing) -> u64, bytes: usize) {
-        if let Some(timing) = &self.timing {
-            let transfer = (bytes as u64 * 1000).checked_div(timing.channel_bytes_per_us).unwrap_or(0);
-            thread::sleep(Duration::from_nanos(ns(timing) + transfer));
-        }
-    }
-}
-
-impl Nand for Paced {
-    type Payload = [u8];
-
-    fn geometry(&self) -> &Geometry {
-        self.inner.geometry()
-    }
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-    fn read(&mut self, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError> {
-        self.takes(|t| t.read_ns, out.len());
-        self.inner.read(ppn, out)
-    }
-    fn read_meta(&mut self, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError> {
-        self.takes(|t| t.read_ns, out.len());
-        self.inner.read_meta(ppn, out)
-    }
-    fn read_spare(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError> {
-        self.takes(|t| t.spare_read_ns, 0);
-        self.inner.read_spare(ppn)
-    }
-    fn probe(&mut self, ppn: Ppn) -> Result<Spare, NandError> {
-        self.takes(|t| t.read_ns, 0);
-        self.inner.probe(ppn)
-    }
-    fn program(&mut self, ppn: Ppn, data: &[u8], spare: &Spare) -> Result<(), NandError> {
-        self.takes(|t| t.program_ns, data.len());
-        self.inner.program(ppn, data, spare)
-    }
-    fn program_meta(&mut self, ppn: Ppn, data: &[u8], spare: &Spare) -> Result<(), NandError> {
-        self.takes(|t| t.program_ns, data.len());
-        self.inner.program_meta(ppn, data, spare)
-    }
-    fn copy(&mut self, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError> {
-        self.takes(|t| t.read_ns + t.program_ns, 0);
-        self.inner.copy(from, to, spare)
-    }
-    fn erase(&mut self, block: BlockId) -> Result<(), NandError> {
-        self.takes(|t| t.erase_ns, 0);
-        self.inner.erase(block)
-    }
-    fn is_bad(&self, block: BlockId) -> bool {
-        self.inner.is_bad(block)
-    }
-    fn mark_bad(&mut self, block: BlockId) -> Result<(), NandError> {
-        self.inner.mark_bad(block)
-    }
-    fn clear_flags(&mut self, ppn: Ppn, flags: Flags) -> Result<(), NandError> {
-        self.inner.clear_flags(ppn, flags)
-    }
-}
-
-/// Banks of the card of LFTL's paper, or of pages of one sector.
-fn engine(banks: u32, page_bytes: u32, delays: bool, policy: Policy) -> Result<(Engine<Paced>, u32), Failure> {
-    let card = nand::find("lftl-card").ok_or("there is no profile lftl-card")?;
+/// Banks of pages of the card of LFTL's paper, or of pages of one sector.
+fn engine(banks: u32, page_bytes: u32, policy: Policy) -> Result<(Engine<MemNand>, Options), Failure> {
+    let card = card()?;
     let pages_per_block = 64;
     let blocks = if page_bytes as usize == SECTOR_BYTES { 128 } else { 64 };
     let geometry = Geometry::new(Dimensions {
@@ -96,17 +30,22 @@ fn engine(banks: u32, page_bytes: u32, delays: bool, policy: Policy) -> Result<(
         spare_bytes: 64,
     })?;
     let pages = banks * blocks * pages_per_block * 7 / 10;
-    let bank = |_| Paced { inner: MemNand::new(geometry, card.capabilities), timing: None };
     let options = Options { policy, ..Options::new(pages) };
-    let engine = Engine::format((0..banks).map(bank).collect(), options.clone())?;
+    let devices = (0..banks).map(|_| MemNand::new(geometry, card.capabilities)).collect();
+    let engine = Engine::format(devices, options.clone())?;
     // So often that the memory of every page was used: the first use of it is slow.
     let data = vec![0xC3; page_bytes as usize];
     (0..3).try_for_each(|_| (0..pages).try_for_each(|page| engine.write(Lpn(page), 0, &data)))?;
     engine.trim(Lpn(pages / 2), pages - pages / 2)?;
-    let devices = engine.shut_down()?;
-    let timing = delays.then_some(card.timing);
-    let devices = devices.into_iter().map(|bank| Paced { timing, ..bank }).collect();
-    Ok((Engine::mount(devices, options, openftl_lftl::Recovery::Bounded, 16)?.0, pages))
+    Ok((mount(engine.shut_down()?, &options)?, options))
+}
+
+fn mount<N: Nand<Payload = [u8]>>(devices: Vec<N>, options: &Options) -> Result<Engine<N>, Failure> {
+    Ok(Engine::mount(devices, options.clone(), Recovery::Bounded, 16)?.0)
+}
+
+fn card() -> Result<Profile, Failure> {
+    Ok(nand::find("lftl-card").ok_or("there is no profile lftl-card")?.clone())
 }
 
 /// A measurement: what was done in how long.
@@ -162,12 +101,18 @@ fn mixed(thread: u64, turn: u64) -> u64 {
 }
 
 /// Whole pages written or read at random by 64 clients, served by so many workers over 16 banks
-/// with the card's times.
+/// with the card's times. Each has a channel of its own, so that nothing but the engine limits.
 fn with_delays(workers: u32, write: bool, time: Duration) -> Result<Measured, Failure> {
-    let (engine, pages) = engine(16, 32 << 10, true, Policy::WritePath)?;
+    const BANKS: u32 = 16;
+    let (engine, options) = engine(BANKS, 32 << 10, Policy::WritePath)?;
+    let mut profile = Profile { limits: Limits::NONE, ..card()? };
+    profile.geometry.dies_per_channel = 1;
+    let card = Card::new(&profile, BANKS);
+    let timed = |(bank, nand)| Timed::new(nand, &card, bank, Duration::ZERO);
+    let engine = mount((0..).zip(engine.shut_down()?).map(timed).collect(), &options)?;
     let disk = Server::start(engine, Threads { workers, collectors: 0 })?;
     // Less than what the card has room for without collecting.
-    let pages = u64::from(pages) / 2;
+    let pages = u64::from(options.logical_pages) / 2;
     let data = vec![0xA5; 32 << 10];
     if !write {
         (0..pages).try_for_each(|page| disk.write(page << 15, &data[..1]))?;
@@ -195,10 +140,12 @@ fn name_without_delays(case: &str, threads: u64, page_bytes: u32) -> String {
 
 /// Sectors written without delays, straight into the engine.
 fn without_delays(case: &str, threads: u64, page_bytes: u32, time: Duration) -> Result<Measured, Failure> {
-    let (engine, pages) = engine(16, page_bytes, false, Policy::WritePath)?;
+    let (engine, options) = engine(16, page_bytes, Policy::WritePath)?;
     let sectors = u64::from(page_bytes) / SECTOR_BYTES as u64;
     let data = vec![0x5A; SECTOR_BYTES];
-    let all = u64::from(pages) * sectors;
+    let all = u64::from(options.logical_pages) * sectors;
+    #[cfg(feature = "contention")]
+    openftl_lftl::contention::take();
     let (requests, bytes, seconds) = repeat(time, threads, |thread, turn| {
         let sector = match case {
             "in the buffers" => mixed(thread, turn) % (200 * sectors),
@@ -209,6 +156,12 @@ fn without_delays(case: &str, threads: u64, page_bytes: u32, time: Duration) -> 
         engine.write(Lpn((sector / sectors) as u32), at, &data)?;
         Ok(SECTOR_BYTES as u64)
     })?;
+    #[cfg(feature = "contention")]
+    {
+        let (waits, waited) = openftl_lftl::contention::take();
+        let percent = waited.as_secs_f64() / (seconds * threads as f64) * 100.0;
+        eprintln!("{waits} waits in {requests} requests, {percent:.2}% of the threads' time");
+    }
     Ok(Measured { case: name_without_delays(case, threads, page_bytes), requests, bytes, seconds })
 }
 

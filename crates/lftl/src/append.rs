@@ -73,7 +73,8 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
                     self.counters.host.fetch_add(1, Ordering::Relaxed);
                     return Ok(());
                 }
-                Programmed::Failed | Programmed::NoRoom => {}
+                Programmed::Failed => self.void_clean()?,
+                Programmed::NoRoom => {}
             }
         }
     }

@@ -5,7 +5,7 @@
 //! and gives it to the page. A read looks into the buffer first, then follows the entry to flash.
 
 use crate::append::Contents;
-use crate::bank::{Cell, Ops};
+use crate::bank::Cell;
 use crate::error::{LftlError, Shortage};
 use crate::frames::{Found, Frame, Frames, Page};
 use crate::live::Live;
@@ -14,29 +14,10 @@ use crate::meta::Kind;
 use crate::policy::Levels;
 use crate::save::Saver;
 use crate::shape::{Aux, Options, SECTOR_BYTES, Shape};
-use crate::sync::{AtomicU32, AtomicU64, Backoff, Mutex, Ordering, alone, lock, shared};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Backoff, Mutex, Ordering, alone, lock, shared};
 use crate::trims::Trims;
 use nand::{Lpn, Nand, NandError};
 use std::sync::OnceLock;
-
-/// What the engine has done since it was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// Pages programmed because a host wrote them.
-    pub host_programs: u64,
-    /// Pages moved by collectors.
-    pub moved_pages: u64,
-    /// Pages of checkpoints and trims programmed.
-    pub saved_pages: u64,
-    /// Blocks collected.
-    pub collected_blocks: u64,
-    /// All flash operations, of all banks.
-    pub ops: Ops,
-    /// Blocks that can be programmed before anything is collected.
-    pub free_blocks: u64,
-    /// RAM that the engine holds, in bytes.
-    pub ram_bytes: u64,
-}
 
 #[derive(Default)]
 pub(crate) struct Counters {
@@ -72,6 +53,8 @@ pub struct Engine<N> {
     /// Pages programmed since the last checkpoint began.
     pub(crate) since: AtomicU32,
     pub(crate) saver: Mutex<Saver>,
+    /// [`Saver::clean`] holds an anchor.
+    pub(crate) clean: AtomicBool,
     /// Where the search for a bank begins.
     pub(crate) cursor: AtomicU32,
     pub(crate) counters: Counters,
@@ -94,6 +77,7 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
             stamp: AtomicU32::new(0),
             since: AtomicU32::new(0),
             saver: Mutex::new(saver),
+            clean: AtomicBool::new(false),
             cursor: AtomicU32::new(0),
             counters: Counters::default(),
             worn: OnceLock::new(),
@@ -505,6 +489,8 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
             return Ok(());
         }
         self.check_writable()?;
+        // A checkpoint takes the same locks the other way round.
+        self.void_clean()?;
         let mut log = lock(&self.trims.log);
         // Before the bits are looked at: see `trims`.
         let number = self.seq.fetch_add(1, Ordering::AcqRel);
@@ -525,41 +511,6 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
     #[must_use]
     pub fn holds_data(&self, lpn: Lpn) -> bool {
         lpn.0 < self.map.pages() && (self.map.get(lpn) != UNMAPPED || self.frames.find(lpn) != Found::Nowhere)
-    }
-
-    /// What the engine has done, and how it stands.
-    #[must_use]
-    pub fn report(&self) -> Report {
-        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let mut report = Report {
-            host_programs: count(&self.counters.host),
-            moved_pages: count(&self.counters.moved),
-            saved_pages: count(&self.counters.saved),
-            collected_blocks: count(&self.counters.collected),
-            ram_bytes: self.ram_bytes(),
-            ..Report::default()
-        };
-        for ops in self.bank_ops() {
-            report.ops.reads += ops.reads;
-            report.ops.spare_reads += ops.spare_reads;
-            report.ops.programs += ops.programs;
-            report.ops.erases += ops.erases;
-        }
-        report.free_blocks = self.banks.iter().map(|cell| u64::from(cell.info.free.load(Ordering::Relaxed))).sum();
-        report
-    }
-
-    /// The flash operations of each bank.
-    #[must_use]
-    pub fn bank_ops(&self) -> Vec<Ops> {
-        self.banks.iter().map(|cell| cell.lock().ops).collect()
-    }
-
-    fn ram_bytes(&self) -> u64 {
-        let (pages, blocks) = (u64::from(self.map.pages()), u64::from(self.shape.all_blocks()));
-        let bits = blocks * u64::from(self.shape.pages_per_block.div_ceil(64)) * 8;
-        let table = pages * 8 + pages.div_ceil(8);
-        table + bits + blocks * 8 + u64::from(self.options.buffers) * u64::from(self.shape.page_bytes)
     }
 
     /// Gives the devices back as power loss would leave them: nothing is saved.

@@ -11,20 +11,31 @@
 //! functions), `collect` (garbage collection), `meta` and `save` (what is written to flash
 //! beside host data), [`mount`] (how a disk is found again), `server` (the threads), [`mod@slice`]
 //! (one device as several banks).
+//!
+//! For measurements: [`clock`] (virtual time), [`card`] (how long a card takes), [`hollow`] (banks
+//! that keep no host data).
 #![forbid(unsafe_code)]
 
 mod append;
 mod bank;
+#[cfg(not(shuttle))]
+pub mod card;
+#[cfg(not(shuttle))]
+pub mod clock;
 mod collect;
+#[cfg(feature = "contention")]
+pub mod contention;
 pub mod engine;
 pub mod error;
 mod frames;
+pub mod hollow;
 mod live;
 mod map;
 mod meta;
 pub mod mount;
 pub mod policy;
 pub mod replacement;
+mod report;
 mod save;
 #[cfg(not(shuttle))]
 pub mod server;
@@ -34,12 +45,16 @@ mod sync;
 mod trims;
 
 pub use bank::Ops;
-pub use engine::{Engine, Report};
+#[cfg(not(shuttle))]
+pub use card::{Card, Timed};
+pub use engine::Engine;
 pub use error::{LftlError, Shortage};
+pub use hollow::Hollow;
 pub use mount::{MountReport, Recovery};
 pub use policy::{Level, Levels, Policy};
 pub use replacement::Replacement;
+pub use report::Report;
 #[cfg(not(shuttle))]
-pub use server::{Server, Threads};
+pub use server::{OwnTime, Server, Threads};
 pub use shape::{Options, SECTOR_BYTES, SECTORS_MAX};
 pub use slice::Slice;

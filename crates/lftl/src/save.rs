@@ -13,7 +13,9 @@
 //!
 //! A checkpoint of a clean shutdown names, for each bank, the block that is opened next. A mount
 //! looks whether one of those was: then the checkpoint is void as it is, and pages behind its marks
-//! are read.
+//! are read. A collector could erase them again, and a program that failed may show nothing. So
+//! before anything is collected or programmed again, an anchor says that the same checkpoint is not
+//! that of a clean shutdown any more.
 
 use crate::append::Collected;
 use crate::bank::{Open, Use};
@@ -35,6 +37,8 @@ pub(crate) struct Saver {
     pub(crate) anchor: usize,
     /// The next page of that block; `None` if another block is to be taken.
     pub(crate) next: Option<u32>,
+    /// The anchor of a clean shutdown, while a mount may still take the disk for untouched.
+    pub(crate) clean: Option<Anchor>,
 }
 
 /// How often an anchor is programmed.
@@ -207,7 +211,34 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
         Ok(())
     }
 
+    /// Notes that the disk is as a clean shutdown left it.
+    pub(crate) fn begin_clean(&self, anchor: &Anchor) {
+        lock(&self.saver).clean = Some(anchor.clone());
+        self.clean.store(true, Ordering::Release);
+    }
+
+    /// Makes sure that no mount takes the disk for untouched, whatever is erased.
+    ///
+    /// **Power loss**: a mount finds the disk untouched or not. Nothing was erased.
+    pub(crate) fn void_clean(&self) -> Result<(), LftlError> {
+        if !self.clean.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.void(&mut lock(&self.saver))
+    }
+
+    fn void(&self, saver: &mut Saver) -> Result<(), LftlError> {
+        let Some(anchor) = &saver.clean else { return Ok(()) };
+        let anchor = Anchor { number: saver.number + 1, clean: false, ..anchor.clone() };
+        (0..ANCHOR_COPIES).try_for_each(|copy| self.write_anchor(saver, &anchor, copy))?;
+        saver.number = anchor.number;
+        saver.clean = None;
+        self.clean.store(false, Ordering::Release);
+        Ok(())
+    }
+
     pub(crate) fn save(&self, saver: &mut Saver, clean: bool) -> Result<(), LftlError> {
+        self.void(saver)?;
         let mut anchor = self.mark(saver)?;
         let mut chain = Stream::default();
         let words_a_page = (self.meta_bytes() / 4) as u32;

@@ -1,22 +1,25 @@
 //! The threads: workers with a queue each, collectors, and one that looks at the clock.
 //!
 //! 1. A request of one page is served by the thread that brings it, as long as fewer threads work
-//!    than there are workers. Else, and for every page of a longer request, it goes to the queue of
-//!    a worker: pages of one address always to the same queue.
-//! 2. A flush gives each worker a share of the buffers, behind what is in its queue.
-//! 3. Collectors look for banks that are short of free blocks. Under [`Policy::Adaptive`] the first
+//!    than there are workers and nothing waits in a queue. Else, and for every page of a longer
+//!    request, it goes to the queue of a worker: of one that has nothing to do, if there is one.
+//! 2. A worker serves its own queue, then those of others. No more threads serve requests at a time
+//!    than there are workers.
+//! 3. A flush gives each worker a share of the buffers.
+//! 4. Collectors look for banks that are short of free blocks. Under [`Policy::Adaptive`] the first
 //!    is the master: it wakes as many others as [`collectors_allowed`] says.
 
+use crate::clock;
 use crate::engine::Engine;
 use crate::error::LftlError;
 use crate::policy::{Policy, collectors_allowed};
+use crate::sync::{Condvar, Handle, Mutex, lock, spawn};
 use nand::{Lpn, Nand};
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// How many threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +28,23 @@ pub struct Threads {
     pub workers: u32,
     /// Collectors at most; none if writers collect ([`Policy::WritePath`]).
     pub collectors: u32,
+}
+
+/// The time that requests take besides what they do with flash, for each page, and in proportion
+/// for parts of one. For simulations: of computing nothing else shows on their clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnTime {
+    /// Of reading a page, where one thread passes at a time.
+    pub read_alone: Duration,
+    /// Of writing a page, where one thread passes at a time.
+    pub write_alone: Duration,
+    /// Of reading a page, beside other threads.
+    pub read: Duration,
+    /// Of writing a page, beside other threads.
+    pub write: Duration,
+    /// The seed of chance, if the time of one thread at a time varies: exponentially, around the
+    /// mean that is given. `None` if it is the same each time.
+    pub varies: Option<u64>,
 }
 
 /// How often the clock is looked at.
@@ -37,18 +57,36 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// Dropping it stops the threads and saves nothing; [`Server::shut_down`] saves.
 pub struct Server<N: Nand<Payload = [u8]> + 'static> {
     shared: Arc<Shared<N>>,
-    queues: Vec<Sender<Job>>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    threads: Mutex<Vec<Handle>>,
 }
 
 struct Shared<N> {
     engine: Engine<N>,
     threads: Threads,
-    /// Threads that serve a request.
+    own: OwnTime,
+    /// The stage of a request that one thread passes at a time, and the state of its chance.
+    stage: Mutex<u64>,
+    queues: Vec<Queue>,
+    /// Where the search for a worker with nothing to do begins.
+    cursor: AtomicUsize,
+    /// Jobs that no worker has begun.
+    waiting: AtomicUsize,
+    /// Threads that serve a request. Changed under [`Shared::turns`].
     busy: AtomicU32,
+    /// Workers wait here for one of them to end.
+    turns: (Mutex<()>, Condvar),
     stop: AtomicBool,
     /// Wakes collectors and the clock.
     bell: (Mutex<()>, Condvar),
+}
+
+/// The jobs of a worker.
+#[derive(Default)]
+struct Queue {
+    jobs: Mutex<VecDeque<Job>>,
+    filled: Condvar,
+    /// The worker has nothing to do. Who gives it a job takes this back.
+    idle: AtomicBool,
 }
 
 /// A page of a request, or a share of a flush, on its way to a worker.
@@ -58,24 +96,20 @@ struct Job {
 }
 
 enum Work {
-    Write {
-        lpn: Lpn,
-        at: usize,
-        data: Arc<[u8]>,
-        from: usize,
-        bytes: usize,
-    },
-    Read {
-        lpn: Lpn,
-        at: usize,
-        from: usize,
-        bytes: usize,
-    },
-    Flush {
-        buffers: Vec<usize>,
-    },
-    /// The last that a worker does.
-    Stop,
+    Write { lpn: Lpn, at: usize, data: Arc<[u8]>, from: usize, bytes: usize },
+    Read { lpn: Lpn, at: usize, from: usize, bytes: usize },
+    Flush { buffers: Vec<usize> },
+}
+
+impl Work {
+    /// Bytes that are read, and that are written.
+    fn bytes(&self) -> (usize, usize) {
+        match self {
+            Self::Write { bytes, .. } => (0, *bytes),
+            Self::Read { bytes, .. } => (*bytes, 0),
+            Self::Flush { .. } => (0, 0),
+        }
+    }
 }
 
 /// What a request waits for.
@@ -91,10 +125,6 @@ struct Outcome {
     error: Option<LftlError>,
     /// What was read, by its place in the request.
     read: Vec<(usize, Vec<u8>)>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Done {
@@ -117,7 +147,7 @@ impl Done {
     fn wait(&self) -> Result<Vec<(usize, Vec<u8>)>, LftlError> {
         let mut state = lock(&self.state);
         while state.left > 0 {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state);
         }
         match state.error.take() {
             Some(error) => Err(error),
@@ -141,6 +171,14 @@ impl<N: Nand<Payload = [u8]> + 'static> Server<N> {
     /// [`LftlError::Unsupported`] if there is no worker, if collectors are asked for that the
     /// policy does not have, or lacks, and if the system has no more threads.
     pub fn start(engine: Engine<N>, threads: Threads) -> Result<Self, LftlError> {
+        Self::start_with(engine, threads, OwnTime::default())
+    }
+
+    /// As [`Server::start`], of an FTL that takes some time of its own.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_with(engine: Engine<N>, threads: Threads, own: OwnTime) -> Result<Self, LftlError> {
         let collects = engine.options.policy != Policy::WritePath;
         let reason = match threads {
             Threads { workers: 0, .. } => "there is no worker; ask for at least 1",
@@ -154,15 +192,19 @@ impl<N: Nand<Payload = [u8]> + 'static> Server<N> {
         let shared = Arc::new(Shared {
             engine,
             threads,
+            own,
+            stage: Mutex::new(own.varies.unwrap_or_default()),
+            queues: (0..threads.workers).map(|_| Queue::default()).collect(),
+            cursor: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
             busy: AtomicU32::new(0),
+            turns: Default::default(),
             stop: AtomicBool::new(false),
             bell: Default::default(),
         });
-        let mut server = Self { shared, queues: Vec::new(), threads: Mutex::default() };
+        let server = Self { shared, threads: Mutex::default() };
         for index in 0..threads.workers {
-            let (queue, jobs) = channel();
-            server.queues.push(queue);
-            server.spawn(format!("worker {index}"), move |shared| shared.work(&jobs))?;
+            server.spawn(format!("worker {index}"), move |shared| shared.work(index as usize))?;
         }
         for index in 0..threads.collectors {
             server.spawn(format!("collector {index}"), move |shared| shared.collect(index))?;
@@ -171,10 +213,10 @@ impl<N: Nand<Payload = [u8]> + 'static> Server<N> {
         Ok(server)
     }
 
-    fn spawn(&mut self, name: String, run: impl FnOnce(&Shared<N>) + Send + 'static) -> Result<(), LftlError> {
+    fn spawn(&self, name: String, run: impl FnOnce(&Shared<N>) + Send + 'static) -> Result<(), LftlError> {
         let shared = Arc::clone(&self.shared);
         let failed = |error| LftlError::Unsupported { reason: format!("a thread could not be started: {error}") };
-        let thread = thread::Builder::new().name(name).spawn(move || run(&shared)).map_err(failed)?;
+        let thread = spawn(name, move || run(&shared)).map_err(failed)?;
         lock(&self.threads).push(thread);
         Ok(())
     }
@@ -200,11 +242,12 @@ impl<N: Nand<Payload = [u8]> + 'static> Server<N> {
         if let [piece] = &pieces[..]
             && let Some(_turn) = self.shared.turn()
         {
+            self.shared.own.spend(&self.shared.stage, (out.len(), 0), self.engine().page_bytes());
             return self.shared.guarded(|engine| engine.read(piece.lpn, piece.at, out));
         }
         let done = Done::new(pieces.len());
         for Piece { lpn, at, from, bytes } in pieces {
-            self.send(lpn, Work::Read { lpn, at, from, bytes }, &done)?;
+            self.shared.send(Work::Read { lpn, at, from, bytes }, &done)?;
         }
         for (from, data) in done.wait()? {
             out[from..from + data.len()].copy_from_slice(&data);
@@ -223,11 +266,12 @@ impl<N: Nand<Payload = [u8]> + 'static> Server<N> {
         if let [piece] = &pieces[..]
             && let Some(_turn) = self.shared.turn()
         {
+            self.shared.own.spend(&self.shared.stage, (0, data.len()), self.engine().page_bytes());
             return self.shared.guarded(|engine| engine.write(piece.lpn, piece.at, data));
         }
         let (done, data) = (Done::new(pieces.len()), Arc::<[u8]>::from(data));
         for Piece { lpn, at, from, bytes } in pieces {
-            self.send(lpn, Work::Write { lpn, at, data: Arc::clone(&data), from, bytes }, &done)?;
+            self.shared.send(Work::Write { lpn, at, data: Arc::clone(&data), from, bytes }, &done)?;
         }
         done.wait().map(|_| ())
     }
@@ -239,10 +283,10 @@ impl<N: Nand<Payload = [u8]> + 'static> Server<N> {
     pub fn flush(&self) -> Result<(), LftlError> {
         let dirty = self.engine().dirty_buffers();
         if dirty.len() > 1 {
-            let shares: Vec<&[usize]> = dirty.chunks(dirty.len().div_ceil(self.queues.len())).collect();
+            let shares: Vec<&[usize]> = dirty.chunks(dirty.len().div_ceil(self.workers())).collect();
             let done = Done::new(shares.len());
-            for (queue, share) in (0..).zip(&shares) {
-                self.send(Lpn(queue), Work::Flush { buffers: share.to_vec() }, &done)?;
+            for share in &shares {
+                self.shared.send(Work::Flush { buffers: share.to_vec() }, &done)?;
             }
             done.wait()?;
         }
@@ -252,13 +296,7 @@ impl<N: Nand<Payload = [u8]> + 'static> Server<N> {
     /// Threads that serve requests.
     #[must_use]
     pub fn workers(&self) -> usize {
-        self.queues.len()
-    }
-
-    fn send(&self, lpn: Lpn, work: Work, done: &Arc<Done>) -> Result<(), LftlError> {
-        let queue = &self.queues[lpn.index() % self.queues.len()];
-        let job = Job { work, done: Arc::clone(done) };
-        queue.send(job).map_err(|_| self.engine().fail("a worker has ended".to_owned()))
+        self.shared.queues.len()
     }
 
     fn pieces(&self, offset: u64, bytes: usize) -> Vec<Piece> {
@@ -278,15 +316,15 @@ impl<N: Nand<Payload = [u8]> + 'static> Server<N> {
 
     fn stop(&self) {
         self.shared.stop.store(true, Ordering::Release);
-        let done = Done::new(self.queues.len());
-        for queue in &self.queues {
-            // One that has ended has told the engine.
-            let _ = queue.send(Job { work: Work::Stop, done: Arc::clone(&done) });
+        for queue in &self.shared.queues {
+            // Behind the lock, so that nobody who saw no stop begins to wait after this.
+            drop(lock(&queue.jobs));
+            queue.filled.notify_all();
         }
+        drop(lock(&self.shared.bell.0));
         self.shared.bell.1.notify_all();
-        for thread in lock(&self.threads).drain(..) {
-            let _ = thread.join();
-        }
+        let threads: Vec<Handle> = lock(&self.threads).drain(..).collect();
+        threads.into_iter().for_each(Handle::join);
     }
 
     /// Stops the threads, writes everything out and saves the page table: the next mount reads a
@@ -327,20 +365,72 @@ impl<N: Nand<Payload = [u8]> + 'static> Drop for Server<N> {
     }
 }
 
-/// A thread that serves a request, until this is dropped.
-struct Turn<'a>(&'a AtomicU32);
+impl OwnTime {
+    /// Lets the time pass of a request that reads and writes so many bytes.
+    fn spend(&self, stage: &Mutex<u64>, (read, written): (usize, usize), page_bytes: usize) {
+        let of = |read_time: Duration, write_time: Duration| {
+            let part = |time: Duration, bytes: usize| time.as_nanos() as u64 * bytes as u64 / page_bytes as u64;
+            Duration::from_nanos(part(read_time, read) + part(write_time, written))
+        };
+        let (alone, beside) = (of(self.read_alone, self.write_alone), of(self.read, self.write));
+        if !alone.is_zero() {
+            let mut state = lock(stage);
+            clock::sleep(if self.varies.is_some() { alone.mul_f64(exponential(&mut state)) } else { alone });
+        }
+        if !beside.is_zero() {
+            clock::sleep(beside);
+        }
+    }
+}
 
-impl Drop for Turn<'_> {
+/// An exponentially distributed number of mean 1, from the next number of SplitMix64.
+fn exponential(state: &mut u64) -> f64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut z = *state;
+    z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    let uniform = (((z ^ z >> 31) >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+    -uniform.ln()
+}
+
+/// A thread that serves a request, until this is dropped.
+struct Turn<'a, N>(&'a Shared<N>);
+
+impl<N> Drop for Turn<'_, N> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.0.busy.fetch_sub(1, Ordering::AcqRel);
+        if self.0.waiting.load(Ordering::Acquire) > 0 {
+            drop(lock(&self.0.turns.0));
+            self.0.turns.1.notify_one();
+        }
     }
 }
 
 impl<N: Nand<Payload = [u8]>> Shared<N> {
-    /// A turn for a thread that is no worker, if not all turns are taken.
-    fn turn(&self) -> Option<Turn<'_>> {
+    fn try_turn(&self) -> Option<Turn<'_, N>> {
         let taken = |busy: u32| (busy < self.threads.workers).then_some(busy + 1);
-        self.busy.fetch_update(Ordering::AcqRel, Ordering::Relaxed, taken).ok().map(|_| Turn(&self.busy))
+        self.busy.fetch_update(Ordering::AcqRel, Ordering::Relaxed, taken).ok().map(|_| Turn(self))
+    }
+
+    /// A turn for a thread that is no worker, if not all turns are taken and nobody waits for one.
+    fn turn(&self) -> Option<Turn<'_, N>> {
+        if self.waiting.load(Ordering::Acquire) > 0 { None } else { self.try_turn() }
+    }
+
+    /// A turn for a worker that has a job, which is counted among those that wait.
+    fn next_turn(&self) -> Turn<'_, N> {
+        let mut guard = None;
+        loop {
+            if let Some(turn) = self.try_turn() {
+                self.waiting.fetch_sub(1, Ordering::AcqRel);
+                return turn;
+            }
+            // Looked at again behind the lock: who ends a turn takes it before he tells.
+            guard = match guard.take() {
+                None => Some(lock(&self.turns.0)),
+                Some(guard) => Some(self.turns.1.wait(guard)),
+            };
+        }
     }
 
     /// Does something with the engine. A panic in there ends the writes, not the thread.
@@ -349,13 +439,51 @@ impl<N: Nand<Payload = [u8]>> Shared<N> {
         catch_unwind(AssertUnwindSafe(|| act(&self.engine))).unwrap_or_else(defect)
     }
 
-    fn work(&self, jobs: &Receiver<Job>) {
-        while let Ok(Job { work, done }) = jobs.recv() {
-            if matches!(work, Work::Stop) {
-                return;
+    /// Gives a job to a worker that has nothing to do, or to the next one.
+    fn send(&self, work: Work, done: &Arc<Done>) -> Result<(), LftlError> {
+        let (count, start) = (self.queues.len(), self.cursor.fetch_add(1, Ordering::Relaxed));
+        let at = |step: usize| start.wrapping_add(step) % count;
+        let idle = (0..count).map(at).find(|index| {
+            let queue = &self.queues[*index];
+            queue.idle.load(Ordering::Relaxed) && queue.idle.swap(false, Ordering::AcqRel)
+        });
+        let queue = &self.queues[idle.unwrap_or(at(0))];
+        let mut jobs = lock(&queue.jobs);
+        if self.stop.load(Ordering::Acquire) {
+            return Err(self.engine.fail("the workers have ended".to_owned()));
+        }
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        jobs.push_back(Job { work, done: Arc::clone(done) });
+        drop(jobs);
+        queue.filled.notify_one();
+        Ok(())
+    }
+
+    /// The next job of a worker: of its own queue, else of another; `None` at the end.
+    fn next_job(&self, index: usize) -> Option<Job> {
+        let (own, count) = (&self.queues[index], self.queues.len());
+        loop {
+            let found = (0..count).find_map(|step| lock(&self.queues[(index + step) % count].jobs).pop_front());
+            if found.is_some() {
+                own.idle.store(false, Ordering::Release);
+                return found;
             }
-            self.busy.fetch_add(1, Ordering::AcqRel);
-            let turn = Turn(&self.busy);
+            let jobs = lock(&own.jobs);
+            if !jobs.is_empty() {
+                continue;
+            }
+            if self.stop.load(Ordering::Acquire) {
+                return None;
+            }
+            own.idle.store(true, Ordering::Release);
+            drop(own.filled.wait(jobs));
+        }
+    }
+
+    fn work(&self, index: usize) {
+        while let Some(Job { work, done }) = self.next_job(index) {
+            let turn = self.next_turn();
+            self.own.spend(&self.stage, work.bytes(), self.engine.page_bytes());
             let result = self.guarded(|engine| match work {
                 Work::Write { lpn, at, data, from, bytes } => {
                     engine.write(lpn, at, &data[from..from + bytes]).map(|()| None)
@@ -364,7 +492,6 @@ impl<N: Nand<Payload = [u8]>> Shared<N> {
                     let mut out = vec![0; bytes];
                     engine.read(lpn, at, &mut out).map(|()| Some((from, out)))
                 }
-                Work::Stop => Ok(None),
                 Work::Flush { buffers } => {
                     buffers.into_iter().try_for_each(|index| engine.flush_buffer(index)).map(|()| None)
                 }
@@ -399,15 +526,15 @@ impl<N: Nand<Payload = [u8]>> Shared<N> {
     fn sleep(&self, time: Duration) {
         let guard = lock(&self.bell.0);
         if !self.stop.load(Ordering::Acquire) {
-            drop(self.bell.1.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner));
+            drop(self.bell.1.wait_timeout(guard, time));
         }
     }
 
     /// Writes out buffers that are idle, and checkpoints that are due.
     fn watch_clock(&self) {
-        let begin = Instant::now();
+        let begin = clock::now();
         while !self.stop.load(Ordering::Acquire) {
-            let now_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let now_ms = u64::try_from(clock::now().saturating_sub(begin).as_millis()).unwrap_or(u64::MAX);
             if self.engine.check_writable().is_ok() {
                 // An error shows in the next write, too.
                 let _ = self.guarded(|engine| engine.flush_idle(now_ms));

@@ -3,9 +3,16 @@
 //! All banks share the lock of the device, so that this is for one file, and for tests that cut
 //! power at an operation of the whole card. Banks that work at the same time need a device each.
 
-use crate::sync::{Mutex, lock};
 use nand::{BlockId, Capabilities, Dimensions, Flags, Geometry, GeometryError, Nand, NandError, Ppn, Spare};
-use std::sync::Arc;
+#[cfg(shuttle)]
+use shuttle::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, PoisonError};
+#[cfg(not(shuttle))]
+use std::sync::{Mutex, MutexGuard};
+
+fn lock<N>(device: &Mutex<N>) -> MutexGuard<'_, N> {
+    device.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A die of a device.
 pub struct Slice<N> {

@@ -98,6 +98,12 @@ pub enum Refusal {
         /// The FTL.
         ftl: &'static str,
     },
+    /// The FTL is a yardstick that keeps nothing.
+    #[error("{ftl} cannot be served: it loses data by design and is there for comparison only")]
+    ForComparison {
+        /// The FTL.
+        ftl: &'static str,
+    },
     /// The FTL needs a battery, and nobody promised to stop it cleanly.
     #[error(
         "{ftl} needs a battery: power loss, or a server that is killed, can undo writes that were flushed; it is served \
@@ -161,6 +167,7 @@ impl<N: Nand<Payload = [u8]> + 'static> Disk<N> {
     pub fn new(ftls: Vec<Box<dyn Ftl<N>>>, info: Info, options: DiskOptions) -> Result<Self, Refusal> {
         match (info.durable, options.keeping) {
             (Durability::NonVolatileMaps, _) => return Err(Refusal::NonVolatileMaps { ftl: info.name }),
+            (Durability::Nothing, _) => return Err(Refusal::ForComparison { ftl: info.name }),
             (Durability::Battery, Keeping::PowerLoss) => return Err(Refusal::NeedsBattery { ftl: info.name }),
             _ => {}
         }

@@ -2,7 +2,7 @@
 
 use lftl::{Engine, Options, Policy, Server, Threads};
 use nand::{Capabilities, Dimensions, Geometry, MemNand};
-use openftl_blockdev::{BankedDisk, BlockDevice, DiskError, Extent, Silent, Zeroing};
+use openftl_blockdev::{BankedDisk, BankedOptions, BlockDevice, DiskError, Extent, Silent, Zeroing};
 use proptest::prelude::*;
 use std::sync::Arc;
 use std::thread;
@@ -26,7 +26,7 @@ fn disk(policy: Policy, workers: u32) -> BankedDisk<MemNand> {
     let options = Options { policy, buffers: 8, ..Options::new(LOGICAL_PAGES) };
     let collectors = u32::from(policy != Policy::WritePath) * 2;
     let server = Server::start(Engine::format(banks, options).unwrap(), Threads { workers, collectors }).unwrap();
-    BankedDisk::new(server, Arc::new(Silent))
+    BankedDisk::new(server, BankedOptions::new(Arc::new(Silent)))
 }
 
 #[derive(Clone, Debug)]

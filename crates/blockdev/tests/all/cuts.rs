@@ -11,6 +11,9 @@ use proptest::prelude::*;
 
 type Device = Shared<Faulty<MemNand>>;
 
+/// Flags of programmed pages can be set, for FTLs that do.
+const CAPABILITIES: Capabilities = Capabilities { spare_reprograms: 2, ..Capabilities::MODERN };
+
 const PAGES: u64 = 300;
 const PAGE: u64 = 512;
 
@@ -87,7 +90,7 @@ struct Run {
 impl Run {
     fn new(name: &str) -> Self {
         let row = ftls::find::<Device>(name).unwrap();
-        let flash = MemNand::new(geometry(64, PAGE as u32), Capabilities::MODERN);
+        let flash = MemNand::new(geometry(64, PAGE as u32), CAPABILITIES);
         let device = Shared::new(Faulty::new(flash, FaultPlan::default()));
         let ftl = (row.format)(Flash::new(device.clone()), &Config::new(PAGES as u32)).unwrap();
         let options = DiskOptions { empty: true, ..DiskOptions::new(Keeping::PowerLoss) };
@@ -182,7 +185,7 @@ impl Run {
 fn durable() -> Vec<&'static str> {
     let table = ftls::table::<Device>();
     let kept = |row: &&Entry<Device>| row.info.durable == Durability::OnCompletion && row.mount.is_some();
-    let fits = |row: &&Entry<Device>| row.info.runs_on(Capabilities::MODERN);
+    let fits = |row: &&Entry<Device>| row.info.runs_on(CAPABILITIES);
     table.iter().filter(kept).filter(fits).map(|row| row.info.name).collect()
 }
 

@@ -28,10 +28,11 @@ pub(super) struct Base {
 }
 
 impl Base {
-    /// The blocks of metadata that are needed until the next checkpoint.
+    /// The blocks of metadata that are needed until the next checkpoint, each once: two anchors may
+    /// have the same chain.
     pub(super) fn needed(&self) -> Vec<(u32, u32)> {
-        let before = self.before.as_ref().map_or(&[][..], |(chain, _)| chain);
-        [&self.chain[..], before].concat()
+        let before = self.before.iter().flat_map(|(chain, _)| chain).filter(|at| !self.chain.contains(at));
+        self.chain.iter().chain(before).copied().collect()
     }
 }
 

@@ -23,10 +23,11 @@ use crate::map::UNMAPPED;
 use crate::policy::RESERVE;
 use crate::save::{ANCHOR_COPIES, Anchor, Saver};
 use crate::shape::{Aux, Options, Shape};
-use crate::sync::{Ordering, lock};
+use crate::sync::{Ordering, lock, now, together};
 use find::Base;
 use nand::{BlockId, Lpn, Nand, NandError, Ppn};
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// How a disk is found after power loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,10 @@ pub struct MountReport {
     pub search: Vec<Ops>,
     /// Flash operations of each bank until the disk could be used.
     pub all: Vec<Ops>,
+    /// Time until the entries were known.
+    pub search_time: Duration,
+    /// Time until the disk could be used.
+    pub all_time: Duration,
     /// Why the disk can only be read, if it cannot be written.
     pub read_only: Option<Shortage>,
 }
@@ -134,6 +139,7 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
         recovery: Recovery,
         threads: usize,
     ) -> Result<(Self, MountReport), LftlError> {
+        let begin = now();
         let shape = Shape::of(&devices)?;
         let mut banks = banks_of(devices);
         check_buffers(&options)?;
@@ -156,15 +162,16 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
             base => (resolve::all(&shape, &mut banks, &options, base, threads, &mut report)?, None),
         };
         report.search = banks.iter().map(|bank| bank.ops).collect();
+        report.search_time = now().saturating_sub(begin);
         let (rewrite, scanned) = (found.rewrite.len(), found.scanned.clone());
         let anchor = kept.as_ref().map(|(anchor, _)| anchor);
         let engine = Self::assemble(shape, options, banks, found, anchor, |engine, rewrite| match &kept {
-            Some((_, true)) => Ok(()),
-            Some((anchor, false)) => engine.save_anchor_again(anchor),
+            Some((anchor, certain)) => engine.stay_clean(anchor, *certain),
             None => engine.settle(&rewrite, &scanned),
         })?;
         report.rewritten_pages = rewrite as u64;
         report.all = engine.bank_ops();
+        report.all_time = now().saturating_sub(begin);
         report.read_only = engine.read_only();
         Ok((engine, report))
     }
@@ -243,12 +250,17 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
         Ok(())
     }
 
-    /// Programs the anchor of a clean shutdown again: not every mount could read it.
-    fn save_anchor_again(&self, anchor: &Anchor) -> Result<(), LftlError> {
+    /// Goes on from a clean shutdown. Its anchor is programmed again if not every mount could read
+    /// it.
+    fn stay_clean(&self, anchor: &Anchor, certain: bool) -> Result<(), LftlError> {
         let mut saver = lock(&self.saver);
-        let anchor = Anchor { number: saver.number + 1, ..anchor.clone() };
-        (0..ANCHOR_COPIES).try_for_each(|copy| self.write_anchor(&mut saver, &anchor, copy))?;
-        saver.number = anchor.number;
+        if !certain {
+            let anchor = Anchor { number: saver.number + 1, ..anchor.clone() };
+            (0..ANCHOR_COPIES).try_for_each(|copy| self.write_anchor(&mut saver, &anchor, copy))?;
+            saver.number = anchor.number;
+        }
+        drop(saver);
+        self.begin_clean(anchor);
         Ok(())
     }
 
@@ -344,7 +356,10 @@ fn check_options<N: Nand<Payload = [u8]>>(
 ) -> Result<(), LftlError> {
     check_buffers(options)?;
     let good = banks.iter().flat_map(|bank| &bank.blocks).filter(|block| block.used != Use::Bad).count() as u32;
-    let anchors = |(bank, block): (u32, BlockId)| banks[bank as usize].blocks[block.index()].used != Use::Bad;
+    // A bank may have fewer blocks than are for anchors.
+    let anchors = |(bank, block): (u32, BlockId)| {
+        banks[bank as usize].blocks.get(block.index()).is_some_and(|block| block.used != Use::Bad)
+    };
     let needed = needed_blocks(shape, options.logical_pages);
     let reason = if options.logical_pages == 0 {
         "a disk has at least 1 page".to_owned()
@@ -369,25 +384,17 @@ fn each_bank<N: Nand<Payload = [u8]>, T: Send>(
     threads: usize,
     act: impl Fn(u32, &mut Bank<N>) -> Result<T, NandError> + Sync,
 ) -> Result<Vec<T>, NandError> {
-    if threads <= 1 || banks.len() <= 1 || cfg!(shuttle) {
+    if threads <= 1 || banks.len() <= 1 {
         return (0..).zip(banks).map(|(index, bank)| act(index, bank)).collect();
     }
     let each = banks.len().div_ceil(threads);
     let act = &act;
-    std::thread::scope(|scope| {
-        let parts = (0..).step_by(each).zip(banks.chunks_mut(each));
-        let work = |(first, part): (usize, &mut [Bank<N>])| {
-            let banks = (first as u32..).zip(part);
-            banks.map(|(index, bank)| act(index, bank)).collect::<Result<Vec<T>, NandError>>()
-        };
-        let threads: Vec<_> = parts.map(|part| scope.spawn(move || work(part))).collect();
-        let mut all = Vec::new();
-        for thread in threads {
-            match thread.join() {
-                Ok(found) => all.extend(found?),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        Ok(all)
-    })
+    let work = |(first, part): (usize, &mut [Bank<N>])| {
+        let banks = (first as u32..).zip(part);
+        banks.map(|(index, bank)| act(index, bank)).collect::<Result<Vec<T>, NandError>>()
+    };
+    let parts = (0..).step_by(each).zip(banks.chunks_mut(each));
+    let found: Result<Vec<Vec<T>>, NandError> =
+        together(parts.map(|part| move || work(part)).collect()).into_iter().collect();
+    found.map(|parts| parts.into_iter().flatten().collect())
 }

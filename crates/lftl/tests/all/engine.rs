@@ -134,6 +134,9 @@ fn more_than_fits_is_refused_with_the_numbers() {
     let card = card(4, 24, 8, FaultPlan::default());
     let error = format(&card, &options(768)).err().unwrap();
     assert!(matches!(&error, LftlError::Unsupported { reason } if reason.contains("96 are there")), "{error}");
+    // A bank may be smaller than what it would keep for anchors.
+    let error = format(&crate::common::card(4, 2, 4, FaultPlan::default()), &options(4)).err().unwrap();
+    assert!(matches!(&error, LftlError::Unsupported { reason } if reason.contains("make the disk smaller")), "{error}");
     let outside = format(&card, &options(64)).unwrap().write(Lpn(64), 0, &[1]);
     assert!(matches!(outside, Err(LftlError::OutOfRange { logical_pages: 64, .. })));
     let foreign = crate::common::card(4, 24, 8, FaultPlan::default());

@@ -8,6 +8,12 @@ mod common;
 mod crash;
 #[cfg(not(shuttle))]
 mod engine;
+#[cfg(not(shuttle))]
+mod host;
+#[cfg(not(shuttle))]
+mod large;
+#[cfg(not(shuttle))]
+mod remedies;
 #[cfg(shuttle)]
 mod schedules;
 #[cfg(not(shuttle))]

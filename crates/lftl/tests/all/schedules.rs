@@ -4,7 +4,7 @@
 //! A deadlock, a panic and a failed assertion end a test with the schedule that led there.
 
 use nand::{Capabilities, Cut, CutOutcome, Dimensions, FaultPlan, Faulty, Geometry, Lpn, MemNand, NandError};
-use openftl_lftl::{Engine, LftlError, Options, Policy, Recovery, Replacement, SECTOR_BYTES, Slice};
+use openftl_lftl::{Engine, Level, Levels, LftlError, Options, Policy, Recovery, Replacement, SECTOR_BYTES, Slice};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Mutex;
 use shuttle::sync::atomic::{AtomicU32, Ordering};
@@ -31,6 +31,12 @@ fn card() -> Card {
 
 fn options(policy: Policy) -> Options {
     Options { policy, buffers: 2, checkpoint_every: Some(1_000), ..Options::new(PAGES) }
+}
+
+/// As if every bank were always so short that any block with a dead page is collected.
+fn eager(policy: Policy) -> Options {
+    let level = Level { free_blocks: 1_000, live_pages: 1 };
+    Options { levels: Some(Levels([level; 3])), ..options(policy) }
 }
 
 fn format(card: &Card, options: &Options) -> Arc<Disk> {
@@ -108,27 +114,38 @@ fn a_collector_never_brings_back_what_was_overwritten() {
     explore(
         || {
             let card = card();
-            let options = options(Policy::Parallel);
+            let options = eager(Policy::Parallel);
             let disk = format(&card, &options);
-            // Until the banks are short: many blocks with a dead page.
-            for number in 1..=4 {
+            // Many blocks with a dead page and a live one.
+            for number in 1..=3 {
                 (0..PAGES).for_each(|lpn| write(&disk, lpn, 0, number).unwrap());
+                disk.flush().unwrap();
+                (0..2).for_each(|lpn| write(&disk, lpn, 0, number).unwrap());
             }
             disk.flush().unwrap();
             let collectors: Vec<_> = (0..2)
                 .map(|_| {
                     let disk = Arc::clone(&disk);
-                    shuttle::thread::spawn(move || (0..2).for_each(|_| _ = disk.collect_round().unwrap()))
+                    shuttle::thread::spawn(move || (0..4).for_each(|_| _ = disk.collect_round().unwrap()))
                 })
                 .collect();
+            let reader = {
+                let disk = Arc::clone(&disk);
+                shuttle::thread::spawn(move || {
+                    for lpn in [4, 5, 2, 0, 4, 5] {
+                        let seen = version(&disk, lpn, 0);
+                        assert!(if lpn == 0 { seen >= 3 } else { seen == 3 }, "page {lpn} reads {seen}");
+                    }
+                })
+            };
             for number in 5..=6 {
                 (0..2).for_each(|lpn| write(&disk, lpn, 0, number).unwrap());
                 disk.flush().unwrap();
             }
             disk.trim(Lpn(3), 1).unwrap();
             disk.flush().unwrap();
-            collectors.into_iter().for_each(|collector| collector.join().unwrap());
-            let expected = |lpn| [6, 6, 4, 0, 4, 4][lpn as usize];
+            collectors.into_iter().chain([reader]).for_each(|thread| thread.join().unwrap());
+            let expected = |lpn| [6, 6, 3, 0, 3, 3][lpn as usize];
             (0..PAGES).for_each(|lpn| assert_eq!(version(&disk, lpn, 0), expected(lpn), "page {lpn}"));
             drop(disk);
             let disk = mount(&card, &options);
@@ -176,7 +193,7 @@ fn what_was_flushed_survives_a_cut_in_any_order_of_threads() {
     explore(
         || {
             let card = card();
-            let options = options(Policy::Parallel);
+            let options = eager(Policy::Parallel);
             let disk = format(&card, &options);
             {
                 let mut card = card.lock().unwrap();
