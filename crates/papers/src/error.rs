@@ -9,6 +9,9 @@ pub enum PaperError {
     /// A run could not be planned or finished.
     #[error(transparent)]
     Sim(#[from] SimError),
+    /// A measurement of LFTL failed.
+    #[error(transparent)]
+    Lftl(#[from] ::lftl::LftlError),
     /// A result was asked to be kept and was not.
     #[error("the result of a run cannot be kept: {reason}")]
     Keep {

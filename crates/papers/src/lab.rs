@@ -16,6 +16,8 @@ pub struct Lab {
     pub traces: Option<PathBuf>,
     /// Runs at once, at most.
     pub jobs: usize,
+    /// Figures that measure by themselves take the time of the computer, not a simulated one.
+    pub real_time: bool,
 }
 
 /// The scale that takes seconds.
@@ -27,7 +29,7 @@ const MANY_PAGES: u32 = 1 << 22;
 
 impl Default for Lab {
     fn default() -> Self {
-        Self { scale: DEFAULT_SCALE, seed: 1, traces: None, jobs: 1 }
+        Self { scale: DEFAULT_SCALE, seed: 1, traces: None, jobs: 1, real_time: false }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Figures and formulas of papers on flash translation layers, made again.
 //!
 //! Reading order: [`figure`] (what a figure is), [`mod@table`] (every paper's), one folder a paper
-//! ([`geckoftl`], `janus`, `asa`). What papers share follows: [`lab`] (devices and runs at a
-//! scale), [`mod@perform`] (doing the runs), [`keep`] (finished runs), [`outcome`] (what comes out,
-//! as data), [`verdict`] (whether a claim holds).
+//! ([`geckoftl`], `janus`, `asa`, `lftl`, `ftrm`). What papers share follows: [`lab`] (devices and
+//! runs at a scale), [`mod@perform`] (doing the runs), [`keep`] (finished runs), [`outcome`] (what
+//! comes out, as data), [`verdict`] (whether a claim holds).
 //!
 //! 1. A [`Figure`] is a row of its paper's table: what the paper shows, the runs that it takes, and
 //!    a function from their results to data, charts and verdicts.
@@ -22,10 +22,12 @@
 mod asa;
 pub mod error;
 pub mod figure;
+mod ftrm;
 pub mod geckoftl;
 mod janus;
 pub mod keep;
 pub mod lab;
+mod lftl;
 mod loads;
 pub mod outcome;
 pub mod perform;
@@ -35,7 +37,7 @@ pub mod units;
 pub mod verdict;
 
 pub use error::PaperError;
-pub use figure::{Experiment, Figure, Run};
+pub use figure::{Conclude, Experiment, Figure, Run};
 pub use keep::{Keep, KeepNothing};
 pub use lab::Lab;
 pub use outcome::{Bar, Cell, Chart, DataTable, Lines, Outcome, Part, Series};

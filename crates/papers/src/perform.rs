@@ -42,7 +42,7 @@ pub struct Performed {
 /// soon as each ends. `progress` is told now and then; it may be called from other threads.
 ///
 /// # Errors
-/// As [`run_all`].
+/// As [`run_all`] and [`Figure::conclude`].
 pub fn perform(
     figure: &Figure,
     lab: &Lab,
@@ -52,7 +52,9 @@ pub fn perform(
 ) -> Result<Performed, PaperError> {
     let runs = run_all(plan, lab.jobs, keep, progress)?;
     let kept = runs.iter().filter(|run| run.kept).count();
-    Ok(Performed { outcome: (figure.conclude)(lab, &runs), runs: runs.len(), kept })
+    let measuring = |share: f64| progress(Advance { done: runs.len(), runs: runs.len(), share });
+    let outcome = figure.conclude(lab, &runs, &measuring)?;
+    Ok(Performed { outcome, runs: runs.len(), kept })
 }
 
 /// Memory that the largest of these runs takes, bytes, roughly.

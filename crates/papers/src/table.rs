@@ -2,10 +2,10 @@
 //! follow from the rows.
 
 use crate::figure::Figure;
-use crate::{asa, geckoftl, janus};
+use crate::{asa, ftrm, geckoftl, janus, lftl};
 
 /// The figures of each paper.
-static PAPERS: [&[Figure]; 3] = [&geckoftl::FIGURES, &janus::FIGURES, &asa::FIGURES];
+static PAPERS: [&[Figure]; 5] = [&geckoftl::FIGURES, &janus::FIGURES, &asa::FIGURES, &lftl::FIGURES, &ftrm::FIGURES];
 
 /// Every figure, in the order of the papers.
 pub fn table() -> impl Iterator<Item = &'static Figure> {

@@ -2,7 +2,8 @@
 //! references. The requests follow from the seed, so a second pass over them is the future.
 //!
 //! The future of each part of a run is told when that part begins. While a device is aged it
-//! reaches to the last window that there may be; in the measured part beyond its end, so that the
+//! reaches to the last window that there may be, and to the end of a pass; in the measured part
+//! beyond its end, so that the
 //! last writes have a future too. A recorded trace has none after its end.
 
 use crate::error::SimError;
@@ -37,21 +38,21 @@ pub fn is_asked_for(spec: &RunSpec) -> Result<bool, SimError> {
     Ok(asked)
 }
 
-/// Tells the FTL of a host the first `goal` pages that the requests of `fill` write. It is called
-/// until it puts none.
+/// Puts the next requests into the front of a slice and says how many; it is told how many pages
+/// those before wrote.
+pub type Fill<'a> = dyn FnMut(&mut [Request], u64) -> Result<usize, SimError> + 'a;
+
+/// Tells the FTL of a host the pages that the requests of `fill` write. It is called until it puts
+/// none.
 ///
 /// # Errors
 /// Those of `fill`, and of requests that leave the disk.
-pub fn tell<N: Nand<Payload = Stamp>>(
-    host: &mut Host<N>,
-    goal: u64,
-    fill: &mut dyn FnMut(&mut [Request]) -> Result<usize, SimError>,
-) -> Result<(), SimError> {
-    let goal = goal.min(u64::from(u32::MAX));
+pub fn tell<N: Nand<Payload = Stamp>>(host: &mut Host<N>, fill: &mut Fill<'_>) -> Result<(), SimError> {
+    let most = u32::MAX as usize;
     let (mut requests, mut pages) = (vec![Request::default(); FETCH], Vec::new());
     let mut idle = 0;
-    while (pages.len() as u64) < goal && idle < WITHOUT_WRITE_MAX {
-        let got = fill(&mut requests)?;
+    while pages.len() < most && idle < WITHOUT_WRITE_MAX {
+        let got = fill(&mut requests, pages.len() as u64)?;
         if got == 0 {
             break;
         }

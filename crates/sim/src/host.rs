@@ -268,6 +268,12 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
         self.lpns.clear();
     }
 
+    /// Leaves undone what is left of a request that failed.
+    pub(crate) fn give_up(&mut self) {
+        self.lpns.clear();
+        self.accesses.clear();
+    }
+
     /// Counts a request that is then done page by page.
     pub fn count_request(&mut self) {
         self.tally.requests += 1;

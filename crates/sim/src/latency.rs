@@ -55,6 +55,7 @@ impl Latencies {
             p50: us(0.5),
             p99: us(0.99),
             p999: us(0.999),
+            p9999: us(0.9999),
             max: self.max_ns as f64 / 1000.0,
             count,
             cdf: SHARES.iter().map(|&share| CdfPoint { us: us(share), share }).collect(),

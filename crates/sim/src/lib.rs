@@ -4,7 +4,8 @@
 //! Reading order: [`spec`] (what to run: [`RunSpec`]), [`result`] (what comes out: [`RunResult`]),
 //! [`run()`] (one run from formatting to results), [`host`] (requests to pages, every read
 //! checked),
-//! [`precondition`] and [`aged`], [`timing`] (dies, channels and queues in virtual time),
+//! [`precondition`] and [`aged`], [`steps`] (a run request by request),
+//! [`timing`] (dies, channels and queues in virtual time),
 //! [`amplification`] (what write-amplification means here), [`mod@reference`] (what theory says of
 //! it),
 //! [`mod@bench`].
@@ -28,6 +29,7 @@ pub mod result;
 pub mod run;
 pub mod source;
 pub mod spec;
+pub mod steps;
 mod timed;
 mod timeline;
 pub mod timing;

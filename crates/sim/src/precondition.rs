@@ -158,8 +158,14 @@ fn steady<N: Nand<Payload = Stamp>>(
     let most = window * u64::from(options.max_windows);
     if host.is_foretold() {
         let mut ahead = Ager::new(options.writes, workload, context)?;
-        future::tell(host, most, &mut |requests| {
-            if !ahead.fetch()? {
+        let mut last_pass = None;
+        future::tell(host, &mut |requests, told| {
+            let fetched = ahead.fetch()?;
+            let is_beyond = told >= most && {
+                let last = *last_pass.get_or_insert(ahead.passes);
+                !ahead.has_passes() || ahead.passes > last
+            };
+            if !fetched || is_beyond {
                 return Ok(0);
             }
             requests[..ahead.len].copy_from_slice(&ahead.requests[..ahead.len]);
@@ -188,12 +194,16 @@ fn steady<N: Nand<Payload = Stamp>>(
             break End::Steady;
         }
     };
+    if ager.has_passes() {
+        ager.finish_pass(host, &mut |writes| report.at(Phase::Precondition, writes, most))?;
+    }
+    let whole_passes = ager.has_passes().then_some(ager.passes);
     Ok(PreconditionResult {
         kind: "steady".to_owned(),
         host_writes: host.tally().writes,
         wa_last: windows.last().copied().unwrap_or(0.0),
         steady: matches!(end, End::Steady),
-        reason: reason(&end, options, window),
+        reason: reason(&end, options, window, whole_passes),
         windows,
     })
 }
@@ -206,16 +216,21 @@ fn agree(windows: &[f64], options: &SteadyOptions) -> bool {
     high - low <= options.tolerance * high
 }
 
-fn reason(end: &End, options: &SteadyOptions, window: u64) -> String {
+fn reason(end: &End, options: &SteadyOptions, window: u64, whole_passes: Option<u64>) -> String {
     let SteadyOptions { agree, tolerance, max_windows, .. } = options;
     let first = if options.first == First::Aged { "begun as long random writing leaves a device; " } else { "" };
+    let rest = match whole_passes {
+        Some(1) => "; then on to the end of the trace".to_owned(),
+        Some(passes) => format!("; then on to the end of pass {passes} of the trace"),
+        None => String::new(),
+    };
     match end {
         End::Steady => format!(
-            "{first}write-amplification of the last {agree} windows of {window} writes differs by at most {}%",
+            "{first}write-amplification of the last {agree} windows of {window} writes differs by at most {}%{rest}",
             tolerance * 100.0
         ),
         End::NotSteady => format!(
-            "{first}stopped after {max_windows} windows of {window} writes although the last {agree} still differ by more than {}%",
+            "{first}stopped after {max_windows} windows of {window} writes although the last {agree} still differ by more than {}%{rest}",
             tolerance * 100.0
         ),
         End::NoWrites => "the workload writes nothing, so there is nothing to wait for".to_owned(),
@@ -232,6 +247,8 @@ struct Ager<'a> {
     /// The part of `requests` not yet done.
     from: usize,
     len: usize,
+    /// Whole passes over the workload that were fetched.
+    passes: u64,
 }
 
 impl<'a> Ager<'a> {
@@ -247,7 +264,29 @@ impl<'a> Ager<'a> {
             requests: vec![Request::default(); FETCH],
             from: 0,
             len: 0,
+            passes: 0,
         })
+    }
+
+    /// Whether the workload ends and is begun again.
+    fn has_passes(&self) -> bool {
+        self.workload.as_ref().is_some_and(|(spec, _)| spec.has_passes)
+    }
+
+    /// Writes what is left of a pass over the workload.
+    fn finish_pass<N: Nand<Payload = Stamp>>(
+        &mut self,
+        host: &mut Host<N>,
+        report: &mut dyn FnMut(u64),
+    ) -> Result<(), SimError> {
+        let pass = self.passes;
+        loop {
+            self.from += host.apply(&self.requests[self.from..self.len], u64::MAX)?;
+            report(host.tally().writes);
+            if !self.fetch()? || self.passes > pass {
+                return Ok(());
+            }
+        }
     }
 
     /// Writes until the host has written `goal` pages; `false` if the workload has no writes to
@@ -299,6 +338,7 @@ impl<'a> Ager<'a> {
                     break;
                 }
                 *source = (spec.make)(self.context)?;
+                self.passes += 1;
                 restarted = true;
                 continue;
             }

@@ -153,6 +153,9 @@ pub struct LatencyResult {
     pub p99: f64,
     /// 999 of 1000 took no longer.
     pub p999: f64,
+    /// 9999 of 10,000 took no longer.
+    #[serde(default)]
+    pub p9999: f64,
     /// The longest.
     pub max: f64,
     /// Requests.

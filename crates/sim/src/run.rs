@@ -17,8 +17,8 @@ use crate::source::WorkloadError;
 use crate::spec::{RunSpec, TimingMode, WorkloadContext};
 use crate::timed::{self, TimedResult};
 use crate::timeline::Timeline;
-use ftl::ftls::{self, Durability, Format, Mount};
-use ftl::{Config, Counts, Flash, OpCounts};
+use ftl::ftls::{self, Durability, Entry, Format, Mount};
+use ftl::{Config, Counts, Flash, Ftl, OpCounts};
 use nand::sim::SimNand;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -29,12 +29,25 @@ use std::time::Instant;
 /// [`SimError`]; above all [`SimError::WrongData`] if the FTL returned anything but what was last
 /// written.
 pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(Progress)) -> Result<RunResult, SimError> {
-    let entry = ftls::find::<SimNand>(&spec.ftl).ok_or_else(|| SimError::UnknownFtl {
-        name: spec.ftl.clone(),
-        known: ftls::infos().iter().map(|info| info.name).collect::<Vec<_>>().join(", "),
-    })?;
-    let power_cut = entry.mount.map(|mount| PowerCut { mount, flush_first: entry.info.durable == Durability::OnFlush });
-    run_parts(spec, entry.format, power_cut, progress)
+    let entry = find(&spec.ftl)?;
+    run_parts(spec, entry.format, power_cut(&entry), progress)
+}
+
+/// How an FTL of the table comes back; `None` if it does not.
+fn power_cut<N: Device>(entry: &Entry<N>) -> Option<PowerCut<N>> {
+    entry.mount.map(|mount| PowerCut { mount, flush_first: entry.info.durable == Durability::OnFlush })
+}
+
+/// The same FTL of the table after a power cut.
+pub(crate) fn mounted(spec: &RunSpec, host: Host<SimNand>) -> Result<(Host<SimNand>, MountResult), SimError> {
+    match power_cut(&find(&spec.ftl)?) {
+        Some(power_cut) => come_back(spec, host, &config(spec), &power_cut),
+        None => Err(not_mountable(spec)),
+    }
+}
+
+fn not_mountable(spec: &RunSpec) -> SimError {
+    SimError::BadSpec { what: "power cut", reason: format!("{} cannot be mounted; run it without one", spec.ftl) }
 }
 
 /// How an FTL comes back.
@@ -63,31 +76,13 @@ fn run_parts<N: Device>(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<RunResult, SimError> {
     if spec.power_cut && power_cut.is_none() {
-        return Err(SimError::BadSpec {
-            what: "power cut",
-            reason: format!("{} cannot be mounted; run it without one", spec.ftl),
-        });
+        return Err(not_mountable(spec));
     }
     let begun = Instant::now();
     let mut report = Reporter::new(progress);
-    let config = Config { logical_pages: spec.device.logical_pages, ..spec.config };
-    let ftl = format(Flash::new(N::create(&spec.device)), &config).map_err(|source| SimError::Ftl {
-        ftl: spec.ftl.clone(),
-        doing: "formatting the device".to_owned(),
-        source,
-    })?;
-    let mut host = Host::new(&spec.ftl, ftl);
-    if future::is_asked_for(spec)? {
-        host.foretell();
-    }
-    let context = WorkloadContext {
-        capacity_bytes: spec.device.logical_bytes(),
-        page_bytes: spec.device.geometry.page_bytes(),
-        seed: spec.seed,
-        measured: true,
-    };
-    let ageing = WorkloadContext { seed: ageing_seed(spec.seed), measured: false, ..context };
-    let aged = precondition(&mut host, &spec.precondition, &spec.workload, &ageing, &mut report)?;
+    let config = config(spec);
+    let context = context(spec);
+    let (mut host, aged) = age(spec, format, &context, &mut report)?;
     let precondition_wall_s = begun.elapsed().as_secs_f64();
 
     let measured = measure(spec, &mut host, &context, aged, precondition_wall_s, &mut report)?;
@@ -102,6 +97,69 @@ fn run_parts<N: Device>(
     }
     result.simulation.peak_memory_bytes = memory::peak_bytes();
     Ok(result)
+}
+
+/// What the FTL of a run is told.
+fn config(spec: &RunSpec) -> Config {
+    Config { logical_pages: spec.device.logical_pages, ..spec.config }
+}
+
+/// What the requests of the measured part are made for.
+pub(crate) fn context(spec: &RunSpec) -> WorkloadContext {
+    WorkloadContext {
+        capacity_bytes: spec.device.logical_bytes(),
+        page_bytes: spec.device.geometry.page_bytes(),
+        seed: spec.seed,
+        measured: true,
+    }
+}
+
+/// An FTL of the table on an aged device.
+pub(crate) fn aged(
+    spec: &RunSpec,
+    context: &WorkloadContext,
+    report: &mut Reporter<'_>,
+) -> Result<(Host<SimNand>, PreconditionResult), SimError> {
+    age(spec, find(&spec.ftl)?.format, context, report)
+}
+
+fn find(name: &str) -> Result<Entry<SimNand>, SimError> {
+    ftls::find::<SimNand>(name).ok_or_else(|| SimError::UnknownFtl {
+        name: name.to_owned(),
+        known: ftls::infos().iter().map(|info| info.name).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// Makes an empty disk as a run would, and no more.
+///
+/// # Errors
+/// As [`run`]; above all [`SimError::Ftl`] if the device is too small for the FTL.
+pub fn format(spec: &RunSpec) -> Result<(), SimError> {
+    formatted::<SimNand>(spec, find(&spec.ftl)?.format).map(drop)
+}
+
+fn formatted<N: Device>(spec: &RunSpec, format: Format<N>) -> Result<Box<dyn Ftl<N>>, SimError> {
+    format(Flash::new(N::create(&spec.device)), &config(spec)).map_err(|source| SimError::Ftl {
+        ftl: spec.ftl.clone(),
+        doing: "formatting the device".to_owned(),
+        source,
+    })
+}
+
+/// Formats a device and ages it.
+fn age<N: Device>(
+    spec: &RunSpec,
+    format: Format<N>,
+    context: &WorkloadContext,
+    report: &mut Reporter<'_>,
+) -> Result<(Host<N>, PreconditionResult), SimError> {
+    let mut host = Host::new(&spec.ftl, formatted(spec, format)?);
+    if future::is_asked_for(spec)? {
+        host.foretell();
+    }
+    let ageing = WorkloadContext { seed: ageing_seed(spec.seed), measured: false, ..*context };
+    let aged = precondition(&mut host, &spec.precondition, &spec.workload, &ageing, report)?;
+    Ok((host, aged))
 }
 
 /// The part of a run that results are about.
@@ -119,10 +177,10 @@ fn measure<N: Device>(
         let tail = u64::from(spec.device.logical_pages) * future::TAIL;
         let goal = if spec.writes == 0 { u64::MAX } else { spec.writes.saturating_add(tail) };
         let mut source = (spec.workload.make)(context)?;
-        future::tell(host, goal, &mut |requests| {
+        future::tell(host, &mut |requests, told| {
             let failed =
                 |e: WorkloadError| SimError::Workload { workload: spec.workload.name.clone(), reason: e.to_string() };
-            source.fill(requests).map_err(failed)
+            if told < goal { source.fill(requests).map_err(failed) } else { Ok(0) }
         })?;
     }
     let start = host.counts();

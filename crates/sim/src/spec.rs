@@ -152,6 +152,8 @@ pub struct WorkloadSpec {
     /// Whether the name says all: under the same name, the same requests for the same context at
     /// any time.
     name_says_all: bool,
+    /// Whether its requests end, so that a device is aged by whole passes over them.
+    pub(crate) has_passes: bool,
 }
 
 impl WorkloadSpec {
@@ -160,7 +162,7 @@ impl WorkloadSpec {
         name: impl Into<String>,
         make: impl Fn(&WorkloadContext) -> Result<Box<dyn Source>, SimError> + Send + Sync + 'static,
     ) -> Self {
-        Self { name: name.into(), make: Arc::new(make), notes: Vec::new(), name_says_all: false }
+        Self { name: name.into(), make: Arc::new(make), notes: Vec::new(), name_says_all: false, has_passes: false }
     }
 
     /// A synthetic workload from its text, such as `zipf:theta=0.99,reads=30`.
@@ -180,19 +182,21 @@ impl WorkloadSpec {
 }
 
 impl WorkloadSpec {
-    /// A recorded trace, played `laps` times in the measured part (`None`: for ever); ageing plays
-    /// it as long as it takes.
+    /// A recorded trace, played `laps` times in the measured part (`None`: for ever). Ageing plays
+    /// it as often as it takes, to its end: each FTL is then measured from the same place, and
+    /// pages are not written again in the order in which they were just written.
     #[must_use]
     pub fn replay(trace: Arc<Trace>, map: Map, laps: Option<u64>) -> Self {
         let name = trace.name().rsplit('/').next().unwrap_or_default().to_owned();
         let failed = name.clone();
-        Self::new(name, move |context: &WorkloadContext| {
-            let repeat = if context.measured { laps } else { None };
+        let replay = Self::new(name, move |context: &WorkloadContext| {
+            let repeat = if context.measured { laps } else { Some(1) };
             let options = ReplayOptions { map, repeat, ..ReplayOptions::default() };
             Replay::new(&trace, options, context.capacity_bytes, context.page_bytes)
                 .map(|replay| Box::new(replay) as Box<dyn Source>)
                 .map_err(|error| SimError::Workload { workload: failed.clone(), reason: error.to_string() })
-        })
+        });
+        Self { has_passes: true, ..replay }
     }
 }
 
@@ -281,6 +285,15 @@ pub enum HostMode {
         /// Requests in the device at once.
         outstanding: u32,
     },
+    /// At random times of a Poisson process, whatever times the requests carry. No more than
+    /// `outstanding` are in the device; the others wait in the host, and their latency counts from
+    /// their arrival.
+    Poisson {
+        /// Requests a second, on average.
+        per_s: f64,
+        /// Requests in the device at once.
+        outstanding: u32,
+    },
     /// A fixed number of clients, each with one request at a time.
     Closed {
         /// Clients.
@@ -322,6 +335,12 @@ pub struct QueueOptions {
     pub suspend_ns: Option<u64>,
     /// Nanoseconds that the controller adds to every request, however many it works on.
     pub controller_ns: u64,
+    /// Whether collections take time: every operation whose purpose is to move pages out of
+    /// victims, to erase them, or to ask what lives in them. If not, the FTL does the same
+    /// operations in the same order, and those cost nothing.
+    pub collection_takes_time: bool,
+    /// Requests at the beginning whose latency is not recorded.
+    pub warm_up_requests: u64,
 }
 
 impl Default for QueueOptions {
@@ -333,6 +352,8 @@ impl Default for QueueOptions {
             max_overtakes: 64,
             suspend_ns: None,
             controller_ns: 0,
+            collection_takes_time: true,
+            warm_up_requests: 0,
         }
     }
 }

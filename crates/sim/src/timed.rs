@@ -12,8 +12,10 @@ use crate::source::{Op, Request};
 use crate::spec::{GcMode, HostMode, QueueOptions, RunSpec};
 use crate::timeline::Timeline;
 use crate::timing::{Machine, Token};
+use ftl::Purpose;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use workload::Poisson;
 
 /// What the timed part of a run gives.
 pub(crate) struct TimedResult {
@@ -53,6 +55,11 @@ impl Outstanding {
 /// Virtual time ends here, after 146 years: nothing that is added to it overflows.
 const CLOCK_END_NS: u64 = 1 << 62;
 
+/// Whether operations for this purpose are part of collections.
+const fn is_collection(purpose: Purpose) -> bool {
+    matches!(purpose, Purpose::Gc | Purpose::TranslationGc | Purpose::ValidityGc | Purpose::ValidityQuery)
+}
+
 fn clock_ended(what: &'static str, ns: f64) -> SimError {
     let years = ns / 1e9 / (365.25 * 24.0 * 3600.0);
     let reason = format!("virtual time would reach {years:.0} years, and it ends after 146; give shorter times");
@@ -83,6 +90,8 @@ pub(crate) fn play<N: Device>(
         report,
         controller_ns: options.controller_ns,
         collects_idle: options.gc == GcMode::Idle,
+        collection_takes_time: options.collection_takes_time,
+        warm_up_requests: options.warm_up_requests,
         outstanding: Vec::new(),
         free: Vec::new(),
         in_device: 0,
@@ -95,6 +104,7 @@ pub(crate) fn play<N: Device>(
         read: Latencies::new()?,
         write: Latencies::new()?,
         flush: Latencies::new()?,
+        served: 0,
         bytes_read: 0,
         bytes_written: 0,
         first_ns: None,
@@ -103,6 +113,7 @@ pub(crate) fn play<N: Device>(
     };
     match options.host {
         HostMode::Open { time_scale, outstanding } => player.open(time_scale, outstanding)?,
+        HostMode::Poisson { per_s, outstanding } => player.poisson(per_s, outstanding, spec.seed)?,
         HostMode::Closed { queue_depth, think_ns } => player.closed(queue_depth, think_ns)?,
     }
     Ok(player.result())
@@ -116,6 +127,8 @@ struct Player<'a, 'b, N: Device> {
     report: &'a mut Reporter<'b>,
     controller_ns: u64,
     collects_idle: bool,
+    collection_takes_time: bool,
+    warm_up_requests: u64,
     outstanding: Vec<Outstanding>,
     free: Vec<Token>,
     in_device: u32,
@@ -134,6 +147,8 @@ struct Player<'a, 'b, N: Device> {
     read: Latencies,
     write: Latencies,
     flush: Latencies,
+    /// Reads and writes that ended, those of the warm-up too.
+    served: u64,
     bytes_read: u64,
     bytes_written: u64,
     first_ns: Option<u64>,
@@ -156,8 +171,25 @@ impl<N: Device> Player<'_, '_, N> {
                 reason: "this workload has no arrival times; give it a rate, or use a closed loop".to_owned(),
             });
         }
+        self.arriving(limit, &mut |request| request.at_ns as f64 * time_scale)
+    }
+
+    /// Requests arrive at random, so many a second.
+    fn poisson(&mut self, per_s: f64, limit: u32, seed: u64) -> Result<(), SimError> {
+        if !(per_s.is_finite() && per_s > 0.0) || limit == 0 {
+            return Err(SimError::BadSpec {
+                what: "open loop",
+                reason: format!("{per_s} requests/s and limit {limit} must both be more than 0"),
+            });
+        }
+        let mut arrivals = Poisson::new(per_s, seed);
+        self.arriving(limit, &mut |_| arrivals.next_ns())
+    }
+
+    /// Requests arrive when `arrival_ns` says.
+    fn arriving(&mut self, limit: u32, arrival_ns: &mut dyn FnMut(&Request) -> f64) -> Result<(), SimError> {
         while let Some(request) = self.feed.next(self.host.tally())? {
-            let arrival_ns = request.at_ns as f64 * time_scale;
+            let arrival_ns = arrival_ns(&request);
             if arrival_ns >= CLOCK_END_NS as f64 {
                 return Err(clock_ended("arrival times", arrival_ns));
             }
@@ -294,7 +326,9 @@ impl<N: Device> Player<'_, '_, N> {
 
     /// Moves what the FTL did last into the machine; 1 if that was anything.
     fn submit(&mut self, token: Token, background: bool) -> u32 {
-        u32::from(self.machine.submit(token, background, self.host.ftl_mut().flash_mut().drain_log()))
+        let takes_time = |purpose| self.collection_takes_time || !is_collection(purpose);
+        let ops = self.host.ftl_mut().flash_mut().drain_log().filter(|op| takes_time(op.purpose));
+        u32::from(self.machine.submit(token, background, ops))
     }
 
     /// Lets the next thing happen; returns how many requests ended with it.
@@ -335,6 +369,10 @@ impl<N: Device> Player<'_, '_, N> {
         if request.is_change() {
             self.changing -= 1;
             self.let_flushes_end(request.order);
+        }
+        self.served += u64::from(matches!(request.op, Op::Read | Op::Write));
+        if request.order < self.warm_up_requests {
+            return;
         }
         match request.op {
             Op::Read => self.read.record(end_ns - request.arrived_ns),
@@ -394,7 +432,7 @@ impl<N: Device> Player<'_, '_, N> {
             LatencyByKind { read: self.read.summary(), write: self.write.summary(), flush: self.flush.summary() };
         let throughput = ThroughputResult {
             simulated_s,
-            iops: rate((latency_us.read.count + latency_us.write.count) as f64),
+            iops: rate(self.served as f64),
             write_mb_s: rate(self.bytes_written as f64 / 1e6),
             read_mb_s: rate(self.bytes_read as f64 / 1e6),
             die_utilisation,

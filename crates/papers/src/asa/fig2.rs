@@ -1,6 +1,6 @@
 //! Figure 2 of ASA-FTL: garbage collection and mean response time over those of DFTL.
 
-use crate::figure::{Experiment, Figure, Run};
+use crate::figure::{Conclude, Experiment, Figure, Run};
 use crate::lab::{Lab, Shape};
 use crate::loads::recorded;
 use crate::outcome::{Bar, Chart, DataTable, Outcome, Part};
@@ -17,7 +17,7 @@ pub(super) const FIGURE: Figure = Figure {
     source: "Xie and Chen, CCGrid 2014, section III",
     uses_traces: true,
     plan,
-    conclude,
+    conclude: Conclude::Runs(conclude),
 };
 
 /// Blocks of 64 pages of 2 KiB, as `FlashSim` has them.

@@ -1,7 +1,7 @@
 //! Every placement policy under Zipf's law of three skews, at three over-provisionings, beside what
 //! separate logs would program at best. Not in the poster.
 
-use crate::figure::{Experiment, Figure, Run};
+use crate::figure::{Conclude, Experiment, Figure, Run};
 use crate::lab::{Lab, Shape};
 use crate::loads::recorded;
 use crate::outcome::{Chart, DataTable, Lines, Outcome, Series};
@@ -19,7 +19,7 @@ pub(super) const FIGURE: Figure = Figure {
     source: "not in the poster: its placement among rivals",
     uses_traces: true,
     plan,
-    conclude,
+    conclude: Conclude::Runs(conclude),
 };
 
 const PROFILE: &str = "demo";

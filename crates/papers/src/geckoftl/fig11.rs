@@ -2,7 +2,7 @@
 
 use super::common::{FLASH_BITMAP, GECKO, PROFILE, gecko_run, model_of, setup, validity, validity_ops};
 use super::model::Device;
-use crate::figure::{Experiment, Figure, Run};
+use crate::figure::{Conclude, Experiment, Figure, Run};
 use crate::lab::{Lab, Shape};
 use crate::outcome::{Cell, Chart, DataTable, Lines, Outcome, Series};
 use crate::series::line;
@@ -16,7 +16,7 @@ pub(super) const FIGURE: Figure = Figure {
     source: "Dayan, Bonnet and Idreos, SIGMOD 2016, section 5.2",
     uses_traces: false,
     plan,
-    conclude,
+    conclude: Conclude::Runs(conclude),
 };
 
 const PVB: &str = "PVB in flash";

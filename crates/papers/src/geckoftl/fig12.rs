@@ -1,7 +1,7 @@
 //! Figure 12 of GeckoFTL: page validity against over-provisioning.
 
 use super::common::{GECKO, PROFILE, gecko_run, model_of, query_reads, setup, validity, validity_ops};
-use crate::figure::{Experiment, Figure, Run};
+use crate::figure::{Conclude, Experiment, Figure, Run};
 use crate::lab::{Lab, Shape};
 use crate::outcome::{Cell, Chart, DataTable, Lines, Outcome, Series};
 use crate::series::line;
@@ -14,7 +14,7 @@ pub(super) const FIGURE: Figure = Figure {
     source: "Dayan, Bonnet and Idreos, SIGMOD 2016, section 5.2",
     uses_traces: false,
     plan,
-    conclude,
+    conclude: Conclude::Runs(conclude),
 };
 
 const RATIOS: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.85, 0.9];

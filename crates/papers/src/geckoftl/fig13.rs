@@ -6,12 +6,12 @@ use super::common::{
     validity,
 };
 use super::model::{Device, MODELS, Model, Times};
-use crate::figure::{Experiment, Figure, Run};
+use crate::figure::{Conclude, Experiment, Figure, Run};
 use crate::lab::{Lab, Shape};
 use crate::outcome::{Bar, Cell, Chart, DataTable, Outcome, Part};
 use crate::units::{mib, short};
 use crate::verdict::{Named, Verdict};
-use sim::SimError;
+use sim::{SimError, WorkloadSpec};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "gecko/fig13",
@@ -19,7 +19,7 @@ pub(super) const FIGURE: Figure = Figure {
     source: "Dayan, Bonnet and Idreos, SIGMOD 2016, section 5.3",
     uses_traces: false,
     plan,
-    conclude,
+    conclude: Conclude::Runs(conclude),
 };
 
 /// The FTLs of the comparison that formulas are given for: page mapping, which has no metadata in
@@ -35,10 +35,20 @@ fn plan(lab: &Lab) -> Result<Vec<Experiment>, SimError> {
         spec.power_cut = true;
         Ok(Experiment { series: model.name.to_owned(), x: 0.0, spec })
     });
-    each.collect()
+    // For one claim only: behind the others, and told from them by x.
+    let skewed = SKEWED.iter().map(|workload| {
+        let mut spec = lab.uniform(GECKO, &device)?;
+        spec.workload = WorkloadSpec::synthetic(workload)?;
+        Ok(Experiment { series: (*workload).to_owned(), x: 1.0, spec })
+    });
+    each.chain(skewed).collect()
 }
 
+/// Workloads that leave many entries dirty for long.
+const SKEWED: [&str; 2] = ["zipf:theta=1.1", "hotcold:writes=99,space=1"];
+
 fn conclude(lab: &Lab, runs: &[Run]) -> Outcome {
+    let (runs, skewed) = runs.split_at(runs.partition_point(|run| run.experiment.x == 0.0));
     let mut setup = setup(lab, runs);
     setup.push(
         "formulas: the paper's 2 TiB device, and the device that was run; 10% of the cache may be dirty where it is \
@@ -47,7 +57,7 @@ fn conclude(lab: &Lab, runs: &[Run]) -> Outcome {
     );
     Outcome {
         setup,
-        verdicts: verdicts(runs),
+        verdicts: verdicts(runs, skewed),
         charts: charts(runs),
         tables: vec![summary(runs), ram(runs), recovery(runs), purposes(runs)],
         remarks: remarks(runs),
@@ -237,7 +247,7 @@ fn run_of<'a>(runs: &'a [Run], name: &str) -> Option<&'a Run> {
     runs.iter().find(|run| run.experiment.series == name)
 }
 
-fn verdicts(runs: &[Run]) -> Vec<Verdict> {
+fn verdicts(runs: &[Run], skewed: &[Run]) -> Vec<Verdict> {
     let mut out = Vec::new();
     let named = |value: &dyn Fn(&Run) -> f64| -> Vec<(String, f64)> {
         runs.iter().map(|run| (run.experiment.series.clone(), value(run))).collect()
@@ -260,9 +270,16 @@ fn verdicts(runs: &[Run]) -> Vec<Verdict> {
         .filter_map(formulas)
         .map(|(model, _)| format!("{} {} MiB", model.name, short(mib(model.ram_bytes(&Device::PAPER)))));
     if let Some(bitmap) = run_of(runs, "dftl").or_else(|| run_of(runs, "lazy")) {
+        let by_formula = |name: &str| {
+            let run = run_of(runs, name)?;
+            formulas(run).map(|(model, device)| model.ram_bytes(&device))
+        };
+        let of_device = by_formula(GECKO).zip(by_formula(&bitmap.experiment.series));
+        let limit = of_device.map_or(0.0, |(gecko, bitmap)| 100.0 * (1.0 - gecko / bitmap) - RAM_SLACK_PERCENT);
         let (gecko, bitmap) = (find(&ram, GECKO), find(&ram, &bitmap.experiment.series));
+        let claim = "RAM in all is as far below that of an FTL with its bitmap in RAM as the formulas say, 5 points less at most";
         out.push(
-            Verdict::below_by("RAM in all is below that of an FTL with its bitmap in RAM", gecko, bitmap, 0.0)
+            Verdict::below_by(claim, gecko, bitmap, limit.max(0.0).round())
                 .with_formula(format!("at 2 TiB: {}", formula_ram.collect::<Vec<_>>().join(", "))),
         );
     }
@@ -277,8 +294,40 @@ fn verdicts(runs: &[Run]) -> Vec<Verdict> {
         ));
     }
     out.extend(translation_verdicts(runs));
+    out.extend(checkpoint_verdict(runs, skewed));
     out
 }
+
+/// Percent of write-amplification that is still negligible.
+const NEGLIGIBLE_PERCENT: f64 = 2.0;
+
+/// Checkpoints under the workload that makes the most of them.
+fn checkpoint_verdict(runs: &[Run], skewed: &[Run]) -> Option<Verdict> {
+    let share = |run: &Run| {
+        let wa = &run.result.write_amplification;
+        100.0 * wa.by_purpose.checkpoint.paper / wa.paper
+    };
+    let uniform = ("uniform", share(run_of(runs, GECKO)?));
+    let all: Vec<Named<'_>> =
+        std::iter::once(uniform).chain(skewed.iter().map(|run| (run.experiment.series.as_str(), share(run)))).collect();
+    let most = all.iter().map(|(_, share)| *share).fold(0.0, f64::max);
+    let mut verdict = Verdict::at_most(
+        "checkpoints cost GeckoFTL a negligible amount, whatever the workload",
+        "negligible; here: 2% of its write-amplification",
+        most,
+        NEGLIGIBLE_PERCENT,
+        "%",
+    )
+    .unless_holds(
+        "a checkpoint writes entries that stayed dirty since the one before. Under skewed writes hot entries stay dirty for \
+         long, while write-amplification in all is small",
+    );
+    verdict.ours = all.iter().map(|(name, share)| format!("{name} {}%", short(*share))).collect::<Vec<_>>().join(", ");
+    Some(verdict)
+}
+
+/// By how much less RAM may be saved than formulas say, in percent of the RAM compared with.
+const RAM_SLACK_PERCENT: f64 = 5.0;
 
 fn refs(values: &[(String, f64)]) -> Vec<Named<'_>> {
     values.iter().map(|(name, value)| (name.as_str(), *value)).collect()
@@ -342,14 +391,6 @@ fn translation_verdicts(runs: &[Run]) -> Vec<Verdict> {
             " times GeckoFTL's",
         ));
     }
-    let checkpoint = gecko.result.write_amplification.by_purpose.checkpoint.paper;
-    out.push(Verdict::at_most(
-        "checkpoints cost GeckoFTL a negligible amount",
-        "negligible; here: 2% of its write-amplification",
-        100.0 * checkpoint / gecko.result.write_amplification.paper,
-        2.0,
-        "%",
-    ));
     out
 }
 

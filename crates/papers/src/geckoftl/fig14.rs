@@ -2,7 +2,7 @@
 
 use super::common::{FLASH_BITMAP, Group, PROFILE, amplification, amplification_bars, gecko_run, setup, validity};
 use super::model::{CACHE_ENTRY_BYTES, Device};
-use crate::figure::{Experiment, Figure, Run};
+use crate::figure::{Conclude, Experiment, Figure, Run};
 use crate::lab::{Lab, Shape};
 use crate::outcome::{Cell, Chart, DataTable, Outcome};
 use crate::units::{mib, share, short};
@@ -15,7 +15,7 @@ pub(super) const FIGURE: Figure = Figure {
     source: "Dayan, Bonnet and Idreos, SIGMOD 2016, section 5.4",
     uses_traces: false,
     plan,
-    conclude,
+    conclude: Conclude::Runs(conclude),
 };
 
 /// RAM of the bitmap and of the small cache, over that of the small cache: 68 MB over 4 MB.

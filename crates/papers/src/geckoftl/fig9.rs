@@ -1,7 +1,7 @@
 //! Figure 9 of GeckoFTL: Logarithmic Gecko at size ratios of 2 to 32 against a bitmap in flash.
 
 use super::common::{FLASH_BITMAP, PROFILE, gecko_run, model_of, setup, validity, validity_ops};
-use crate::figure::{Experiment, Figure, Run};
+use crate::figure::{Conclude, Experiment, Figure, Run};
 use crate::lab::{Lab, Shape};
 use crate::outcome::{Cell, Chart, DataTable, Lines, Outcome, Series};
 use crate::series::series_of;
@@ -15,7 +15,7 @@ pub(super) const FIGURE: Figure = Figure {
     source: "Dayan, Bonnet and Idreos, SIGMOD 2016, section 5.1",
     uses_traces: false,
     plan,
-    conclude,
+    conclude: Conclude::Runs(conclude),
 };
 
 /// T of the figure.

@@ -1,21 +1,20 @@
 //! Figure 4 of Janus-FTL: the cost of a write against the size of the page-mapped area, from
 //! equations 1 to 5.
 
-use crate::figure::{Experiment, Figure, Run};
+use crate::figure::{Conclude, Figure, Run, no_runs};
 use crate::lab::Lab;
 use crate::outcome::{Chart, DataTable, Lines, Outcome, Series};
 use crate::units::short;
 use crate::verdict::Verdict;
 use ftl::engine::janus::cost::{CostModel, Costs};
-use sim::SimError;
 
 pub(super) const FIGURE: Figure = Figure {
     name: "janus/fig4",
     title: "average cost of a write against the number of fused blocks, from the cost model",
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010, section 4",
     uses_traces: false,
-    plan: |_| -> Result<Vec<Experiment>, SimError> { Ok(Vec::new()) },
-    conclude: |_: &Lab, _: &[Run]| conclude(),
+    plan: no_runs,
+    conclude: Conclude::Runs(|_: &Lab, _: &[Run]| conclude()),
 };
 
 /// Blocks of the device, and those of them that are over-provisioned.

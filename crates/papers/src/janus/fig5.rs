@@ -1,7 +1,7 @@
 //! Figure 5 of Janus-FTL: utilisation of the collected block, measured and by equation 5.
 
 use super::loads::{Kind, Load};
-use crate::figure::{Experiment, Figure, Run};
+use crate::figure::{Conclude, Experiment, Figure, Run};
 use crate::lab::Lab;
 use crate::outcome::{Cell, Chart, DataTable, Lines, Outcome, Series};
 use crate::verdict::Verdict;
@@ -14,7 +14,7 @@ pub(super) const FIGURE: Figure = Figure {
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010, section 4, equation 5",
     uses_traces: true,
     plan,
-    conclude,
+    conclude: Conclude::Runs(conclude),
 };
 
 /// u_d, percent.

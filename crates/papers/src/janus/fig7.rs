@@ -2,7 +2,7 @@
 
 use super::loads::{Kind, Load};
 use super::times::{times_chart, times_table, total_s};
-use crate::figure::{Experiment, Figure, Run};
+use crate::figure::{Conclude, Experiment, Figure, Run};
 use crate::lab::Lab;
 use crate::outcome::Outcome;
 use crate::verdict::{Named, Verdict};
@@ -14,7 +14,7 @@ pub(super) const FIGURE: Figure = Figure {
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010, section 6",
     uses_traces: true,
     plan,
-    conclude,
+    conclude: Conclude::Runs(conclude),
 };
 
 const FTLS: [&str; 4] = ["bast", "fast", FIXED, ADAPTIVE];

@@ -1,7 +1,7 @@
 //! Figure 8 of Janus-FTL: fused blocks follow a workload whose footprint changes.
 
 use super::loads::PostMark;
-use crate::figure::{Experiment, Figure, Run};
+use crate::figure::{Conclude, Experiment, Figure, Run};
 use crate::lab::Lab;
 use crate::outcome::{Cell, Chart, DataTable, Lines, Outcome, Series};
 use crate::verdict::Verdict;
@@ -13,7 +13,7 @@ pub(super) const FIGURE: Figure = Figure {
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010, section 6",
     uses_traces: false,
     plan,
-    conclude,
+    conclude: Conclude::Runs(conclude),
 };
 
 /// Fused blocks that the paper sees at the ends of the rounds, of 8192 blocks.

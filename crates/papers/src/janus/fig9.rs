@@ -3,7 +3,7 @@
 
 use super::loads::PostMark;
 use super::times::{Time, times_chart, times_table, total_s};
-use crate::figure::{Experiment, Figure, Run};
+use crate::figure::{Conclude, Experiment, Figure, Run};
 use crate::lab::Lab;
 use crate::outcome::Outcome;
 use crate::verdict::{Named, Verdict};
@@ -15,7 +15,7 @@ pub(super) const FIGURE: Figure = Figure {
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010, section 6",
     uses_traces: false,
     plan,
-    conclude,
+    conclude: Conclude::Runs(conclude),
 };
 
 /// The paper's page mapping: all of its map in RAM, and what is modified written to flash, so that

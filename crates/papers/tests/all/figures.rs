@@ -24,6 +24,10 @@ fn runs(figure: &Figure, lab: &Lab) -> Vec<Run> {
     run_all(plan, lab.jobs, &KeepNothing, &progress).unwrap()
 }
 
+fn conclude(figure: &Figure, lab: &Lab, runs: &[Run]) -> Outcome {
+    figure.conclude(lab, runs, &|share| assert!((0.0..=1.0).contains(&share))).unwrap()
+}
+
 fn check(figure: &Figure, outcome: &Outcome) {
     let name = figure.name;
     assert!(!outcome.verdicts.is_empty(), "{name} has no verdict");
@@ -89,7 +93,7 @@ fn runs_that_are_kept_are_not_done() {
     let lab = lab(figure);
     let plan = || {
         let mut plan = (figure.plan)(&lab).unwrap();
-        plan.retain(|experiment| ["dftl", "gecko"].contains(&experiment.spec.ftl.as_str()));
+        plan.retain(|experiment| ["dftl", "gecko"].contains(&experiment.series.as_str()));
         plan
     };
     let memory = Memory::default();
@@ -125,8 +129,8 @@ fn names_say_paper_and_figure() {
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
     for name in names {
         let (paper, figure) = name.split_once('/').unwrap();
-        assert!(["gecko", "janus", "asa"].contains(&paper), "{name}");
-        assert!(figure.starts_with("fig") || name == "asa/placements", "{name}");
+        assert!(["gecko", "janus", "asa", "lftl", "ftrm"].contains(&paper), "{name}");
+        assert!(figure.starts_with("fig") || figure.starts_with("table") || name == "asa/placements", "{name}");
         assert_eq!(find(name).unwrap().name, name);
     }
     assert!(find("gecko/fig99").is_none());
@@ -136,8 +140,13 @@ fn names_say_paper_and_figure() {
 fn threads_change_nothing() {
     let figure = find("gecko/fig14").unwrap();
     let alone = Lab { jobs: 1, ..lab(figure) };
-    let together = (figure.conclude)(&lab(figure), &runs(figure, &lab(figure)));
-    assert_eq!((figure.conclude)(&alone, &runs(figure, &alone)), together);
+    let together = conclude(figure, &lab(figure), &runs(figure, &lab(figure)));
+    assert_eq!(conclude(figure, &alone, &runs(figure, &alone)), together);
+}
+
+/// What the verdicts say of the data.
+fn said(outcome: &Outcome) -> Vec<&str> {
+    outcome.verdicts.iter().map(|verdict| verdict.ours.as_str()).collect()
 }
 
 /// Which claims hold.
@@ -179,11 +188,13 @@ fn every_figure_is_whole_and_its_verdicts_follow_the_data() {
     for figure in table() {
         let lab = lab(figure);
         let runs = runs(figure, &lab);
-        let right = (figure.conclude)(&lab, &runs);
+        let right = conclude(figure, &lab, &runs);
         check(figure, &right);
         if let Some((name, factor, which)) = WRONG.iter().find(|(name, ..)| *name == figure.name) {
-            let wrong = (figure.conclude)(&lab, &distort(&runs, *factor, which));
-            assert_ne!(holds(&right), holds(&wrong), "{name}");
+            let wrong = conclude(figure, &lab, &distort(&runs, *factor, which));
+            assert_ne!(said(&right), said(&wrong), "{name}");
+            // At this scale no claim of some figures holds, whatever else is wrong with the data.
+            assert!(holds(&right) != holds(&wrong) || !holds(&right).contains(&true), "{name}");
         }
     }
 }

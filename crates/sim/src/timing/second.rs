@@ -410,7 +410,11 @@ fn both_models_agree_about_every_ftl() {
     const REQUESTS: u32 = 1500;
     let geometry = geometry(256);
     for entry in ftls::table::<SimNand>() {
-        let capabilities = Capabilities { program_order: entry.info.program_order, ..Capabilities::MODERN };
+        let capabilities = Capabilities {
+            program_order: entry.info.program_order,
+            spare_reprograms: entry.info.flags,
+            ..Capabilities::MODERN
+        };
         let make = |logical_pages| {
             let flash = Flash::new(SimNand::new(geometry, capabilities));
             (entry.format)(flash, &Config::new(logical_pages))

@@ -25,7 +25,15 @@ pub fn device(channels: u32, dies_per_channel: u32, blocks: u32, ratio: f64) -> 
         page_bytes: 4096,
         spare_bytes: 64,
     };
-    DevicePlan::new("test", dimensions, Capabilities::MODERN, TIMING, None, ratio).unwrap()
+    DevicePlan::new(
+        "test",
+        dimensions,
+        Capabilities { spare_reprograms: 8, ..Capabilities::MODERN },
+        TIMING,
+        None,
+        ratio,
+    )
+    .unwrap()
 }
 
 /// Splitmix64.

@@ -1,5 +1,6 @@
 //! Whole runs.
 
+mod arrivals;
 mod common;
 mod runs;
 mod wrong;

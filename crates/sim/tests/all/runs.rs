@@ -1,7 +1,7 @@
 //! Whole runs of the FTLs in the table.
 #![allow(clippy::unwrap_used)]
 
-use crate::common::{TIMING, device, fixed, uniform};
+use crate::common::{Fixed, Random, TIMING, device, fixed, uniform};
 use ftl::ftls::table;
 use nand::sim::SimNand;
 use openftl_sim::reference::{Rates, lfs_write_amplification};
@@ -10,6 +10,8 @@ use openftl_sim::{
     DevicePlan, First, GcMode, HostMode, OwnWrites, Phase, PreconditionMode, QueueOptions, RunResult, RunSpec,
     SimError, SteadyOptions, TimingMode, WorkloadSpec, run,
 };
+use std::sync::Arc;
+use workload::trace::{Map, record};
 
 fn names() -> Vec<&'static str> {
     table::<SimNand>().iter().map(|entry| entry.info.name).collect()
@@ -332,6 +334,32 @@ fn requests_of_any_size_and_alignment() {
             assert_eq!((host.writes, host.rmw_reads), (3 + 2 + 1 + 1, 2), "{name}");
             assert_eq!((host.reads, host.trims, host.flushes, host.requests), (2 + 4, 2, 1, 9), "{name}");
         }
+    }
+}
+
+/// Measuring begins where a pass over the trace ended. Ageing that stopped within a pass would let
+/// blocks die for free: pages just written would be written again in the same order.
+#[test]
+fn a_trace_is_measured_from_an_equal_start() {
+    const REQUESTS: u64 = 60_000;
+    let mut random = Random(9);
+    let device = device(1, 1, 512, 0.7);
+    let pages = device.logical_bytes() / 4096;
+    let mut write = |_| Request { at_ns: 0, op: Op::Write, offset: 4096 * random.below(pages), bytes: 4096 };
+    let trace = record(&mut Fixed((0..REQUESTS).map(&mut write).collect()), REQUESTS).unwrap();
+    let trace = Arc::new(trace);
+    for ftl in ["page", "dftl", "gecko"] {
+        let mut spec = RunSpec::new(ftl, device.clone(), WorkloadSpec::replay(trace.clone(), Map::Fold, Some(2)));
+        (spec.writes, spec.interval_writes) = (0, REQUESTS / 8);
+        let result = go(&spec);
+        let eighths: Vec<f64> = result.timeline.iter().map(|point| point.programs_per_write).collect();
+        assert_eq!(eighths.len(), 16, "{ftl}");
+        for (first, second) in eighths[..8].iter().zip(&eighths[8..]) {
+            assert!((first / second - 1.0).abs() < 0.1, "{ftl}: {eighths:?}");
+        }
+        let [first, second] = [&eighths[..8], &eighths[8..]].map(|lap| lap.iter().sum::<f64>());
+        assert!((first / second - 1.0).abs() < 0.01, "{ftl}: {eighths:?}");
+        assert!(result.precondition.reason.contains("then on to the end of"), "{:?}", result.precondition);
     }
 }
 
