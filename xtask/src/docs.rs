@@ -16,7 +16,7 @@ const FTLS: &str = "docs/ftls.md";
 const README: &str = "README.md";
 const SHOWN: &str = "<!-- openftl compare -->\n```\n";
 /// The sections of the output that are shown.
-const FROM: &str = "Write-amplification:";
+const FROM: &str = "  ftl ";
 const TO: &str = "What to try next";
 
 /// Writes every generated document.
@@ -164,7 +164,7 @@ mod tests {
         let text = "before\n<!-- openftl compare -->\n```\nold\nold\n```\nafter\n";
         assert_eq!(with_block(text, "new").unwrap(), text.replace("old\nold", "new"));
         assert!(with_block("nothing", "new").is_err());
-        assert_eq!(shown("a\nWrite-amplification: x\ny\n\nWhat to try next\nz").unwrap(), "Write-amplification: x\ny");
+        assert_eq!(shown("a\n\n  ftl  x\ny\n\nWhat to try next\nz").unwrap(), "  ftl  x\ny");
     }
 
     #[test]

@@ -5,43 +5,42 @@ use crate::device::{self, Chosen};
 use crate::error::{unknown, usage};
 use crate::load::{self, Load};
 use crate::output;
-use crate::report::{Report, html, json, text};
-use crate::settings;
+use crate::report::{Report, html, json, resolved, text};
 use crate::units::count;
+use crate::workers::{self, Bars};
+use crate::{capacity, content, settings};
 use anyhow::{Result, bail};
 use ftl::Config;
 use ftl::ftls::Info;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
-use sim::{
-    First, GcMode, HostMode, Phase, PreconditionMode, Progress, QueueOptions, RunResult, RunSpec, SteadyOptions,
-    TimingMode,
-};
+use sim::{First, GcMode, HostMode, PreconditionMode, QueueOptions, RunResult, RunSpec, SteadyOptions, TimingMode};
 use std::path::Path;
+use std::sync::Arc;
+use workload::trace::Trace;
 
 /// Runs the comparison and reports it.
 pub fn run(args: &CompareArgs) -> Result<()> {
     let ftls = check(args)?;
     let (store, placement) = (args.tuning.validity.as_deref(), args.tuning.placement.as_deref());
     let not_taken = settings::not_taken(&settings::given(&args.tuning), &ftls, store, placement)?;
-    let trace = args.trace.as_deref().map(|path| load::open(path, &args.read)).transpose()?;
-    let mut notes: Vec<String> = trace.as_ref().map(|trace| trace.notes().to_vec()).unwrap_or_default();
-    let chosen = device::choose(args, trace.as_ref())?;
-    device::check_order(&ftls, &chosen.plan.name, chosen.plan.capabilities)?;
-    notes.extend(chosen.notes.iter().cloned());
-    notes.extend(settings::cache_note(&args.tuning, chosen.plan.logical_pages));
-    let load = load::choose(args, trace, &chosen.plan)?;
+    let trace = args.trace.as_deref().map(|path| load::open(path, &args.read)).transpose()?.map(Arc::new);
+    let source = trace.as_deref().map(content::trace);
+    let Prepared { chosen, load, specs, mut notes } = prepare(args, &ftls, trace)?;
     for note in &notes {
         output::note(note);
     }
-    let mut results = Vec::new();
-    for info in &ftls {
-        let spec = spec(args, info, &chosen, &load)?;
-        let mut result = sim::run(&spec, &mut progress(info.name))?;
-        if let Some(delta) = args.delta {
-            reweigh(&mut result, delta);
-        }
-        results.push(result);
+    for (info, spec) in ftls.iter().zip(&specs) {
+        capacity::check(args, info, spec, &chosen, &load)?;
     }
+    let jobs = workers::jobs(args.jobs, device::memory_of_run(&chosen.plan));
+    let bars = Bars::new(specs.len());
+    let results = workers::in_parallel(specs.len(), jobs, |at| {
+        let bar = bars.begin(&specs[at].ftl);
+        let result = sim::run(&specs[at], &mut |progress| bar.show(progress))?;
+        Ok(weighed(args, result))
+    });
+    drop(bars);
+    let results = results.into_iter().collect::<Result<Vec<RunResult>>>()?;
+    let settings = specs.iter().map(|spec| resolved::settings(spec, &load.description, source.as_deref())).collect();
     for note in afterwards(&results) {
         output::note(&note);
         notes.push(note);
@@ -54,6 +53,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         seed: args.seed,
         notes,
         not_taken,
+        settings,
         results,
     };
     if let Some(path) = &args.html {
@@ -63,8 +63,48 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     output::print(&if args.json { json::render(&report)? } else { text::render(&report) })
 }
 
+/// What a command line asks for, ready to be run.
+pub struct Prepared {
+    /// The device.
+    pub chosen: Chosen,
+    /// The requests.
+    pub load: Load,
+    /// A run for each FTL.
+    pub specs: Vec<RunSpec>,
+    /// What was guessed or chosen on the user's behalf.
+    pub notes: Vec<String>,
+}
+
+/// Makes runs of what a command line says that was checked.
+///
+/// # Errors
+/// If the device, the workload or an FTL cannot be as asked for.
+pub fn prepare(args: &CompareArgs, ftls: &[Info], trace: Option<Arc<Trace>>) -> Result<Prepared> {
+    let mut notes: Vec<String> = trace.as_ref().map(|trace| trace.notes().to_vec()).unwrap_or_default();
+    let chosen = device::choose(args, trace.as_deref())?;
+    device::check_order(ftls, &chosen.plan.name, chosen.plan.capabilities)?;
+    notes.extend(chosen.notes.iter().cloned());
+    notes.extend(settings::cache_note(&args.tuning, chosen.plan.logical_pages));
+    let load = load::choose(args, trace, &chosen.plan)?;
+    let specs = ftls.iter().map(|info| spec(args, info, &chosen, &load)).collect::<Result<Vec<RunSpec>>>()?;
+    let entries = specs.iter().map(|spec| u64::from(spec.config.cache_entries)).max().unwrap_or(0);
+    device::check_memory(device::memory_of_run(&chosen.plan) + entries * device::MEMORY_AN_ENTRY)?;
+    Ok(Prepared { chosen, load, specs, notes })
+}
+
+/// The result with reads weighed as the command line says.
+pub fn weighed(args: &CompareArgs, mut result: RunResult) -> RunResult {
+    if let Some(delta) = args.delta {
+        reweigh(&mut result, delta);
+    }
+    result
+}
+
 /// Refuses what can be seen to be wrong before anything is read or run; the FTLs.
-fn check(args: &CompareArgs) -> Result<Vec<Info>> {
+///
+/// # Errors
+/// Those of usage, but for a folder that is not there.
+pub fn check(args: &CompareArgs) -> Result<Vec<Info>> {
     let ftls = ftls(&args.ftl)?;
     settings::check(&args.tuning)?;
     if args.delta.is_some_and(|delta| !(delta > 0.0 && delta.is_finite())) {
@@ -139,7 +179,11 @@ fn check_time(args: &CompareArgs) -> Result<()> {
     }
 }
 
-fn spec(args: &CompareArgs, info: &Info, chosen: &Chosen, load: &Load) -> Result<RunSpec> {
+/// A run of an FTL.
+///
+/// # Errors
+/// If it cannot be as asked for.
+pub fn spec(args: &CompareArgs, info: &Info, chosen: &Chosen, load: &Load) -> Result<RunSpec> {
     let mut spec = RunSpec::new(info.name, chosen.plan.clone(), load.spec.clone());
     spec.writes = load.writes;
     spec.seed = args.seed;
@@ -177,27 +221,6 @@ fn queues(args: &CompareArgs) -> QueueOptions {
         suspend_ns: args.time.suspend.map(|time| time.0),
         controller_ns: args.time.controller.map_or(0, |time| time.0),
         ..QueueOptions::default()
-    }
-}
-
-/// A bar on standard error if that is a terminal; nothing otherwise.
-fn progress(ftl: &str) -> impl FnMut(Progress) + use<> {
-    let target = ProgressDrawTarget::stderr();
-    let bar = ProgressBar::with_draw_target(Some(1), target).with_finish(ProgressFinish::AndClear);
-    // The template is a constant; were it malformed, the bar would keep its default.
-    if let Ok(style) = ProgressStyle::with_template("{prefix:>8}  {msg:<13} [{bar:36}] {percent:>3}%  {elapsed}") {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar.set_prefix(ftl.to_owned());
-    move |progress| {
-        bar.set_message(match progress.phase {
-            Phase::Fill => "filling",
-            Phase::Precondition => "ageing",
-            Phase::Measure => "measuring",
-            Phase::Verify => "reading back",
-        });
-        bar.set_length(progress.total.max(1));
-        bar.set_position(progress.done.min(progress.total.max(1)));
     }
 }
 
@@ -260,7 +283,7 @@ fn method(results: &[RunResult]) -> String {
 }
 
 /// The command as it can be typed again.
-fn command_line(arguments: impl Iterator<Item = String>) -> String {
+pub fn command_line(arguments: impl Iterator<Item = String>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=:,./+%@".contains(c);
     let quoted = arguments.skip(1).map(|argument| {
         if !argument.is_empty() && argument.chars().all(plain) {

@@ -110,12 +110,14 @@ fn trace(id: &str, as_json: bool) -> Result<()> {
 
 /// An event in a line, further in the more cuts there were; a mount has a line for each of its
 /// steps.
-fn event(event: &Event) -> String {
+pub fn event(event: &Event) -> String {
     let line = |cuts: &usize, text: String| format!("{}{text}\n", "    ".repeat(*cuts));
     match event {
         Event::Format { logical_pages } => format!("format: {logical_pages} logical pages\n"),
-        Event::Call { cuts, call, outcome, next_operation } => {
-            line(cuts, format!("{call}: {outcome} (operations up to {next_operation})"))
+        Event::Call { cuts, call, outcome, efforts, next_operation } => {
+            let parts: String =
+                efforts.iter().map(|part| format!("; {}: {}", part.purpose, brief(&part.effort))).collect();
+            line(cuts, format!("{call}: {outcome} (operations up to {next_operation}{parts})"))
         }
         Event::Cut { cuts, operation, outcome, saving } => {
             let save = if *saving { " of the save, whose battery dies" } else { "" };
@@ -151,6 +153,22 @@ fn effort(effort: &Effort) -> String {
     let ms = microseconds / 1e3;
     let flags = if *flag_programs > 0 { format!(", {flag_programs} programs of flags") } else { String::new() };
     format!("{reads} reads, {spare_reads} spare reads, {programs} programs, {erases} erases{flags}, {ms:.2} ms")
+}
+
+/// The operations of which there were any, without their time.
+fn brief(effort: &Effort) -> String {
+    let Effort { reads, spare_reads, programs, erases, flag_programs, .. } = *effort;
+    let parts = [
+        (reads, "read", ""),
+        (spare_reads, "spare read", ""),
+        (programs, "program", ""),
+        (erases, "erase", ""),
+        (flag_programs, "program", " of flags"),
+    ];
+    let some = parts.iter().filter(|(count, ..)| *count > 0);
+    some.map(|(count, what, of)| format!("{count} {what}{}{of}", if *count == 1 { "" } else { "s" }))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn document(value: &serde_json::Value) -> Result<String> {
@@ -278,7 +296,7 @@ fn summary(explored: &[&FtlReport]) -> String {
 }
 
 /// A failure in words, with what it takes to do it again.
-fn told(failure: &Failure) -> String {
+pub fn told(failure: &Failure) -> String {
     let mut out = String::new();
     let mut line = |text: &str| paragraph(&mut out, text);
     line(&format!("BROKEN: {}", failure.what));

@@ -11,6 +11,9 @@ use sim::DevicePlan;
 use std::path::Path;
 use workload::trace::{Trace, footprint};
 
+/// The device of a comparison that names none, and its capacity: enough to show that a bitmap in
+/// RAM grows with the device, and run within seconds.
+const SHOWN: (&str, u64) = ("demo", 4 << 30);
 /// A device made for a trace has at least so many blocks: fewer leave an FTL no room to work.
 const BLOCKS_MIN: u64 = 128;
 /// So many on every plane while streams fill one block at a time, and so many while they fill one
@@ -45,6 +48,9 @@ pub fn profile(name: &str) -> Result<Profile> {
     let text = std::fs::read_to_string(path).with_context(|| {
         format!("cannot read the device file {name} (openftl list devices --toml demo prints one to start from)")
     })?;
+    if text.trim().is_empty() {
+        bail!("{name} is empty; openftl list devices --toml demo prints a device file to start from");
+    }
     let profile: Profile = toml::from_str(&text).with_context(|| format!("{name} is not a device profile"))?;
     profile.geometry().with_context(|| format!("{name} describes a device that cannot be"))?;
     Ok(profile)
@@ -78,6 +84,14 @@ pub fn plan(profile: &Profile, capacity: Option<u64>, ratio: f64) -> Result<Devi
         .map_err(|error| anyhow::Error::msg(error.to_string()))
 }
 
+/// Bytes of memory that a run on a device takes, roughly.
+pub fn memory_of_run(plan: &DevicePlan) -> u64 {
+    u64::from(plan.geometry.pages()) * MEMORY_A_PAGE
+}
+
+/// Bytes of memory that a cached mapping entry takes, with what finds it.
+pub const MEMORY_AN_ENTRY: u64 = 48;
+
 /// The device that the options ask for; `trace` sizes it if they do not.
 pub fn choose(args: &CompareArgs, trace: Option<&Trace>) -> Result<Chosen> {
     let profile = profile(&args.device)?;
@@ -90,11 +104,12 @@ pub fn choose(args: &CompareArgs, trace: Option<&Trace>) -> Result<Chosen> {
             notes.push(note);
             Some(size)
         }
+        (None, None) if args.device == SHOWN.0 => Some(SHOWN.1),
         (None, _) => None,
     };
     let plan = plan(&profile, capacity, ratio)?;
     let geometry = plan.geometry;
-    check_memory(u64::from(geometry.pages()) * MEMORY_A_PAGE)?;
+    check_memory(memory_of_run(&plan))?;
     if geometry.pages() > PAGES_SOON_DONE {
         notes.push(format!(
             "device {} has {} pages and ageing it writes each more than twice, which takes minutes; --capacity 8GiB is \
@@ -112,20 +127,33 @@ pub fn choose(args: &CompareArgs, trace: Option<&Trace>) -> Result<Chosen> {
     Ok(Chosen { plan, description, notes })
 }
 
-/// An FTL that cannot work with the device's program order is refused before anything is done.
+/// FTLs that cannot work with what the device can do are refused before anything is done.
 pub fn check_order(ftls: &[Info], device: &str, capabilities: Capabilities) -> Result<()> {
-    let names: Vec<&str> = ftls.iter().filter(|info| !info.runs_on(capabilities)).map(|info| info.name).collect();
-    if names.is_empty() {
+    let names = |which: &dyn Fn(&Info) -> bool| {
+        ftls.iter().filter(|info| which(info)).map(|info| info.name).collect::<Vec<_>>().join(", ")
+    };
+    let with = |which: &dyn Fn(Capabilities) -> bool| {
+        let able = profiles::profiles().iter().filter(|profile| which(profile.capabilities));
+        able.map(|profile| &*profile.name).collect::<Vec<_>>().join(", ")
+    };
+    let flagging = names(&|info| capabilities.spare_reprograms < info.flags);
+    if !flagging.is_empty() {
+        let most = ftls.iter().map(|info| info.flags).max().unwrap_or(0);
+        return Err(usage(format!(
+            "{flagging} sets flags of programmed pages, at least {most} times between erases, but device {device} can {} times; \
+             choose a device that can (--device {}), or leave {flagging} out",
+            capabilities.spare_reprograms,
+            with(&|device| device.spare_reprograms >= most)
+        )));
+    }
+    let disorderly = names(&|info| !info.runs_on(capabilities));
+    if disorderly.is_empty() {
         return Ok(());
     }
-    let free = profiles::profiles().iter().filter(|p| p.capabilities.program_order == ProgramOrder::Free);
     Err(usage(format!(
-        "{} programs the pages of a block in any order, but device {} has sequential program order; choose a device with free \
-         program order ({}), or leave {} out",
-        names.join(", "),
-        device,
-        free.map(|profile| &*profile.name).collect::<Vec<_>>().join(", "),
-        names.join(", ")
+        "{disorderly} programs the pages of a block in any order, but device {device} has sequential program order; choose a \
+         device with free program order ({}), or leave {disorderly} out",
+        with(&|device| device.program_order == ProgramOrder::Free)
     )))
 }
 
@@ -165,6 +193,7 @@ fn not_timed(profile: &Profile) -> Option<String> {
         (l.write_queues_per_channel > 0, "write_queues_per_channel"),
         (l.queue_depth > 0, "queue_depth"),
         (l.read_unit_bytes > 0, "read_unit_bytes"),
+        (l.channel_read_bytes_per_us > 0, "channel_read_bytes_per_us"),
         (l.host_read_bytes_per_us > 0, "host_read_bytes_per_us"),
         (l.host_write_bytes_per_us > 0, "host_write_bytes_per_us"),
         (profile.capabilities.multi_plane, "multi_plane"),

@@ -5,7 +5,7 @@ use crate::backing::Backing;
 use crate::error::usage;
 use crate::image::{Disk, Record};
 use crate::units::{Size, bytes, count};
-use crate::{compare, device, output, settings};
+use crate::{banked, compare, device, output, settings};
 use anyhow::{Context, Result, bail};
 use blockdev::disk::{STRIPE_PAGES, striped_pages};
 use ftl::ftls::{self, Durability, Info};
@@ -22,14 +22,25 @@ const DEVICE: &str = "demo";
 
 /// Makes the disk.
 pub fn run(args: &FormatArgs) -> Result<()> {
+    let banked = args.disk.ftl.as_deref() == Some(banked::NAME);
     #[cfg(target_os = "linux")]
     if crate::flash::is_one(&args.image) {
+        if banked {
+            return Err(usage(format!(
+                "{} is for files: {} is flash, of which Linux does one operation at a time",
+                banked::NAME,
+                args.image.display()
+            )));
+        }
         return crate::flash::format(args);
+    }
+    if banked {
+        return banked::format(args);
     }
     let planned = planned_shards(&args.disk, args.shards)?;
     check_durable(&planned.info)?;
     let held = held(&args.image, args.force)?;
-    make(&args.image, &planned, args.shards)?;
+    make(&args.image, |beside| fill(beside, &planned, args.shards))?;
     drop(held);
     output::print(&made(&args.image, &planned, args.shards))
 }
@@ -116,7 +127,7 @@ pub fn tuned(args: &DiskArgs, plan: DevicePlan, ratio: f64) -> Result<Planned> {
 pub fn check_durable(info: &Info) -> Result<()> {
     match info.durable {
         Durability::OnCompletion | Durability::OnFlush => Ok(()),
-        Durability::Battery | Durability::NonVolatileMaps => {
+        Durability::Battery | Durability::NonVolatileMaps | Durability::Nothing => {
             let is_safe = |info: &&Info| matches!(info.durable, Durability::OnCompletion | Durability::OnFlush);
             let safe: Vec<&str> = ftls::infos().iter().filter(is_safe).map(|info| info.name).collect();
             Err(usage(format!(
@@ -130,7 +141,7 @@ pub fn check_durable(info: &Info) -> Result<()> {
 }
 
 /// The file that is replaced, locked so that nobody opens it meanwhile; `None` if there is none.
-fn held(path: &Path, force: bool) -> Result<Option<File>> {
+pub fn held(path: &Path, force: bool) -> Result<Option<File>> {
     let Ok(found) = fs::symlink_metadata(path) else { return Ok(None) };
     if !force {
         bail!("{} exists; --force replaces it, and what is in it is lost", path.display());
@@ -146,13 +157,13 @@ fn held(path: &Path, force: bool) -> Result<Option<File>> {
 }
 
 /// Makes the disk under another name, and gives it its own when it is whole.
-fn make(path: &Path, planned: &Planned, shards: u32) -> Result<()> {
+pub fn make(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let cannot = || format!("cannot make {}", path.display());
     if path.file_name().is_none() {
         return Err(usage(format!("{} names no file", path.display())));
     }
     let beside = beside(path);
-    let made = fill(&beside, planned, shards).and_then(|()| {
+    let made = fill(&beside).and_then(|()| {
         fs::rename(&beside, path)?;
         // The name is to be there after the host died, too.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

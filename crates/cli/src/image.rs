@@ -5,18 +5,23 @@
 //! a disk tells the FTL what it was told when the disk was made.
 
 use crate::backing::Backing;
+use crate::banked;
 use anyhow::{Context, Result, bail};
 use blockdev::disk::{STRIPE_PAGES, striped_pages};
 use ftl::config::Maps;
 use ftl::ftls::{self, Entry};
 use ftl::{Config, Flash, Ftl, FtlError, GeckoOptions, GroupOptions, JanusOptions, MountReport, OpCounts, WearOptions};
 use ftl::{placement, validity, victim};
+use lftl::Engine;
+use nand::file::Numbering;
 use nand::{Access, FileNand};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Version of the record.
 const VERSION: u32 = 1;
+/// The program that makes disks.
+pub const MADE_BY: &str = concat!("openftl ", env!("CARGO_PKG_VERSION"));
 
 /// Which FTL is on a device, and everything that it is told at a mount.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +57,8 @@ struct Settings {
     janus: Janus,
     groups: Option<Groups>,
     wear: Option<Wear>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    warm: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +95,11 @@ struct Wear {
     scans: u32,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
 const fn default_age_groups() -> u32 {
     Config::new(0).age_groups
 }
@@ -95,6 +107,22 @@ const fn default_age_groups() -> u32 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
 const fn is_default_age_groups(groups: &u32) -> bool {
     *groups == default_age_groups()
+}
+
+/// The text of the owner's bytes of a device.
+pub fn text_of(owner: &[u8]) -> Result<&str> {
+    std::str::from_utf8(owner).context("the record of what is on the device is no text")
+}
+
+/// Refuses the record of another version.
+pub fn version_of(text: &str, wanted: u32) -> Result<()> {
+    let table: toml::Table = toml::from_str(text).context("the record of what is on the device is no TOML")?;
+    match table.get("version").and_then(toml::Value::as_integer) {
+        Some(found) if found != i64::from(wanted) => {
+            bail!("the record of what is on the device has version {found}; this program reads version {wanted}")
+        }
+        _ => Ok(()),
+    }
 }
 
 impl Record {
@@ -116,11 +144,12 @@ impl Record {
             maps: _,
             wear,
             battery: _,
+            warm,
         } = *config;
         Self {
             version: VERSION,
             device: device.to_owned(),
-            made_by: concat!("openftl ", env!("CARGO_PKG_VERSION")).to_owned(),
+            made_by: MADE_BY.to_owned(),
             stripe_pages: (shards > 1).then_some(STRIPE_PAGES),
             ftl: Settings {
                 name: ftl.to_owned(),
@@ -136,6 +165,7 @@ impl Record {
                 janus: Janus { utilisation_percent, defuse_among, learn_utilisation, page_map_percent },
                 groups: groups.map(|GroupOptions { blocks, extra }| Groups { blocks, extra }),
                 wear: wear.map(|WearOptions { spread, scans }| Wear { spread, scans }),
+                warm,
             },
         }
     }
@@ -146,17 +176,9 @@ impl Record {
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let text = std::str::from_utf8(bytes).context("the record of what is on the device is no text")?;
-        let version = toml::from_str::<toml::Table>(text)
-            .context("the record of what is on the device is no TOML")?
-            .get("version")
-            .and_then(toml::Value::as_integer);
-        match version {
-            Some(found) if found != i64::from(VERSION) => {
-                bail!("the record of what is on the device has version {found}; this program reads version {VERSION}")
-            }
-            _ => toml::from_str(text).context("the record of what is on the device cannot be understood"),
-        }
+        let text = text_of(bytes)?;
+        version_of(text, VERSION)?;
+        toml::from_str(text).context("the record of what is on the device cannot be understood")
     }
 
     /// Refuses a record that does not fit the number of devices on which it was found.
@@ -188,6 +210,7 @@ impl Record {
             victim: victim.name,
             placement: placement.name,
             age_groups: ftl.age_groups,
+            warm: ftl.warm,
             lanes: ftl.lanes,
             validity: ftl.validity.as_ref().map(store).transpose()?.map(|entry| entry.name),
             gecko: GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes },
@@ -214,19 +237,75 @@ pub struct Image {
     pub mountable: bool,
 }
 
+/// A disk of an FTL of the table, or of the engine of many threads.
+pub enum Opened {
+    Table(Box<Image>),
+    Banked(banked::Image),
+}
+
+/// A mounted disk.
+pub enum Mounted {
+    Table(Vec<Disk>),
+    Banked(Box<Engine<Backing>>),
+}
+
+impl Opened {
+    /// The devices.
+    pub fn nands(&mut self) -> &mut [Backing] {
+        match self {
+            Self::Table(image) => &mut image.nands,
+            Self::Banked(image) => &mut image.nands,
+        }
+    }
+
+    /// Pages of the disk.
+    pub fn pages(&self) -> u64 {
+        match self {
+            Self::Table(image) => image.pages(),
+            Self::Banked(image) => image.pages().into(),
+        }
+    }
+
+    /// The name of its FTL.
+    pub const fn ftl(&self) -> &'static str {
+        match self {
+            Self::Table(image) => image.entry.info.name,
+            Self::Banked(_) => banked::NAME,
+        }
+    }
+
+    /// Mounts the disk; whatever power loss left is put in order.
+    pub fn mount(self) -> Result<(Mounted, MountReport)> {
+        match self {
+            Self::Table(image) => image.mount().map(|(disks, report)| (Mounted::Table(disks), report)),
+            Self::Banked(image) => {
+                image.mount_to_read().map(|(engine, report)| (Mounted::Banked(Box::new(engine)), report))
+            }
+        }
+    }
+}
+
 /// Opens a disk in a file, or on flash behind Linux MTD, without mounting it.
 ///
 /// Flash cannot be written over in memory: with [`Access::Overlay`] it is opened for reading, and
 /// is not mountable.
-pub fn open(path: &Path, access: Access) -> Result<Image> {
+pub fn open(path: &Path, access: Access) -> Result<Opened> {
     #[cfg(target_os = "linux")]
     if crate::flash::is_one(path) {
-        return crate::flash::open(path, access);
+        return crate::flash::open(path, access).map(|image| Opened::Table(Box::new(image)));
     }
     let opened = FileNand::open_all(path, access).map_err(anyhow::Error::from).and_then(|nands| {
         // All of them have the same.
         let owner = nands.first().map(|nand| nand.owner().to_vec()).unwrap_or_default();
-        of_devices(nands.into_iter().map(Backing::from).collect(), &owner, true)
+        let joint = nands.iter().any(|nand| nand.numbering() == Numbering::Joint);
+        let nands = nands.into_iter().map(Backing::from).collect();
+        if banked::is_one(&owner) {
+            return banked::Image::of_devices(nands, &owner).map(Opened::Banked);
+        }
+        if joint {
+            bail!("the devices number their operations together, and the record tells of no disk of {}", banked::NAME);
+        }
+        of_devices(nands, &owner, true).map(|image| Opened::Table(Box::new(image)))
     });
     opened.with_context(|| format!("cannot open {}", path.display()))
 }
@@ -320,6 +399,7 @@ mod tests {
             victim: "fifo",
             placement: "single",
             age_groups: 5,
+            warm: true,
             lanes: 3,
             validity: Some("gecko"),
             gecko: GeckoOptions {

@@ -3,14 +3,17 @@
 //! Both leave the file as it is: the mount that they run writes into memory over it.
 
 use crate::args::{CheckArgs, InspectArgs};
-use crate::image::{self, Disk, Image};
+use crate::backing::Backing;
+use crate::banked;
+use crate::image::{self, Disk, Image, Mounted, Opened};
 use crate::output;
 use crate::report::table::{Align, Table};
 use crate::units::{bytes, count};
 use anyhow::{Context, Result, bail};
 use ftl::{FtlError, MountReport, MountStep, OpCounts, Purpose, Setting};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
-use nand::file::{FILE_VERSION, SEVERAL_VERSION, Usage};
+use lftl::{Engine, LftlError};
+use nand::file::{FILE_VERSION, JOINT_VERSION, Numbering, SEVERAL_VERSION, Usage};
 use nand::{Access, BlockId, Lpn, Nand, ProgramOrder};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -47,7 +50,7 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
     let before = before(&mut image).with_context(|| format!("cannot read {}", args.image.display()))?;
     let pages = image.pages();
     let (mount, live) = match image.mount() {
-        Ok((mut disks, report)) => (Ok(report), if args.quick { None } else { Some(read_all(&mut disks, pages)?) }),
+        Ok((mut disk, report)) => (Ok(report), if args.quick { None } else { Some(read_all(&mut disk, pages)?) }),
         Err(error) => (Err(crate::error::text(&error)), None),
     };
     output::print(&if args.json {
@@ -60,10 +63,10 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
 /// Checks a disk; an error if anything is wrong with it.
 pub fn check(args: &CheckArgs) -> Result<()> {
     let image = image::open(&args.image, Access::Overlay)?;
-    if !image.mountable {
+    if matches!(&image, Opened::Table(image) if !image.mountable) {
         bail!("{} is flash: a check mounts the disk, which may write, and is done on files only", args.image.display());
     }
-    let name = image.entry.info.name;
+    let name = image.ftl();
     let (wrong, read) = findings(image)?;
     let text = if args.json {
         let object = json!({
@@ -95,20 +98,22 @@ pub fn check(args: &CheckArgs) -> Result<()> {
 }
 
 /// What is wrong with a disk, and what reading all of it showed.
-fn findings(image: Image) -> Result<(Vec<String>, Read)> {
-    let (name, pages) = (image.entry.info.name, image.pages());
-    let (mut disks, report) = match image.mount() {
+fn findings(image: Opened) -> Result<(Vec<String>, Read)> {
+    let (name, pages) = (image.ftl(), image.pages());
+    let (mut disk, report) = match image.mount() {
         Ok(mounted) => mounted,
         Err(error) => return Ok((vec![crate::error::text(&error)], Read::default())),
     };
     let mut wrong = Vec::new();
-    let shards = disks.len();
-    for (shard, disk) in disks.iter_mut().enumerate() {
-        let where_ = in_shard(shards, shard);
-        wrong.extend(disk.check().err().map(|violation| format!("{where_}{name}: {violation}")));
+    if let Mounted::Table(disks) = &mut disk {
+        let shards = disks.len();
+        for (shard, disk) in disks.iter_mut().enumerate() {
+            let where_ = in_shard(shards, shard);
+            wrong.extend(disk.check().err().map(|violation| format!("{where_}{name}: {violation}")));
+        }
     }
     wrong.extend(report.read_only.map(|shortage| shortage.to_string()));
-    let read = read_all(&mut disks, pages)?;
+    let read = read_all(&mut disk, pages)?;
     wrong.extend(read.named.iter().cloned());
     let more = read.unreadable - read.named.len() as u64;
     if more > 0 {
@@ -122,22 +127,22 @@ fn in_shard(shards: usize, shard: usize) -> String {
     if shards == 1 { String::new() } else { format!("shard {shard}: ") }
 }
 
-fn before(image: &mut Image) -> Result<Before> {
-    let info = image.entry.info;
-    let (shards, pages) = (image.shards(), image.pages());
-    let first = image.nands.first().context("there is no device")?;
-    let (geometry, capabilities) = (*first.geometry(), first.capabilities());
-    let version = first.file().map(|_| if shards == 1 { FILE_VERSION } else { SEVERAL_VERSION });
+fn before(image: &mut Opened) -> Result<Before> {
+    let description = description(image)?;
     let mut usage = Usage::default();
     let (mut bad, mut files) = (Vec::new(), Vec::new());
-    for (shard, nand) in (0..).zip(&mut image.nands) {
+    let nands = image.nands();
+    let devices = nands.len() as u32;
+    let mut blocks = 0;
+    for (device, nand) in (0..).zip(nands) {
         let found = nand.usage()?.unwrap_or_default();
         usage.host_data += found.host_data;
         usage.metadata += found.metadata;
         usage.damaged += found.damaged;
         usage.erased += found.erased;
-        let blocks = (0..geometry.blocks()).filter(|block| nand.is_bad(BlockId(*block)));
-        bad.extend(blocks.map(|block| shard * geometry.blocks() + block));
+        blocks = nand.geometry().blocks();
+        let of_device = (0..blocks).filter(|block| nand.is_bad(BlockId(*block)));
+        bad.extend(of_device.map(|block| device * blocks + block));
         files.extend(nand.file());
     }
     let of_file = (!files.is_empty()).then(|| {
@@ -145,23 +150,59 @@ fn before(image: &mut Image) -> Result<Before> {
         OfFile {
             wear: Wear {
                 min: counts().min().unwrap_or(0),
-                mean: counts().map(f64::from).sum::<f64>() / f64::from(geometry.blocks() * shards),
+                mean: counts().map(f64::from).sum::<f64>() / f64::from(blocks * devices),
                 max: counts().max().unwrap_or(0),
             },
             closed: files.iter().all(|file| file.opening().closed),
             undone: files.iter().map(|file| file.opening().undone).sum(),
         }
     });
+    Ok(Before { description, bad, usage, of_file })
+}
+
+/// The device and the disk, as JSON.
+fn description(image: &mut Opened) -> Result<Value> {
+    let pages = image.pages();
+    let nands = image.nands();
+    let devices = nands.len() as u32;
+    let first = nands.first().context("there is no device")?;
+    let (geometry, capabilities) = (*first.geometry(), first.capabilities());
+    let version = first.file().map(|file| match (file.numbering(), devices) {
+        (Numbering::Joint, _) => JOINT_VERSION,
+        (Numbering::Own, 1) => FILE_VERSION,
+        (Numbering::Own, _) => SEVERAL_VERSION,
+    });
     let d = geometry.dimensions();
-    let description = json!({
+    let mut disk = match image {
+        Opened::Table(image) => json!({
+            "ftl": image.entry.info.name,
+            "promise": image.entry.info.promise(),
+            "shards": devices,
+            "settings": settings(image),
+        }),
+        Opened::Banked(_) => json!({
+            "ftl": banked::NAME,
+            "promise": banked::PROMISE,
+            "shards": 1,
+            "banks": devices,
+            "settings": {},
+        }),
+    };
+    disk["logical_pages"] = json!(pages);
+    disk["bytes"] = json!(pages * u64::from(d.page_bytes));
+    let profile = match image {
+        Opened::Table(image) => &image.record.device,
+        Opened::Banked(image) => &image.record.device,
+    };
+    Ok(json!({
         "format_version": version,
         "device": {
-            "profile": image.record.device,
-            "raw_bytes": geometry.raw_bytes() * u64::from(shards),
+            "profile": profile,
+            "raw_bytes": geometry.raw_bytes() * u64::from(devices),
             "channels": d.channels,
             "dies_per_channel": d.dies_per_channel,
             "planes_per_die": d.planes_per_die,
-            "blocks": d.blocks * shards,
+            "blocks": d.blocks * devices,
             "pages_per_block": d.pages_per_block,
             "page_bytes": d.page_bytes,
             "spare_bytes": d.spare_bytes,
@@ -171,16 +212,8 @@ fn before(image: &mut Image) -> Result<Before> {
             },
             "spare_reprograms": capabilities.spare_reprograms,
         },
-        "disk": {
-            "ftl": info.name,
-            "promise": info.promise(),
-            "shards": shards,
-            "logical_pages": pages,
-            "bytes": pages * u64::from(d.page_bytes),
-            "settings": settings(image),
-        },
-    });
-    Ok(Before { description, bad, usage, of_file })
+        "disk": disk,
+    }))
 }
 
 /// The settings that the FTL honours, by their names.
@@ -210,6 +243,7 @@ fn settings(image: &Image) -> Value {
             Setting::JanusBlockMap => json!(c.janus.page_map_percent),
             Setting::Groups => json!(c.groups.map(|groups| format!("{}:{}", groups.blocks, groups.extra))),
             Setting::Wear => json!(c.wear.map(|wear| json!({"spread": wear.spread, "scans": wear.scans}))),
+            Setting::Warm => json!(c.warm),
             // A disk in a file has its maps in flash and no battery.
             Setting::Maps | Setting::Battery => continue,
         };
@@ -230,14 +264,45 @@ struct Read {
 }
 
 /// Reads every one of the disk's `pages`. A page is mapped if reading it reads flash for the host.
-fn read_all(disks: &mut [Disk], pages: u64) -> Result<Read> {
+fn read_all(disk: &mut Mounted, pages: u64) -> Result<Read> {
     let mut read = Read { pages, ..Read::default() };
     let bar = progress(pages);
-    let shards = disks.len();
-    for (shard, disk) in disks.iter_mut().enumerate() {
-        read_shard(disk, (pages / shards as u64) as u32, &in_shard(shards, shard), &mut read, &bar)?;
+    match disk {
+        Mounted::Table(disks) => {
+            let shards = disks.len();
+            for (shard, disk) in disks.iter_mut().enumerate() {
+                read_shard(disk, (pages / shards as u64) as u32, &in_shard(shards, shard), &mut read, &bar)?;
+            }
+        }
+        Mounted::Banked(engine) => read_banked(engine, pages as u32, &mut read, &bar)?,
     }
     Ok(read)
+}
+
+fn read_banked(engine: &Engine<Backing>, pages: u32, read: &mut Read, bar: &ProgressBar) -> Result<()> {
+    let mut data = vec![0; engine.page_bytes()];
+    for lpn in (0..pages).map(Lpn) {
+        if lpn.0 % 4096 == 4095 {
+            bar.inc(4096);
+        }
+        read.mapped += u64::from(engine.holds_data(lpn));
+        match engine.read(lpn, 0, &mut data) {
+            Ok(()) => {}
+            Err(error @ LftlError::Lost { .. }) => read.lost(|| format!("{lpn} cannot be read: {error}")),
+            Err(error) => return Err(error).with_context(|| format!("cannot read {lpn}")),
+        }
+    }
+    Ok(())
+}
+
+impl Read {
+    /// Counts a page that cannot be read, and names it if few were named.
+    fn lost(&mut self, named: impl FnOnce() -> String) {
+        self.unreadable += 1;
+        if self.named.len() < NAMED_MAX {
+            self.named.push(named());
+        }
+    }
 }
 
 fn read_shard(disk: &mut Disk, pages: u32, where_: &str, read: &mut Read, bar: &ProgressBar) -> Result<()> {
@@ -254,10 +319,7 @@ fn read_shard(disk: &mut Disk, pages: u32, where_: &str, read: &mut Read, bar: &
             if let FtlError::Nand(nand::NandError::Host { .. }) = error {
                 return Err(error).with_context(|| format!("cannot read {where_}{lpn}"));
             }
-            read.unreadable += 1;
-            if read.named.len() < NAMED_MAX {
-                read.named.push(format!("{where_}{lpn} cannot be read: {error}"));
-            }
+            read.lost(|| format!("{where_}{lpn} cannot be read: {error}"));
         }
     }
     Ok(())
@@ -337,14 +399,18 @@ fn in_text(path: &Path, before: &Before, mount: &Result<MountReport, String>, li
             word(&device["program_order"]),
         ),
     );
-    let over = match disk["shards"].as_u64() {
-        Some(shards) if shards > 1 => format!(", striped over {} shards", count(shards)),
+    let over = match (disk["shards"].as_u64(), disk["banks"].as_u64()) {
+        (Some(shards), _) if shards > 1 => format!(", striped over {} shards", count(shards)),
+        (_, Some(banks)) => format!(", over {} banks", count(banks)),
         _ => String::new(),
     };
     row("disk", format!("{}, {} pages{over}", size(&disk["bytes"]), number(&disk["logical_pages"])));
     row("FTL", format!("{}: {}", word(&disk["ftl"]), word(&disk["promise"])));
     let settings = disk["settings"].as_object().into_iter().flatten();
-    row("settings", settings.map(|(name, value)| format!("{name} {}", word(value))).collect::<Vec<_>>().join(", "));
+    let settings: Vec<String> = settings.map(|(name, value)| format!("{name} {}", word(value))).collect();
+    if !settings.is_empty() {
+        row("settings", settings.join(", "));
+    }
     if let Some(OfFile { wear, closed, undone }) = &before.of_file {
         let text = match (closed, undone) {
             (true, _) => "properly".to_owned(),
@@ -450,13 +516,13 @@ mod tests {
         (folder, path)
     }
 
-    fn open(path: &Path, access: Access) -> Image {
+    fn open(path: &Path, access: Access) -> Opened {
         image::open(path, access).unwrap()
     }
 
     /// Writes pages, each of them filled with a byte of its own, and dies without a word.
     fn write_and_die(path: &Path, pages: std::ops::Range<u32>) {
-        let (mut disks, _) = open(path, Access::ReadWrite).mount().unwrap();
+        let (Mounted::Table(mut disks), _) = open(path, Access::ReadWrite).mount().unwrap() else { panic!("banks") };
         let mut disk = disks.remove(0);
         for lpn in pages {
             disk.write(Lpn(lpn), &[lpn as u8 | 1; 4096]).unwrap();

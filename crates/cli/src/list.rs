@@ -61,6 +61,10 @@ fn promised() -> String {
         if info.program_order == ProgramOrder::Free {
             table.row(vec![String::new(), "needs a device with free program order".to_owned()]);
         }
+        if info.flags > 0 {
+            let times = format!("needs a device that sets flags of a programmed page {} times", info.flags);
+            table.row(vec![String::new(), times]);
+        }
         table.row(vec![String::new(), format!("[{}]", info.source)]);
     }
     table.render()
@@ -223,6 +227,7 @@ fn as_json(what: Listing) -> Value {
                     "validity": info.validity,
                     "after_power_loss": info.promise(),
                     "program_order": order(info.program_order),
+                    "spare_reprograms": info.flags,
                     "mountable": info.is_mountable(),
                 })
             })

@@ -2,10 +2,15 @@
 
 use crate::args::{CompareArgs, Map, ReadArgs, Timing};
 use crate::error::usage;
+use crate::output;
+use crate::units::bytes;
 use anyhow::Result;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sim::{DevicePlan, WorkloadContext, WorkloadSpec};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use workload::trace::{self, OpenOptions, Trace};
 
 /// The workload when none is named.
@@ -31,6 +36,7 @@ pub fn open(path: &Path, args: &ReadArgs) -> Result<Trace> {
         lenient: args.lenient,
         device: args.device_filter.clone(),
         limit: args.limit.map(|count| count.0),
+        shift_bytes: args.shift.map_or(0, |size| size.0),
         ..OpenOptions::default()
     };
     options.time_unit = args.time_unit.as_deref().map(str::parse).transpose()?;
@@ -45,18 +51,60 @@ pub fn open(path: &Path, args: &ReadArgs) -> Result<Trace> {
     }
     match path.to_str().and_then(|path| path.strip_prefix(SAMPLE)) {
         Some(name) => Ok(trace::sample(name, &options)?),
-        None => Ok(trace::open(path, &options)?),
+        None => {
+            let _waiting = Waiting::for_file(path);
+            Ok(trace::open(path, &options)?)
+        }
+    }
+}
+
+/// Files shorter than this are read before anybody wonders.
+const SOON_READ: u64 = 8 << 20;
+
+/// Says that a large file is being read, until it is dropped.
+struct Waiting(Option<ProgressBar>);
+
+impl Waiting {
+    fn for_file(path: &Path) -> Self {
+        let Some(size) = std::fs::metadata(path).ok().map(|file| file.len()).filter(|size| *size > SOON_READ) else {
+            return Self(None);
+        };
+        let text = format!("reading {}, {}", path.display(), bytes(size));
+        if !io::stderr().is_terminal() {
+            output::note(&text);
+            return Self(None);
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_message(text);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}  {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Self(Some(bar))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
     }
 }
 
 /// Whether any option about reading traces was given.
 pub fn reads_a_trace(args: &ReadArgs) -> bool {
     let named = [&args.trace_format, &args.time_unit, &args.lba_unit, &args.size_unit, &args.flag, &args.device_filter];
-    args.lenient || args.limit.is_some() || named.iter().any(|option| option.is_some())
+    args.lenient || args.limit.is_some() || args.shift.is_some() || named.iter().any(|option| option.is_some())
 }
 
 /// The requests that the options ask for, for this device.
-pub fn choose(args: &CompareArgs, trace: Option<Trace>, plan: &DevicePlan) -> Result<Load> {
+pub fn choose(args: &CompareArgs, trace: Option<Arc<Trace>>, plan: &DevicePlan) -> Result<Load> {
+    let is_open = args.time.open_loop && args.time.timing == Timing::Queued;
+    if let Some(guess) = trace.as_ref().and_then(|trace| trace.time_guess()).filter(|_| is_open) {
+        return Err(usage(format!(
+            "--open-loop needs arrival times, and the trace does not say their unit: {guess}; state it with --time-unit"
+        )));
+    }
     let (spec, writes, described) = match trace {
         Some(trace) => replay(args, trace),
         None => synthetic(args, plan)?,
@@ -68,7 +116,7 @@ pub fn choose(args: &CompareArgs, trace: Option<Trace>, plan: &DevicePlan) -> Re
         measured: true,
     };
     let source = (spec.make)(&context)?;
-    if args.time.open_loop && args.time.timing == Timing::Queued && !source.timed() {
+    if is_open && !source.timed() {
         return Err(usage(format!(
             "--open-loop needs arrival times and `{}` has none; give it a rate, as in uniform:rate=5000, or leave \
              --open-loop out",
@@ -90,7 +138,7 @@ fn synthetic(args: &CompareArgs, plan: &DevicePlan) -> Result<Chosen> {
     Ok((WorkloadSpec::synthetic(text)?, writes, Some(spec.full())))
 }
 
-fn replay(args: &CompareArgs, trace: Trace) -> Chosen {
+fn replay(args: &CompareArgs, trace: Arc<Trace>) -> Chosen {
     let map = match args.replay.map {
         Map::Dense => trace::Map::Dense,
         Map::Fold => trace::Map::Fold,
@@ -101,6 +149,6 @@ fn replay(args: &CompareArgs, trace: Trace) -> Chosen {
         (None, Some(_)) => None,
         (None, None) => Some(1),
     };
-    let spec = WorkloadSpec::replay(Arc::new(trace), map, laps);
+    let spec = WorkloadSpec::replay(trace, map, laps);
     (spec, args.writes.map_or(0, |count| count.0), None)
 }

@@ -1,17 +1,20 @@
 //! `openftl`: compare flash translation layers on a workload or on a trace.
 //!
 //! Reading order: [`args`] (what can be asked), [`compare`] (the main command: [`device`] and
-//! [`load`] say what is run, [`settings`] what the FTLs are told, [`report`] what came out),
-//! [`reproduce`] (the papers' figures), [`mod@crash`] (is anything lost?), [`image`] (disks in
-//! files) with [`mod@format`], [`inspect`] and [`serve`] over [`backing`]
-//! or [`mod@flash`], then the small commands
-//! [`model`], [`list`], [`trace`], [`mod@bench`], [`shell`].
+//! [`load`] say what is run, [`settings`] what the FTLs are told, [`workers`] run it, [`report`] is
+//! what came out), [`sweep`] (many of those), [`tail`] (their latency under load), [`watch`] (one
+//! step by step), [`reproduce`] (the papers' figures), [`mod@crash`] (is anything lost?), [`image`]
+//! (disks in files) with [`mod@format`], [`inspect`] and [`serve`] over [`backing`] or
+//! [`mod@flash`], then the small commands [`model`], [`list`], [`trace`], [`mod@bench`], [`shell`].
 #![forbid(unsafe_code)]
 
 mod args;
 mod backing;
+mod banked;
 mod bench;
+mod capacity;
 mod compare;
+mod content;
 mod crash;
 mod device;
 mod error;
@@ -30,8 +33,12 @@ mod reproduce;
 mod serve;
 mod settings;
 mod shell;
+mod sweep;
+mod tail;
 mod trace;
 mod units;
+mod watch;
+mod workers;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -52,6 +59,9 @@ fn main() -> ExitCode {
 fn run(command: &Command) -> anyhow::Result<()> {
     match command {
         Command::Compare(args) => compare::run(args),
+        Command::Watch(args) => watch::run(args),
+        Command::Sweep(args) => sweep::run(args),
+        Command::Tail(args) => tail::run(args),
         Command::Crash(args) => crash::run(args),
         Command::Format(args) => format::run(args),
         Command::Inspect(args) => inspect::inspect(args),

@@ -21,7 +21,7 @@ const CACHE_ENTRY_BYTES: u64 = 8;
 pub type Choice = (&'static str, Setting, bool);
 
 /// Every option that configures FTLs.
-pub fn given(args: &TuningArgs) -> [Choice; 21] {
+pub fn given(args: &TuningArgs) -> [Choice; 22] {
     let (gecko, janus) = (&args.gecko, &args.janus);
     [
         ("--cache", Setting::CacheEntries, args.cache.is_some()),
@@ -45,6 +45,7 @@ pub fn given(args: &TuningArgs) -> [Choice; 21] {
         ("--maps", Setting::Maps, args.maps.is_some()),
         ("--level-wear", Setting::Wear, args.level_wear.is_some()),
         ("--wear-scans", Setting::Wear, args.wear_scans.is_some()),
+        ("--warm", Setting::Warm, args.warm),
     ]
 }
 
@@ -156,6 +157,7 @@ pub fn asked(args: &TuningArgs, default: Config, geometry: &Geometry) -> Result<
         wear: args
             .level_wear
             .map(|spread| WearOptions { spread, scans: args.wear_scans.unwrap_or(WearOptions::default().scans) }),
+        warm: args.warm,
         ..default
     };
     config.maps = match args.maps {
@@ -229,7 +231,7 @@ mod tests {
 
     /// Options that mean the same whichever FTL runs, and those that are checked against the device
     /// or each other.
-    const OF_ANY_FTL: [&str; 30] = [
+    const OF_ANY_FTL: [&str; 32] = [
         "workload",
         "ftl",
         "device",
@@ -239,6 +241,7 @@ mod tests {
         "precondition",
         "delta",
         "seed",
+        "jobs",
         "json",
         "html",
         "timing",
@@ -258,6 +261,7 @@ mod tests {
         "device-filter",
         "lenient",
         "limit",
+        "shift",
         "repeat",
         "map",
     ];
@@ -327,7 +331,8 @@ mod tests {
         assert_eq!(
             error,
             "--age-groups means nothing to page; it is honoured by asa, and with --placement asa by page, dftl, lazy, uftl, \
-             ib-ftl, gecko; choose one of those, or leave --age-groups out"
+             ib-ftl, gecko, ftrm, ftrm-base, ftrm-victim, transblock, mapblock, ftrm-baseline; choose one of those, or leave \
+             --age-groups out"
         );
     }
 
@@ -347,7 +352,8 @@ mod tests {
         assert_eq!(
             error,
             "--gecko-packed means nothing to gecko; it is honoured with --validity gecko by page, dftl, asa, lazy, uftl, \
-             ib-ftl, gecko; choose one of those, or leave --gecko-packed out"
+             ib-ftl, gecko, ftrm, ftrm-base, ftrm-victim, transblock, mapblock, ftrm-baseline; choose one of those, or leave \
+             --gecko-packed out"
         );
     }
 }

@@ -52,14 +52,18 @@ fn convert(trace: &Trace, to: Target, out: Option<&Path>) -> Result<()> {
         Target::FioV2 => Format::Fio2,
         Target::FioV3 => Format::Fio3,
         Target::Csv => Format::Csv,
+        Target::Msr => Format::Msr,
+        Target::Spc => Format::Spc,
+        Target::FiveColumn => Format::FiveColumn,
     };
-    match out {
+    let notes = match out {
         Some(path) => {
             let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-            trace::convert(trace, format, BufWriter::new(file))?;
+            trace::convert(trace, format, BufWriter::new(file))?
         }
         None => trace::convert(trace, format, BufWriter::new(io::stdout().lock()))?,
-    }
+    };
+    notes.iter().for_each(|note| output::note(note));
     Ok(())
 }
 
@@ -82,6 +86,7 @@ fn describe(info: &Info) -> String {
     lines.push(("read skew", skew(&info.read_skew)));
     let (writes, reads) = (info.sequential_writes_percent, info.sequential_reads_percent);
     lines.push(("sequential", format!("{writes:.1}% of writes and {reads:.1}% of reads start where the last ended")));
+    lines.push(("unaligned", unaligned(info)));
     lines.push(("write reuse", reuse(&info.write_reuse_pages)));
     lines.push(("arrivals", arrivals(info)));
     lines.into_iter().map(|(label, text)| format!("{label:<LABEL$}{text}\n")).collect()
@@ -98,6 +103,17 @@ fn kinds(info: &Info) -> String {
         }
     }
     text
+}
+
+fn unaligned(info: &Info) -> String {
+    let shift = match info.usual_shift_bytes {
+        0 => String::new(),
+        bytes => {
+            let page = u64::from(info.footprint.page_bytes);
+            format!("; most begin {bytes} B into a page, and would not with --shift {}", page - bytes)
+        }
+    };
+    format!("{:.1}% of requests do not begin and end at pages{shift}", info.unaligned_percent)
 }
 
 fn footprint(info: &Info) -> String {

@@ -11,7 +11,7 @@ const CRATES: [(&str, &[&str]); 14] = [
     ("crates/lftl", &["nand"]),
     ("crates/workload", &[]),
     ("crates/sim", &["nand", "ftl", "workload"]),
-    ("crates/papers", &["nand", "ftl", "workload", "sim"]),
+    ("crates/papers", &["nand", "ftl", "lftl", "workload", "sim"]),
     ("crates/crash", &["nand", "ftl", "workload"]),
     ("crates/blockdev", &["nand", "ftl", "lftl"]),
     ("crates/ublk", &["blockdev"]),

@@ -20,11 +20,15 @@ const PAPERS: &str = "crates/papers/src";
 /// Files in those folders that several rows share, and what they are.
 const SHARED: &[(&str, &str)] = &[
     ("crates/papers/src/geckoftl/common.rs", "what a run measures, in the groups of the paper's figures"),
+    ("crates/papers/src/lftl/setting.rs", "the card and its host, for every figure that is measured"),
+    ("crates/papers/src/ftrm/setting.rs", "the device and the workloads, for every figure"),
+    ("crates/papers/src/ftrm/responses.rs", "response times, for both figures that show them"),
     ("crates/papers/src/janus/loads.rs", "workloads, for every figure that is measured"),
     ("crates/papers/src/janus/times.rs", "what time is spent on, for every figure that compares FTLs"),
     ("crates/ftl/src/victim/lists.rs", "blocks linked by valid count, for several policies"),
     ("crates/ftl/src/placement/wear.rs", "levelling of wear, which decides before any policy"),
     ("crates/ftl/src/placement/kmeans.rs", "ages in groups, for the policy that parts pages by age"),
+    ("crates/ftl/src/ftls/over_ring.rs", "FTLs over a cached table with a ring of recent updates"),
     ("crates/ftl/src/validity/check.rs", "check values, for every store that is found again after power loss"),
     ("crates/workload/src/trace/formats/fields.rs", "columns of text, for every text format"),
 ];

@@ -10,6 +10,7 @@ Examples:
   openftl format disk.nand
   openftl format disk.nand --device modern-tlc --capacity 64GiB --ftl gecko --gecko-packed
   openftl format disk.nand --shards 4
+  openftl format disk.nand --ftl lftl
   openftl format disk.nand --force";
 
 /// Options of `openftl format`.
@@ -35,8 +36,8 @@ pub struct FormatArgs {
 /// What a new disk is: a device with an FTL on it.
 #[derive(Args, Clone)]
 pub struct DiskArgs {
-    /// The FTL (openftl list ftls); in a file one that survives power loss; serve --memory also
-    /// takes lftl [default: gecko]
+    /// The FTL (openftl list ftls), or lftl; in a file one that survives power loss
+    /// [default: gecko]
     #[arg(long, short, value_name = "NAME")]
     pub ftl: Option<String>,
     /// Device profile, or a TOML file of one (openftl list devices) [default: demo]

@@ -4,6 +4,10 @@
 mod image;
 mod papers;
 mod serve;
+mod sweep;
+mod tail;
+mod trace;
+mod watch;
 
 use crate::units::{Count, Groups, Size, Time};
 use clap::builder::PossibleValuesParser;
@@ -12,12 +16,17 @@ use clap_complete::Shell;
 pub use image::{CheckArgs, DiskArgs, FormatArgs, InspectArgs};
 pub use papers::{LogsArgs, ModelArgs, ReproduceArgs};
 pub use serve::{BankedArgs, ServeArgs};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
+pub use sweep::SweepArgs;
+pub use tail::TailArgs;
+pub use trace::{Target, TraceArgs, TraceCommand};
+pub use watch::{StepBy, WatchArgs};
 
 /// Compare flash translation layers on a workload or on your own trace.
 ///
-/// `openftl compare` alone runs page mapping, DFTL and GeckoFTL on a small simulated device and
-/// shows what each costs.
+/// `openftl compare` alone runs page mapping, DFTL and GeckoFTL on a simulated device and shows
+/// what each costs. `openftl watch` shows one of them at work, with a guide.
 ///
 /// Exit codes: 0 done; 1 failed (a file cannot be read, a trace is malformed, a run found wrong
 /// data); 2 the command line cannot be followed (unknown names, values out of range, options that
@@ -35,6 +44,12 @@ pub struct Cli {
 pub enum Command {
     /// Run FTLs on the same device and workload, and show what each costs
     Compare(Box<CompareArgs>),
+    /// Show a run step by step in the terminal, with a guide to what an FTL does
+    Watch(Box<WatchArgs>),
+    /// Run every combination of FTLs, workloads, sizes and seeds, and average over seeds
+    Sweep(Box<SweepArgs>),
+    /// Measure latency at shares of the rate that an FTL sustains, with and without collection
+    Tail(Box<TailArgs>),
     /// Cut power at every flash operation, lay other faults over it, and check that nothing is lost
     Crash(Box<CrashArgs>),
     /// Make an empty disk in a file: a device with an FTL on it
@@ -95,7 +110,7 @@ pub struct CompareArgs {
     #[arg(long, short, value_name = "PROFILE|FILE.toml", default_value = "demo")]
     pub device: String,
     /// Raw capacity: scales the number of blocks, keeps all else
-    /// [default: the profile's; for a trace, what it touches]
+    /// [default: the profile's, 4GiB for demo; for a trace, what it touches]
     #[arg(long, short, value_name = "SIZE")]
     pub capacity: Option<Size>,
     /// Share of the raw capacity that the host sees [default: the profile's]
@@ -115,6 +130,9 @@ pub struct CompareArgs {
     /// Seed of all randomness: the same command with the same seed gives the same result
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Runs at once [default: one a processor]
+    #[arg(long, short, value_name = "N")]
+    pub jobs: Option<NonZeroU32>,
     /// Print one JSON object instead of tables
     #[arg(long)]
     pub json: bool,
@@ -136,7 +154,7 @@ pub struct CompareArgs {
 }
 
 /// Whether time passes, and how requests arrive.
-#[derive(Args)]
+#[derive(Args, Default)]
 #[command(next_help_heading = "Time")]
 pub struct TimeArgs {
     /// Count operations only, or model queues, dies and channels in virtual time
@@ -211,6 +229,10 @@ pub struct TuningArgs {
     /// Spare areas read to find such blocks for every page programmed [default: 1]
     #[arg(long, value_name = "N", requires = "level_wear", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub wear_scans: Option<u32>,
+    /// Translation pages that are used often say so when they are programmed, and a mount caches
+    /// their entries
+    #[arg(long)]
+    pub warm: bool,
     /// Page-validity store: how dead pages are known (openftl list stores)
     /// [default: each FTL's own]
     #[arg(long, value_name = "NAME")]
@@ -295,7 +317,8 @@ pub struct ReadArgs {
     /// Format (openftl list traces) [default: found by the file's contents]
     #[arg(long, value_name = "NAME")]
     pub trace_format: Option<String>,
-    /// Unit of times in the five-column form: ns, us, ms or s [default: guessed, and said]
+    /// Unit of times in the five-column form: ns, 100ns, us, ms or s; of waits in fio's version 2:
+    /// ms since the start, or us since the last [default: guessed, and said]
     #[arg(long, value_name = "UNIT")]
     pub time_unit: Option<String>,
     /// Unit of addresses in the five-column form: bytes, sectors or pages
@@ -317,10 +340,13 @@ pub struct ReadArgs {
     /// Read so many requests and no more
     #[arg(long, value_name = "N")]
     pub limit: Option<Count>,
+    /// Add so many bytes to every address; trace info says by how much a trace is unaligned
+    #[arg(long, value_name = "SIZE")]
+    pub shift: Option<Size>,
 }
 
 /// How a trace is played.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(next_help_heading = "Playing a trace")]
 pub struct ReplayArgs {
     /// How often it is played in the measured part
@@ -486,71 +512,6 @@ pub enum Listing {
     Placements,
     /// Page-validity stores
     Stores,
-}
-
-/// Options of `openftl trace`.
-#[derive(Args)]
-pub struct TraceArgs {
-    /// What to do with it.
-    #[command(subcommand)]
-    pub command: TraceCommand,
-}
-
-/// What can be done with a trace.
-#[derive(Subcommand)]
-pub enum TraceCommand {
-    /// Counts, sizes, mix, footprint, skew, reuse, arrivals
-    Info {
-        /// The trace
-        #[arg(value_hint = ValueHint::FilePath)]
-        file: PathBuf,
-        /// Print one JSON object
-        #[arg(long)]
-        json: bool,
-        /// Reading it.
-        #[command(flatten)]
-        read: ReadArgs,
-    },
-    /// Write it in another format
-    Convert {
-        /// The trace
-        #[arg(value_hint = ValueHint::FilePath)]
-        file: PathBuf,
-        /// The format to write
-        #[arg(long, value_enum)]
-        to: Target,
-        /// File to write [default: standard output]
-        #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
-        out: Option<PathBuf>,
-        /// Reading it.
-        #[command(flatten)]
-        read: ReadArgs,
-    },
-    /// Reduce it to a profile that generates as many requests like it as wanted
-    Fit {
-        /// The trace
-        #[arg(value_hint = ValueHint::FilePath)]
-        file: PathBuf,
-        /// File to write; run it with --workload profile:FILE [default: standard output]
-        #[arg(long, short, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
-        out: Option<PathBuf>,
-        /// Reading it.
-        #[command(flatten)]
-        read: ReadArgs,
-    },
-}
-
-/// Formats that can be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Target {
-    /// fio I/O log, version 2: requests and waits
-    #[value(name = "fio-v2", alias = "fio2")]
-    FioV2,
-    /// fio I/O log, version 3: requests with times
-    #[value(name = "fio-v3", alias = "fio3")]
-    FioV3,
-    /// CSV with everything
-    Csv,
 }
 
 /// Options of `openftl bench`.

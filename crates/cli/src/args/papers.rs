@@ -12,6 +12,7 @@ Examples:
   openftl reproduce gecko/fig10 gecko/fig11 --scale 1/64 --out figures
   openftl reproduce all --json > figures.json
   openftl reproduce gecko/fig13 --scale full --only ib-ftl,gecko
+  openftl reproduce lftl/table2 --real-time
 
 Each finished run is kept in the folder `runs` of --out. The same program takes a run with the same
 settings from there, so an interrupted command goes on where it was and figures share runs; the
@@ -44,6 +45,10 @@ pub struct ReproduceArgs {
     /// the work of one
     #[arg(long, value_name = "SERIES", value_delimiter = ',')]
     pub only: Vec<String>,
+    /// Make LFTL's figures in real time: its threads sleep as long as the card is busy, and results
+    /// vary with what else the computer does
+    #[arg(long)]
+    pub real_time: bool,
     /// Seed of all randomness
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

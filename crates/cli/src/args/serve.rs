@@ -100,9 +100,9 @@ pub struct ServeArgs {
     pub banked: BankedArgs,
 }
 
-/// How `--ftl lftl` works.
+/// How LFTL works.
 #[derive(Args)]
-#[command(next_help_heading = "LFTL (--memory --ftl lftl)")]
+#[command(next_help_heading = "LFTL (--ftl lftl, or a file of such a disk)")]
 pub struct BankedArgs {
     /// Threads that serve requests, each with a queue [default: 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]

@@ -3,6 +3,8 @@
 pub mod findings;
 pub mod html;
 pub mod json;
+pub mod ram;
+pub mod resolved;
 pub mod table;
 pub mod text;
 
@@ -26,6 +28,8 @@ pub struct Report {
     pub notes: Vec<String>,
     /// Options that were given and did not concern every FTL.
     pub not_taken: Vec<NotTaken>,
+    /// What each run was told, with every default.
+    pub settings: Vec<serde_json::Value>,
     /// One for each run, in the order asked for.
     pub results: Vec<RunResult>,
 }

@@ -19,6 +19,7 @@ fn latency(scale: f64) -> LatencyResult {
         p50: scale * 1.1,
         p99: scale * 30.0,
         p999: scale * 38.0,
+        p9999: scale * 40.0,
         max: scale * 41.0,
         count: 1000,
         cdf,
@@ -89,6 +90,7 @@ pub fn report(timed: bool) -> Report {
         seed: 1,
         notes: vec!["the trace's time unit was guessed to be ms".to_owned()],
         not_taken: vec![NotTaken { options: vec!["--cache"], ftls: vec!["page"] }],
+        settings: Vec::new(),
         results: vec![
             run("page", 0.854, 0.0, 1 << 20, timed),
             run("dftl", 0.9, 0.31, 1 << 17, timed),

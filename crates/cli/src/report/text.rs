@@ -2,7 +2,7 @@
 
 use super::findings;
 use super::table::{Align, Table, WIDTH, wrap};
-use super::{Report, purposes_in_use, ram_total, structures};
+use super::{Report, purposes_in_use, ram, ram_total, structures};
 use crate::units::{bytes, count, duration_us, scaled, trimmed};
 use ftl::Purpose;
 use sim::RunResult;
@@ -16,11 +16,14 @@ pub fn render(report: &Report) -> String {
             out.push_str(&format!("{:<10}{line}\n", if i == 0 { label } else { "" }));
         }
     }
+    out.push('\n');
+    out.push_str(&ftls(&report.results));
     section(&mut out, "Write-amplification: flash pages programmed for each page the host wrote, by cause");
     out.push_str(&amplification(&report.results));
     out.push_str(&legend(&report.results));
     section(&mut out, "Cost: RAM that the FTL holds, erases of blocks");
     out.push_str(&cost(&report.results));
+    out.push_str(&explained(&report.results));
     if let Some(text) = latency(&report.results) {
         section(&mut out, "Latency of requests");
         out.push_str(&text);
@@ -48,6 +51,16 @@ fn push_wrapped(out: &mut String, text: &str) {
         out.push_str(&line);
         out.push('\n');
     }
+}
+
+/// What each FTL is, in a line.
+fn ftls(results: &[RunResult]) -> String {
+    let mut table = Table::new(&[("  ftl", Align::Left), ("what it is", Align::Left)]);
+    for result in results {
+        let summary = ftl::ftls::infos().iter().find(|info| info.name == result.ftl).map_or("", |info| info.summary);
+        table.row(vec![format!("  {}", result.ftl), summary.to_owned()]);
+    }
+    table.render()
 }
 
 /// The head of a purpose's column.
@@ -130,8 +143,7 @@ fn cost(results: &[RunResult]) -> String {
     ]);
     for result in results {
         let wear = &result.wear;
-        let parts: Vec<String> =
-            structures(result).iter().take(3).map(|(name, size)| format!("{name} {}", bytes(*size))).collect();
+        let parts: Vec<String> = largest(result).map(|(name, size)| format!("{name} {}", bytes(size))).collect();
         table.row(vec![
             format!("  {}", result.ftl),
             bytes(ram_total(result)),
@@ -143,6 +155,24 @@ fn cost(results: &[RunResult]) -> String {
         ]);
     }
     table.render()
+}
+
+/// The structures of a run that the table names.
+fn largest(result: &RunResult) -> impl Iterator<Item = (&str, u64)> {
+    structures(result).into_iter().take(3)
+}
+
+/// What the structures are for that the table names.
+fn explained(results: &[RunResult]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in results.iter().flat_map(largest) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let parts = names.iter().filter_map(|name| Some(format!("{name}: {}.", ram::meaning(name)?)));
+    let text = parts.collect::<Vec<_>>().join(" ");
+    wrap(&text, WIDTH - 2).into_iter().map(|line| format!("  {line}\n")).collect()
 }
 
 fn latency(results: &[RunResult]) -> Option<String> {

@@ -5,7 +5,7 @@
 //! program built anew takes nothing that another did. Its name is only an index. A file that is not
 //! whole, or of something else, is as good as none.
 
-use crate::output;
+use crate::{content, output};
 use anyhow::{Context, Result};
 use papers::{Keep, PaperError};
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use sim::RunResult;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::{env, fs, process};
+use std::{fs, process};
 
 /// A folder of finished runs.
 pub struct Folder {
@@ -50,11 +50,7 @@ impl Folder {
         let probe = path.join(format!("probe.{}.tmp", process::id()));
         output::write(&probe, "")?;
         fs::remove_file(&probe).with_context(|| format!("cannot remove {}", probe.display()))?;
-        let program = env::current_exe().context("cannot find the file of this program")?;
-        let bytes = fs::read(&program).with_context(|| {
-            format!("cannot read {}, this program, to know which runs are its own", program.display())
-        })?;
-        Ok(Self { path, program: hash(&bytes), fresh, done: Mutex::default() })
+        Ok(Self { path, program: content::program()?, fresh, done: Mutex::default() })
     }
 
     /// Where it is.
@@ -63,7 +59,7 @@ impl Folder {
     }
 
     fn file(&self, settings: &str) -> PathBuf {
-        self.path.join(format!("{}.json", hash(settings.as_bytes())))
+        self.path.join(format!("{}.json", content::hash(settings.as_bytes())))
     }
 
     fn text(&self, settings: &str, result: &RunResult) -> serde_json::Result<String> {
@@ -105,14 +101,6 @@ impl Keep for Folder {
     fn keep(&self, settings: &str, result: &RunResult) -> Result<(), PaperError> {
         self.write(settings, result).map_err(|error| PaperError::Keep { reason: format!("{error:#}") })
     }
-}
-
-/// FNV-1a of 128 bits, in hexadecimal digits.
-fn hash(bytes: &[u8]) -> String {
-    let hash = bytes.iter().fold(0x6C62_272E_07BB_0142_62B8_2175_6295_C58D_u128, |hash, byte| {
-        (hash ^ u128::from(*byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013B)
-    });
-    format!("{hash:032x}")
 }
 
 #[cfg(test)]

@@ -41,13 +41,15 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     }
     let figures = choose(&args.figures)?;
     refuse_idle_traces(args, &figures)?;
+    refuse_real_time(args, &figures)?;
     if let Some(folder) = args.traces.as_deref().filter(|folder| !folder.is_dir()) {
         bail!("there is no folder {} of traces (--traces, OPENFTL_TRACES)", folder.display());
     }
     fs::create_dir_all(&args.out).with_context(|| format!("cannot make the folder {}", args.out.display()))?;
     let kept = Folder::open(&args.out, args.fresh)?;
     let jobs = args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
-    let lab = Lab { scale: args.scale.0, seed: args.seed, traces: args.traces.clone(), jobs };
+    let lab =
+        Lab { scale: args.scale.0, seed: args.seed, traces: args.traces.clone(), jobs, real_time: args.real_time };
     if !args.only.is_empty() {
         return do_only(&figures, &lab, &kept, args);
     }
@@ -77,6 +79,19 @@ fn refuse_idle_traces(args: &ReproduceArgs, figures: &[&'static Figure]) -> Resu
         "--traces means nothing to {}; recorded traces are played by {}; leave it out, or add one of these",
         names(&mut figures.iter().copied()),
         names(&mut papers::table().filter(|figure| figure.uses_traces))
+    )))
+}
+
+/// Refuses real time for figures whose runs have none.
+fn refuse_real_time(args: &ReproduceArgs, figures: &[&'static Figure]) -> Result<()> {
+    let names = |figures: &mut dyn Iterator<Item = &Figure>| figures.map(|f| f.name).collect::<Vec<_>>().join(", ");
+    let without = names(&mut figures.iter().copied().filter(|figure| !figure.has_real_time()));
+    if !args.real_time || without.is_empty() {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "--real-time means nothing to {without}; it is for {}; leave the option or the others out",
+        names(&mut papers::table().filter(|figure| figure.has_real_time()))
     )))
 }
 
@@ -166,7 +181,10 @@ fn do_only(figures: &[&'static Figure], lab: &Lab, kept: &Folder, args: &Reprodu
 
 /// Moves a bar to where the runs of a figure are.
 fn show(bar: &ProgressBar, at: Advance) {
-    bar.set_message(format!("{} of {} runs done", at.done, at.runs));
+    bar.set_message(match at.runs {
+        0 => "measuring".to_owned(),
+        runs => format!("{} of {runs} runs done", at.done),
+    });
     bar.set_position((at.share * STEPS as f64) as u64);
 }
 

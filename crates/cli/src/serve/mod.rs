@@ -1,6 +1,5 @@
 //! `openftl serve`: a disk for others, over NBD or as a device of the kernel.
 
-mod banked;
 mod front;
 mod record;
 mod watch;
@@ -9,11 +8,12 @@ use crate::args::ServeArgs;
 use crate::backing::Backing;
 use crate::error::usage;
 use crate::units::{bytes, count};
-use crate::{device, format, image, output, settings};
+use crate::{banked, device, format, image, output, settings};
 use anyhow::{Context, Result};
 use blockdev::nbd::{Address, Listener, Observer, Stop, metrics};
-use blockdev::{BankedDisk, BlockDevice, Disk, DiskError, DiskOptions, Keeping, Log, Severity, Store};
+use blockdev::{BankedDisk, BankedOptions, BlockDevice, Disk, DiskError, DiskOptions, Keeping, Log, Severity, Store};
 use front::{Front, Place};
+use ftl::Shortage;
 use ftl::ftls::Info;
 use nand::file::Syncer;
 use nand::{Access, MemNand};
@@ -40,7 +40,9 @@ pub fn run(args: &ServeArgs) -> Result<()> {
     let log: Arc<dyn Log> = Arc::new(Lines);
     let opened = match &args.image {
         Some(path) => in_file(path, args, &log)?,
-        None if args.disk.ftl.as_deref() == Some(banked::NAME) => in_memory_banked(args, &log)?,
+        None if args.disk.ftl.as_deref() == Some(banked::NAME) => {
+            opened_banked(banked::in_memory(args, &log)?, IN_MEMORY)
+        }
         None => in_memory(args, &log)?,
     };
     let stop = Arc::new(Stop::new().context("cannot make a pair of sockets")?);
@@ -122,40 +124,57 @@ fn in_file(path: &Path, args: &ServeArgs, log: &Arc<dyn Log>) -> Result<Opened> 
         ("--capacity", disk.capacity.is_some()),
         ("--logical-ratio", disk.logical_ratio.is_some()),
     ];
-    let banked = banked::given(&args.banked);
     let tuned = settings::given(&disk.tuning).map(|(option, _, given)| (option, given));
-    if let Some((option, _)) = ours.iter().chain(&tuned).chain(&banked).find(|(_, given)| *given) {
+    if let Some((option, _)) = ours.iter().chain(&tuned).find(|(_, given)| *given) {
         return Err(usage(format!("{option} is for --memory: {} says what disk it is", path.display())));
     }
     let access = if args.read_only { Access::Overlay } else { Access::ReadWrite };
-    let image = image::open(path, access)?;
-    let (info, shards) = (image.entry.info, image.shards());
+    let mut image = image::open(path, access)?;
     // Devices of one file are synced together.
-    let syncer = image.nands.first().and_then(Backing::syncer);
-    let (ftls, mounted) = image.mount().with_context(|| format!("cannot serve {}", path.display()))?;
-    if let Some(shortage) = mounted.read_only {
-        log.line(Severity::Warning, &format!("{}: {shortage}", path.display()));
-    }
-    let options = DiskOptions {
-        store: syncer.map(|syncer| Box::new(Synced(syncer)) as Box<dyn Store>),
-        read_only: args.read_only,
-        write_through: args.write_through,
-        log: Arc::clone(log),
-        ..DiskOptions::new(Keeping::PowerLoss)
+    let syncer = image.nands().first().and_then(Backing::syncer);
+    let store = syncer.map(|syncer| Box::new(Synced(syncer)) as Box<dyn Store>);
+    let warn = |shortage: Option<Shortage>| {
+        if let Some(shortage) = shortage {
+            log.line(Severity::Warning, &format!("{}: {shortage}", path.display()));
+        }
     };
     let promise = match (args.read_only, args.write_through) {
         (true, _) => "Nothing is written to the file.",
         (_, true) => "What was answered survives a killed server and a power cut.",
         _ => "What was flushed survives a killed server and a power cut.",
     };
+    let image = match image {
+        image::Opened::Table(image) => image,
+        image::Opened::Banked(image) => {
+            let (read_only, write_through) = (args.read_only, args.write_through);
+            let options = BankedOptions { store, read_only, write_through, log: Arc::clone(log) };
+            let served = banked::in_file(image, args, options, path)?;
+            warn(served.shortage);
+            return Ok(opened_banked(served, promise));
+        }
+    };
+    let (info, shards) = (image.entry.info, image.shards());
+    if let Some((option, _)) = banked::given(&args.banked).iter().find(|(_, given)| *given) {
+        let path = path.display();
+        return Err(usage(format!("{option} is for disks of {}; {path} holds one of {}", banked::NAME, info.name)));
+    }
+    let (ftls, mounted) = image.mount().with_context(|| format!("cannot serve {}", path.display()))?;
+    warn(mounted.read_only);
+    let options = DiskOptions {
+        store,
+        read_only: args.read_only,
+        write_through: args.write_through,
+        log: Arc::clone(log),
+        ..DiskOptions::new(Keeping::PowerLoss)
+    };
     opened(Disk::new(ftls, info, options), &info, shards, promise)
 }
 
 const IN_MEMORY: &str = "It is in memory: nothing of it outlives the server.";
 
-fn in_memory_banked(args: &ServeArgs, log: &Arc<dyn Log>) -> Result<Opened> {
-    let (disk, description) = banked::in_memory(args, log)?;
-    Ok(Opened { disk: Served::Banked(Arc::new(disk)), description, promise: IN_MEMORY.to_owned() })
+fn opened_banked(served: banked::Served, promise: &str) -> Opened {
+    let banked::Served { disk, description, .. } = served;
+    Opened { disk: Served::Banked(Arc::new(disk)), description, promise: promise.to_owned() }
 }
 
 fn in_memory(args: &ServeArgs, log: &Arc<dyn Log>) -> Result<Opened> {

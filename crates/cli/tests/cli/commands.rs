@@ -35,8 +35,9 @@ fn every_ftl_is_listed_with_its_settings() {
             .join(", ")
     };
     assert_eq!(settings("superblock"), "groups, maps");
-    assert_eq!(settings("gecko"), "cache, segmented-lru, victim, placement, lanes, validity, gecko, wear");
+    assert_eq!(settings("gecko"), "cache, segmented-lru, victim, placement, lanes, validity, gecko, wear, warm");
     let text = output_of(&["list", "ftls"]);
+    assert!(text.contains("needs a device that sets flags of a programmed page 2 times"), "{text}");
     for name in ["dftl", "janus", "superblock"] {
         assert!(text.contains(&format!("settings: {}", settings(name))), "{name} in {text}");
     }
@@ -74,15 +75,47 @@ fn a_converted_trace_is_the_same_trace() {
     let folder = folder();
     let path = small_trace(folder.path());
     let before = json_of(&["trace", "info", path.to_str().unwrap(), "--json"]);
-    for to in ["csv", "fio-v2", "fio-v3"] {
+    for to in ["csv", "fio-v2", "fio-v3", "msr", "spc", "fivecolumn"] {
         let out = folder.path().join(to);
         output_of(&["trace", "convert", path.to_str().unwrap(), "--to", to, "-o", out.to_str().unwrap()]);
-        let after = json_of(&["trace", "info", out.to_str().unwrap(), "--json"]);
+        let units = ["--time-unit", "ns", "--lba-unit", "sectors", "--size-unit", "sectors"];
+        let units = if to == "fivecolumn" { &units[..] } else { &[] };
+        let after = json_of(&[&["trace", "info", out.to_str().unwrap(), "--json"], units].concat());
         for field in ["requests", "writes", "read_bytes", "written_bytes", "footprint"] {
             assert_eq!(before[field], after[field], "{to}: {field}");
         }
         let printed = output_of(&["trace", "convert", path.to_str().unwrap(), "--to", to]);
         assert_eq!(printed, std::fs::read_to_string(&out).unwrap(), "{to}");
+    }
+}
+
+/// Both of its forms have a trap: the unit of waits, and a time of 0.
+#[test]
+fn fio_plays_a_converted_trace_in_its_time() {
+    if Command::new("fio").arg("--version").output().is_err() {
+        eprintln!("left out: there is no fio on this machine");
+        return;
+    }
+    let folder = folder();
+    let (trace, disk) = (folder.path().join("trace.csv"), folder.path().join("disk"));
+    let rows = [0_u64, 600_000_000].map(|at| format!("{at},{},write,0,4096\n", disk.display()));
+    std::fs::write(&trace, format!("time_ns,device,op,offset,bytes\n{}", rows.concat())).unwrap();
+    std::fs::File::create(&disk).unwrap().set_len(1 << 20).unwrap();
+    for to in ["fio-v2", "fio-v3"] {
+        let log = folder.path().join(to);
+        output_of(&["trace", "convert", trace.to_str().unwrap(), "--to", to, "-o", log.to_str().unwrap()]);
+        let played = Command::new("fio")
+            .current_dir(folder.path())
+            .args(["--name=job", "--ioengine=psync", "--write_lat_log=times"])
+            .arg(format!("--read_iolog={}", log.display()))
+            .output()
+            .unwrap();
+        assert!(played.status.success(), "{to}: {}", String::from_utf8_lossy(&played.stderr));
+        let times = std::fs::read_to_string(folder.path().join("times_lat.1.log")).unwrap();
+        let at_ms = |line: &str| line.split(',').next().and_then(|ms| ms.parse::<u64>().ok()).unwrap();
+        let times: Vec<u64> = times.lines().map(at_ms).collect();
+        // Waits count from the start of fio, which the first request follows.
+        assert!(times.len() == 2 && (300..10_000).contains(&(times[1] - times[0])), "{to}: {times:?} ms");
     }
 }
 

@@ -17,8 +17,9 @@ fn assert_plain(text: &str) {
     assert!(!text.contains('\u{1b}') && !text.contains('\r'), "escape sequences in a pipe");
 }
 
+/// One test: the run takes a while without optimisation.
 #[test]
-fn without_arguments_it_compares_three_ftls_and_says_what_to_see() {
+fn without_arguments_it_compares_three_ftls_says_what_to_see_and_is_what_the_readme_shows() {
     let ran = openftl(&["compare"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert_plain(&ran.out);
@@ -26,13 +27,19 @@ fn without_arguments_it_compares_three_ftls_and_says_what_to_see() {
     for part in ["\n  page ", "\n  dftl ", "\n  gecko ", "total", "RAM", "erases", "What to see", "What to try next"] {
         assert!(ran.out.contains(part), "{part} in {}", ran.out);
     }
+    let readme = include_str!("../../../../README.md");
+    let block = readme.split_once("<!-- openftl compare -->\n```\n").unwrap().1.split_once("\n```").unwrap().0;
+    assert!(ran.out.contains(block), "run `cargo xtask docs`");
 }
 
 #[test]
-fn the_readme_shows_what_it_prints() {
-    let readme = include_str!("../../../../README.md");
-    let block = readme.split_once("<!-- openftl compare -->\n```\n").unwrap().1.split_once("\n```").unwrap().0;
-    assert!(output_of(&["compare"]).contains(block), "run `cargo xtask docs`");
+fn the_capacity_that_an_error_names_does() {
+    let timed = ["compare", "--timing", "queued", "--ftl", "page", "--precondition", "none", "--writes", "100"];
+    let ran = openftl(&[&timed[..], &["--capacity", "64MiB"]].concat());
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    let (_, named) = ran.err.split_once("page works with --capacity ").unwrap();
+    let capacity = named.split(' ').next().unwrap();
+    output_of(&[&timed[..], &["--capacity", capacity]].concat());
 }
 
 #[test]

@@ -120,6 +120,11 @@ fn what_cannot_be_a_disk_in_a_file_is_refused() {
     refused(&["--shards", "65"], "65 is not in 1..=64");
     refused(&["--shards", "64", "--capacity", "32MiB"], "each of 64 shards has 512 KiB of the device");
     refused(&["--ftl", "gekco"], "did you mean `gecko`?");
+    refused(&["--ftl", "lftl", "--shards", "2"], "--shards means nothing to lftl");
+    refused(&["--ftl", "lftl", "--cache", "8KiB"], "--cache means nothing to lftl");
+    refused(&["--ftl", "lftl", "--device", "demo", "--capacity", "32MiB"], "make the disk smaller");
+    let flash = openftl(&["format", "/dev/mtd-of-nobody", "--ftl", "lftl"]);
+    assert!(flash.code == 2 && flash.err.contains("lftl is for files"), "{}", flash.err);
     refused(&["--ftl", "bast", "--cache", "8KiB"], "--cache means nothing to bast");
     refused(&["--ftl", "bast", "--maps", "nonvolatile"], "--maps nonvolatile assumes memory that no disk of bytes has");
     refused(&["--ftl", "nftl"], "sequential program order");
@@ -158,4 +163,27 @@ fn what_is_no_disk_is_named_with_its_file() {
         drop(nand::FileNand::create(&path, geometry, nand::Capabilities::MODERN, owner.as_bytes()).unwrap());
         refused(wanted);
     }
+}
+
+#[test]
+fn a_record_that_does_not_fit_its_devices_is_refused() {
+    let folder = folder();
+    let path = folder.path().join("disk.nand");
+    let image = path.to_str().unwrap();
+    let geometry = nand::profiles::find("demo").unwrap().scaled(32 << 20).unwrap();
+    let record = "version = 1\ndevice = \"demo\"\nmade_by = \"a test\"\n[lftl]\nlogical_pages = 100\n";
+    let refused = |owner: &str, joint: bool, wanted: &str| {
+        let make = if joint { nand::FileNand::create_joint } else { nand::FileNand::create_several };
+        drop(make(&path, 2, geometry, nand::Capabilities::MODERN, owner.as_bytes()).unwrap());
+        for command in ["inspect", "check"] {
+            let ran = openftl(&[command, image]);
+            let named = ran.err.contains(image) && ran.err.contains(wanted);
+            assert!(ran.code == 1 && named, "{command}: {} {}", ran.code, ran.err);
+        }
+        fs::remove_file(&path).unwrap();
+    };
+    refused(record, false, "the devices number their operations one by one");
+    refused("version = 1", true, "the record tells of no disk of lftl");
+    refused(&record.replace("version = 1", "version = 2"), true, "has version 2; this program reads version 1");
+    refused(&record.replace("logical_pages", "pages"), true, "cannot be understood");
 }

@@ -10,5 +10,8 @@ mod compare;
 mod images;
 mod reproduce;
 mod serve;
+mod sweep;
+mod tail;
 mod traces;
+mod watch;
 mod wrong_inputs;

@@ -184,6 +184,54 @@ fn a_disk_of_several_shards_in_a_file_outlives_its_server_and_a_part_set_back_is
 }
 
 #[test]
+fn a_disk_of_banks_in_a_file_keeps_what_was_flushed() {
+    let folder = folder();
+    let (image, socket) = (folder.path().join("disk.nand"), folder.path().join("socket"));
+    let (image, nbd) = (image.to_str().unwrap(), format!("unix:{}", socket.display()));
+    let size = ["--device", "demo", "--capacity", "256MiB", "--logical-ratio", "0.5"];
+    let made = output_of(&[&["format", image, "--ftl", "lftl"][..], &size].concat());
+    assert!(made.contains("under lftl over 32 banks"), "{made}");
+    let server = Server::start(&[image, "--nbd", &nbd, "--workers", "3", "--policy", "pllgc", "--collectors", "2"]);
+    assert!(server.said["description"].as_str().unwrap().ends_with("under lftl over 32 banks"), "{}", server.said);
+    let mut client = Client::connect(&socket);
+    for page in 0..200 {
+        client.write(page, page as u8 | 1);
+    }
+    assert_eq!(client.ask(TRIM, 0, 10 * PAGE, &[]).0, 0);
+    assert_eq!(client.ask(FLUSH, 0, 0, &[]).0, 0);
+    client.write(20, 250);
+    drop(server);
+    let described = json_of(&["inspect", image, "--json"]);
+    assert_eq!(
+        [&described["closed"], &described["disk"]["ftl"]],
+        [&false.into(), &"lftl".into()] as [&serde_json::Value; 2]
+    );
+    assert_eq!([&described["format_version"], &described["disk"]["banks"], &described["pages"]["live"]], [5, 32, 190]);
+
+    let server = Server::start(&[image, "--nbd", &nbd, "--write-through", "--policy", "npgc"]);
+    let mut client = Client::connect(&socket);
+    assert_eq!((client.page(5), client.page(30), client.page(199)), (0, 31, 199));
+    assert!([21, 250].contains(&client.page(20)), "it was not flushed");
+    client.write(3, 200);
+    drop(server);
+    let before = fs::read(image).unwrap();
+    let server = Server::start(&[image, "--nbd", &nbd, "--read-only"]);
+    let mut client = Client::connect(&socket);
+    assert_eq!((client.page(3), client.page(30)), (200, 31));
+    assert_eq!(client.ask(WRITE, 0, PAGE, &[1; PAGE]).0, 1, "a write of a read-only disk is refused");
+    assert_eq!(client.ask(TRIM, 0, PAGE, &[]).0, 1, "so is a trim");
+    server.stop();
+    assert!(fs::read(image).unwrap() == before, "the file was touched");
+
+    let server = Server::start(&[image, "--nbd", &nbd]);
+    Client::connect(&socket).write(7, 77);
+    server.stop();
+    let checked = json_of(&["check", image, "--json"]);
+    assert_eq!([&checked["sound"], &checked["ftl"]], [&true.into(), &"lftl".into()] as [&serde_json::Value; 2]);
+    assert_eq!(json_of(&["inspect", image, "--quick", "--json"])["closed"], true, "it was not saved");
+}
+
+#[test]
 fn what_a_server_did_is_said_to_prometheus() {
     let folder = folder();
     let socket = folder.path().join("socket");
@@ -228,6 +276,7 @@ fn what_cannot_be_served_is_refused_before_anybody_connects() {
     refused(2, &[image, "--nbd", &socket, "--gecko-t", "3"], "--gecko-t is for --memory");
     refused(2, &[image, "--nbd", &socket, "--shards", "3"], "--shards is for --memory");
     refused(2, &[image, "--nbd", &socket, "--ftl", "page"], "--ftl is for --memory");
+    refused(2, &[image, "--nbd", &socket, "--workers", "4"], "--workers is for disks of lftl");
     refused(2, &["--memory", "--nbd", &socket, "--capacity", "32MiB", "--shards", "64"], "each of 64 shards");
     refused(2, &["--memory", "--nbd", &socket, "--ftl", "bast", "--maps", "nonvolatile"], "memory that no disk");
     refused(1, &["nowhere.nand", "--nbd", &socket], "cannot open nowhere.nand");

@@ -16,6 +16,7 @@ const CASES: &[Case] = &[
     (&["compare", "--device", "modern-tcl"], 2, &["no device profile `modern-tcl`", "did you mean `modern-tlc`"]),
     (&["compare", "--device", "absent.toml"], 1, &["absent.toml", "list devices --toml"]),
     (&["compare", "--device", "wrong.toml"], 1, &["wrong.toml", "endurance", "unknown field"]),
+    (&["compare", "--device", "empty.toml"], 1, &["empty.toml is empty", "list devices --toml"]),
     (&["compare", "--device", "slow.toml"], 1, &["program_ns", "slow", "2000000000000 ns", "1000 s"]),
     (&["compare", "--capacity", "12 parsecs"], 2, &["--capacity", "12 parsecs", "8GiB"]),
     (&["compare", "--capacity", "1KiB"], 2, &["--capacity", "at least"]),
@@ -65,7 +66,7 @@ const IDLE_CASES: [Case; 20] = [
     (
         &["--ftl", "page", "--segmented-lru"],
         2,
-        &["--segmented-lru means nothing to page;", "by dftl, asa, lazy, gecko;"],
+        &["--segmented-lru means nothing to page;", "by dftl, asa, lazy, gecko, ftrm, "],
     ),
     (&["--ftl", "uftl", "--segmented-lru"], 2, &["--segmented-lru means nothing to uftl"]),
     (
@@ -79,7 +80,7 @@ const IDLE_CASES: [Case; 20] = [
     (
         &["--ftl", "page", "--gecko-t", "2"],
         2,
-        &["by gecko, and with --validity gecko by page, dftl, asa, lazy, uftl, ib-ftl;"],
+        &["by gecko, and with --validity gecko by page, dftl, asa, lazy, uftl, ib-ftl, ftrm, "],
     ),
     (&["--ftl", "page,dftl", "--gecko-s", "2"], 2, &["--gecko-s means nothing to page, dftl;"]),
     (&["--ftl", "page", "--gecko-two-way"], 2, &["--gecko-two-way means nothing to page;"]),
@@ -115,7 +116,7 @@ fn options_that_mean_nothing_to_any_ftl_are_refused() {
     }
 }
 
-const TRACE_CASES: [Case; 14] = [
+const TRACE_CASES: [Case; 15] = [
     (&["trace", "info", "binary.trace"], 1, &["no known trace format", "it is binary", "00 01 02"]),
     (&["trace", "info", "misspelt.trace"], 1, &["line 1 is `fio version 2 iolgo`", "was `fio version 2 iolog` meant?"]),
     (&["trace", "info", "short.gz"], 1, &["short.gz", "cut short"]),
@@ -127,6 +128,7 @@ const TRACE_CASES: [Case; 14] = [
     (&["trace", "info", "small.trace", "--time-unit", "fortnight"], 2, &["fortnight", "ms"]),
     (&["trace", "info", "said.trace", "--time-unit", "ms"], 2, &["said.trace", "`msr`", "unit of times", "fivecolumn"]),
     (&["compare", "said.trace", "--flag", "1=write"], 2, &["said.trace", "`msr`", "meaning of the flag"]),
+    (&["compare", "small.trace", "--timing", "queued", "--open-loop"], 2, &["times were taken for ms", "--time-unit"]),
     (&["trace", "info", "small.trace", "--device-filter", "9"], 1, &["small.trace", "9"]),
     (&["trace", "convert", "small.trace", "--to", "xml"], 2, &["xml", "fio-v3"]),
     (&["trace", "convert", "small.trace", "--to", "csv", "-o", "no/such/folder/x"], 1, &["no/such/folder/x"]),
@@ -150,6 +152,7 @@ fn check(cases: &[Case]) {
     let time = profile.lines().find(|line| line.starts_with("program_ns")).unwrap();
     let slow = profile.replace(time, "program_ns = 2_000_000_000_000").replace("\"demo\"", "\"slow\"");
     write("slow.toml", &slow);
+    write("empty.toml", "");
     for (arguments, code, parts) in cases {
         let ran = openftl_in(folder.path(), arguments);
         assert_eq!(ran.code, *code, "{arguments:?}: {}", ran.err);

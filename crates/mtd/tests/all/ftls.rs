@@ -142,7 +142,8 @@ fn page_mapping_kernel() {
 /// Every FTL that can be served from such a device without a battery.
 fn served() -> impl Iterator<Item = Entry<Device>> {
     ftl::ftls::table::<Device>().into_iter().filter(|row| {
-        let lasting = !matches!(row.info.durable, Durability::Battery | Durability::NonVolatileMaps);
+        let lasting =
+            !matches!(row.info.durable, Durability::Battery | Durability::NonVolatileMaps | Durability::Nothing);
         lasting && row.mount.is_some() && row.info.runs_on(nand::Capabilities::MODERN)
     })
 }

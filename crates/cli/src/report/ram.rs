@@ -1,0 +1,55 @@
+//! What each structure in RAM is for, in a few words.
+
+/// Structures by the names that FTLs report, and what they are for.
+const STRUCTURES: &[(&str, &str)] = &[
+    ("access_counters", "how often each translation page is used"),
+    ("block_states", "what each block is used for"),
+    ("block_table", "the data block of each logical block"),
+    ("bvc", "live pages of each block"),
+    ("checkpoint_buffer", "the page of a checkpoint in work"),
+    ("cht", "when cached pages were written"),
+    ("cmt", "cached entries of the mapping table"),
+    ("cmt_index", "finds cached entries"),
+    ("collector_buffers", "the pages of the victim"),
+    ("free_and_active_blocks", "free blocks and write points"),
+    ("free_blocks", "free blocks"),
+    ("fused_blocks", "logical blocks mapped by page, by last write"),
+    ("fused_page_map", "where pages of fused logical blocks are"),
+    ("gecko_buffer", "dead pages not yet in a run"),
+    ("gecko_buffers", "pages of runs being merged"),
+    ("gecko_filter", "lets queries pass over runs"),
+    ("ghost_buffers", "what other sizes of the area would have done"),
+    ("gmd", "where each translation page is"),
+    ("home_and_lost_bits", "which pages are at their offset, or lost"),
+    ("log_block_scheme", "which log block is merged next"),
+    ("log_page_map", "where pages in log blocks are"),
+    ("log_buffers", "dead pages not yet in the log"),
+    ("log_directory", "where the pages of the log are"),
+    ("log_heads", "the newest log entry of each block"),
+    ("log_erase_stamps", "when each block was erased"),
+    ("leaf_buffers", "leaves of the tree being changed"),
+    ("paged_area_live_bits", "live pages of blocks mapped by page"),
+    ("pinned_blocks", "translation blocks that recovery may need"),
+    ("programmed_pages", "a bit a page: it was programmed"),
+    ("pvb", "a bit a page: it is dead"),
+    ("pvb_buffer", "the page of the bitmap in work"),
+    ("pvb_directory", "where the pages of the bitmap are"),
+    ("read_only_table", "where each logical page is"),
+    ("recent_updates", "the last pages written"),
+    ("run_directories", "where the pages of Gecko's runs are"),
+    ("save_buffer", "the page that a battery saves next"),
+    ("sequential_logs", "log blocks written in order"),
+    ("superblocks", "the blocks of each superblock"),
+    ("translation_buffer", "the translation page in work"),
+    ("translation_table", "where each logical page is, all of it"),
+    ("tree_nodes", "cached nodes of the mapping tree"),
+    ("trim_map", "which logical pages were trimmed"),
+    ("untold_deaths", "dead pages to be reported"),
+    ("victim_index", "blocks by their live pages"),
+    ("wear", "how worn blocks are"),
+];
+
+/// What a structure is for; nothing if it has no row.
+pub fn meaning(name: &str) -> Option<&'static str> {
+    STRUCTURES.iter().find(|(known, _)| *known == name).map(|(_, meaning)| *meaning)
+}
