@@ -8,11 +8,12 @@
 mod broken;
 
 use broken::{Defect, format, mount, page};
-use ftl::ftls::{self, Entry};
-use openftl_crash::{Device, Operations};
+use ftl::ftls::Entry;
+use openftl_crash::Operations;
+use table::AnyStamps;
 
 thread_local! {
-    static TABLE: Operations = Operations::new(ftls::table().into_iter().map(|entry: Entry<Device>| {
+    static TABLE: Operations = Operations::new(table::table().into_iter().map(|entry: Entry<AnyStamps>| {
         if entry.info.name != page().info.name {
             return entry;
         }

@@ -1,6 +1,6 @@
 //! The flash below a disk that keeps every byte: in a file, in memory, or behind Linux MTD.
 //!
-//! One type for all of them, so that every FTL is compiled once for devices of bytes.
+//! One type for all of them: what is asked of a device before an FTL has it does not depend on where it is.
 
 #[cfg(target_os = "linux")]
 use mtd::MtdNand;
@@ -79,15 +79,6 @@ impl Backing {
     /// The same device, on which each operation takes as long as on flash of these times.
     pub fn paced(self, timing: Timing) -> Self {
         Self { pace: Some(Pace::new(timing)), ..self }
-    }
-
-    /// Closes the device so that nothing has to be looked for when it is opened again.
-    pub fn close(self) -> anyhow::Result<()> {
-        match self.device {
-            Device::File(nand) => Ok(nand.close()?),
-            // Nothing of it is on its way to somewhere else.
-            _ => Ok(()),
-        }
     }
 }
 

@@ -15,6 +15,7 @@ use sim::DevicePlan;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use table::AnyBytes;
 
 /// What a disk is made of if nobody says.
 const FTL: &str = "gecko";
@@ -188,17 +189,17 @@ fn fill(path: &Path, planned: &Planned, shards: u32) -> Result<()> {
     let devices = u16::try_from(shards).context("there are too many shards")?;
     let nands = FileNand::create_several(path, devices, plan.geometry, plan.capabilities, record.as_bytes())?;
     for nand in nands {
-        let mut disk = on(nand.into(), info, config)?;
-        disk.flush()?;
-        disk.into_flash().into_nand().close()?;
+        let syncer = nand.syncer();
+        on(nand.into(), info, config)?.flush()?;
+        syncer.sync()?;
     }
     Ok(())
 }
 
 /// An FTL made on a device.
 pub fn on(nand: Backing, info: &Info, config: &Config) -> Result<Disk> {
-    let Some(entry) = ftls::find::<Backing>(info.name) else { bail!("there is no FTL {}", info.name) };
-    (entry.format)(Flash::new(nand), config).map_err(|error| match error {
+    let Some(entry) = table::find::<AnyBytes>(info.name) else { bail!("there is no FTL {}", info.name) };
+    (entry.format)(Flash::new(Box::new(nand)), config).map_err(|error| match error {
         FtlError::Unsupported { .. } => usage(error.to_string()),
         error => error.into(),
     })

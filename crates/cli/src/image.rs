@@ -9,7 +9,7 @@ use crate::banked;
 use anyhow::{Context, Result, bail};
 use blockdev::disk::{STRIPE_PAGES, striped_pages};
 use ftl::config::Maps;
-use ftl::ftls::{self, Entry};
+use ftl::ftls::Entry;
 use ftl::{Config, Flash, Ftl, FtlError, GeckoOptions, GroupOptions, JanusOptions, MountReport, OpCounts, WearOptions};
 use ftl::{placement, validity, victim};
 use lftl::Engine;
@@ -17,6 +17,7 @@ use nand::file::Numbering;
 use nand::{Access, FileNand};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use table::AnyBytes;
 
 /// Version of the record.
 const VERSION: u32 = 1;
@@ -228,7 +229,7 @@ pub struct Image {
     /// The devices, one for each shard.
     pub nands: Vec<Backing>,
     /// The FTL that is on it.
-    pub entry: Entry<Backing>,
+    pub entry: Entry<AnyBytes>,
     /// What the FTL is told.
     pub config: Config,
     /// What the device says of it.
@@ -316,14 +317,14 @@ pub fn of_devices(nands: Vec<Backing>, owner: &[u8], mountable: bool) -> Result<
     record.check_shards(nands.len())?;
     let config = record.config()?;
     let name = &record.ftl.name;
-    let Some(entry) = ftls::find::<Backing>(name) else {
+    let Some(entry) = table::find::<AnyBytes>(name) else {
         bail!("this program has no FTL `{name}`, which the disk needs")
     };
     Ok(Image { nands, entry, config, record, mountable })
 }
 
 /// An FTL over a device that keeps every byte.
-pub type Disk = Box<dyn Ftl<Backing>>;
+pub type Disk = Box<dyn Ftl<AnyBytes>>;
 
 impl Image {
     /// Devices that the disk is striped over, each with an FTL.
@@ -347,7 +348,7 @@ impl Image {
         let shards = self.nands.len();
         let (mut disks, mut all) = (Vec::new(), MountReport::default());
         for (shard, nand) in self.nands.into_iter().enumerate() {
-            let mounted = mount(Flash::new(nand), &self.config);
+            let mounted = mount(Flash::new(Box::new(nand)), &self.config);
             let (disk, report) = mounted.map_err(|error| match shards {
                 1 => unmountable(name, error),
                 _ => unmountable(name, error).context(format!("shard {shard}")),

@@ -11,11 +11,12 @@ use crate::{Device, Fault, Shared, faults};
 use ftl::ftls::{Durability, Entry, Mount};
 use ftl::{Config, Flash, Ftl, FtlError};
 use nand::{Faulty, Lpn, SimNand};
+use table::AnyStamps;
 
 /// What stays the same over all lines of a case.
 pub(crate) struct Bench<'a> {
-    pub(crate) entry: &'a Entry<Device>,
-    pub(crate) mount: Mount<Device>,
+    pub(crate) entry: &'a Entry<AnyStamps>,
+    pub(crate) mount: Mount<AnyStamps>,
     pub(crate) case: &'a Case,
     pub(crate) config: Config,
     pub(crate) steps: Vec<Step>,
@@ -25,7 +26,7 @@ pub(crate) struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     /// `None` if the FTL cannot be mounted.
-    pub(crate) fn new(entry: &'a Entry<Device>, case: &'a Case) -> Option<Self> {
+    pub(crate) fn new(entry: &'a Entry<AnyStamps>, case: &'a Case) -> Option<Self> {
         let config = Config { battery: case.battery, ..case.shape().config(case.logical_pages) };
         Some(Self { entry, mount: entry.mount?, case, config, steps: case.steps(), trail: Trail::default() })
     }
@@ -48,7 +49,7 @@ impl<'a> Bench<'a> {
 
     /// Has the FTL save what it holds in RAM, if there is a battery for it; the device must be
     /// powered.
-    pub(crate) fn save(&self, ftl: &mut dyn Ftl<Device>) -> Result<(), String> {
+    pub(crate) fn save(&self, ftl: &mut dyn Ftl<AnyStamps>) -> Result<(), String> {
         if !self.has_battery() {
             return Ok(());
         }
@@ -73,7 +74,7 @@ impl<'a> Bench<'a> {
         if count_reads {
             faults::litter(device.get().flash(), self.case.seed);
         }
-        let formatted = (self.entry.format)(Flash::new(device.clone()), &self.config);
+        let formatted = (self.entry.format)(Flash::new(Box::new(device.clone())), &self.config);
         let ftl = formatted.map_err(|error| format!("formatting: {error}"))?;
         device.get().flash().plan_mut().failing_blocks =
             faults::worn_blocks(self.case.faults, self.case.seed, &geometry);

@@ -4,7 +4,6 @@ use crate::case::{Case, ReplayError, Scenario, Work};
 use crate::shape::{SHAPES, find};
 use crate::shrink;
 use crate::story::Event;
-use ftl::ftls;
 use nand::{Cut, CutOutcome};
 
 /// Steps of the workload, and those after the mount.
@@ -17,7 +16,7 @@ const TAIL: u32 = 6;
 /// [`ReplayError::Ftl`] if there is no such FTL, it cannot be mounted, or no device fits it.
 pub fn example(ftl: &str, seed: u64) -> Result<String, ReplayError> {
     let none = || ReplayError::Ftl { ftl: ftl.to_owned() };
-    let entries = ftls::table();
+    let entries = table::table();
     let entry = entries.iter().find(|entry| entry.info.name == ftl && entry.mount.is_some()).ok_or_else(none)?;
     let preferred = find("runs").into_iter();
     let mut shapes = preferred.chain(SHAPES.iter().enumerate());

@@ -27,6 +27,7 @@ use crate::workload::Step;
 use crate::{Device, Fault, faults};
 use ftl::{Flash, Ftl, FtlError};
 use nand::{Cut, CutOutcome, Faulty, Lpn, NandError, SimNand, Snapshot, Stamp};
+use table::AnyStamps;
 
 /// Where the lines of one depth are cut.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +90,7 @@ pub(crate) const MAX_DEPTH: usize = 3;
 /// An FTL under test on its device, with what its host expects.
 pub(crate) struct Line {
     pub(crate) device: Device,
-    pub(crate) ftl: Box<dyn Ftl<Device>>,
+    pub(crate) ftl: Box<dyn Ftl<AnyStamps>>,
     pub(crate) model: Model,
     /// How to come here again, if there is a battery.
     again: Again,
@@ -139,7 +140,7 @@ impl Call {
     }
 
     /// Does it; what was read, if anything.
-    fn to(self, ftl: &mut dyn Ftl<Device>) -> Result<Stamp, FtlError> {
+    fn to(self, ftl: &mut dyn Ftl<AnyStamps>) -> Result<Stamp, FtlError> {
         let mut stamp = Stamp::UNWRITTEN;
         match self {
             Self::Read(lpn) => ftl.read(lpn, &mut stamp)?,
@@ -155,7 +156,7 @@ impl Call {
 }
 
 impl Line {
-    pub(crate) fn new(device: Device, ftl: Box<dyn Ftl<Device>>, model: Model) -> Self {
+    pub(crate) fn new(device: Device, ftl: Box<dyn Ftl<AnyStamps>>, model: Model) -> Self {
         Self { device, ftl, model, again: Again::default() }
     }
 }
@@ -178,7 +179,7 @@ pub(crate) struct Explorer<'a> {
     inspected: Option<[u32; 3]>,
 }
 
-pub(crate) fn ram_bytes(ftl: &dyn Ftl<Device>) -> u64 {
+pub(crate) fn ram_bytes(ftl: &dyn Ftl<AnyStamps>) -> u64 {
     ftl.ram().iter().map(|item| item.bytes).sum()
 }
 
@@ -286,7 +287,7 @@ impl<'a> Explorer<'a> {
     }
 
     fn mount(&mut self, device: Device, model: Model, next: usize) -> Result<Line, Ending> {
-        let mounted = (self.bench.mount)(Flash::new(device.clone()), &self.bench.config);
+        let mounted = (self.bench.mount)(Flash::new(Box::new(device.clone())), &self.bench.config);
         self.tell(|cuts| Event::mount(cuts, &mounted));
         self.branch(&device, &model, next, None)?;
         match mounted {
@@ -433,7 +434,7 @@ impl<'a> Explorer<'a> {
             }
             Some(flash) => {
                 let device = self.bench.device(flash.snapshot());
-                let mounted = (self.bench.mount)(Flash::new(device.clone()), &self.bench.config);
+                let mounted = (self.bench.mount)(Flash::new(Box::new(device.clone())), &self.bench.config);
                 let (ftl, _) = mounted.map_err(|error| format!("mounting the same again: {error}"))?;
                 (device, ftl)
             }

@@ -4,7 +4,6 @@
 //! where power is cut; each of the rest, alone or with the next, is a step. Missing bytes are
 //! zeros, so that every prefix is a case too.
 
-use crate::Device;
 use crate::case::{Case, Loss, Scenario, Work, checksum};
 use crate::explorer::MAX_DEPTH;
 use crate::faults::Fault;
@@ -16,6 +15,7 @@ use crate::workload::Step;
 use ftl::ftls::Entry;
 use nand::{Cut, CutOutcome};
 use std::cell::OnceCell;
+use table::AnyStamps;
 
 /// Steps of a case made of bytes.
 const STEPS: usize = 64;
@@ -29,7 +29,7 @@ pub struct Operations {
 }
 
 struct Row {
-    entry: Entry<Device>,
+    entry: Entry<AnyStamps>,
     /// Rows of [`SHAPES`] and the largest disk on each.
     fits: OnceCell<Vec<(u8, u32)>>,
 }
@@ -37,7 +37,7 @@ struct Row {
 impl Operations {
     /// Cases over these FTLs; those that cannot be mounted are left out.
     #[must_use]
-    pub fn new(entries: impl IntoIterator<Item = Entry<Device>>) -> Self {
+    pub fn new(entries: impl IntoIterator<Item = Entry<AnyStamps>>) -> Self {
         let mountable = entries.into_iter().filter(|entry| entry.mount.is_some());
         Self { rows: mountable.map(|entry| Row { entry, fits: OnceCell::new() }).collect() }
     }
@@ -167,11 +167,10 @@ pub fn check_id(id: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ftl::ftls;
 
     #[test]
     fn every_prefix_is_a_case_whose_id_replays_as_it_goes() {
-        let operations = Operations::new(ftls::table());
+        let operations = Operations::new(table::table());
         let bytes = [3, 1, 200, 0, 2, 9, 5, 20, 0, 2, 3, 0, 5, 0, 7, 0x18, 3, 14, 0, 7, 0x29, 1, 12, 0, 9, 11, 7];
         for end in 0..=bytes.len() {
             let id = operations.id(&bytes[..end]).unwrap();
@@ -188,7 +187,7 @@ mod tests {
 
     #[test]
     fn cases_with_fading_pages_have_every_outcome() {
-        let operations = Operations::new(ftls::table());
+        let operations = Operations::new(table::table());
         let outcomes = |flags: u8| {
             let cases = (0..=u8::MAX).map(|outcome| [0, 0, 0, flags, 1, 0, 0, 9, 0, outcome]);
             cases
@@ -205,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_device_without_spare_blocks_keeps_all_that_it_has() {
-        let operations = Operations::new(ftls::table());
+        let operations = Operations::new(table::table());
         let spareless = SHAPES.iter().position(|shape| shape.spare_blocks == 0).unwrap();
         let cases = (0..=u8::MAX).flat_map(|shape| (0..16).map(move |flags| [0, shape, 0, flags]));
         let faults: Vec<u16> = cases

@@ -5,7 +5,6 @@
 //! 2. Each page worn in turn, one workload a shape; images; checkpoints with wrong bits; endurance.
 //! 3. Every failure is shrunk. After some failures nothing more is tried with this FTL.
 
-use crate::Device;
 use crate::bench::Bench;
 use crate::case::Harm;
 use crate::case::{Case, Loss, ReplayError, Scenario, Work, Worn};
@@ -19,12 +18,13 @@ use crate::shape::SHAPES;
 use crate::shrink;
 use crate::tap::{At, Outcomes, Tap};
 use crate::workload::generate_with_long_trims;
-use ftl::ftls::{self, Durability, Entry, Info};
+use ftl::ftls::{Durability, Entry, Info};
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
+use table::AnyStamps;
 
 /// Where a run stands.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ const FAILURES: usize = 3;
 /// # Errors
 /// [`OptionsError`] if the options name something that does not exist.
 pub fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Report, OptionsError> {
-    run_on(&ftls::table(), options, progress)
+    run_on(&table::table(), options, progress)
 }
 
 /// Explores these FTLs instead of the table: for a canary, or one that is not in the table yet.
@@ -73,13 +73,13 @@ pub fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Repo
 /// # Errors
 /// As [`run`].
 pub fn run_on(
-    entries: &[Entry<Device>],
+    entries: &[Entry<AnyStamps>],
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, OptionsError> {
     options.check(entries.iter().map(|entry| entry.info.name))?;
     let wanted = |name: &str| options.ftls.is_empty() || options.ftls.iter().any(|ftl| ftl == name);
-    let entries: Vec<&Entry<Device>> = entries.iter().filter(|entry| wanted(entry.info.name)).collect();
+    let entries: Vec<&Entry<AnyStamps>> = entries.iter().filter(|entry| wanted(entry.info.name)).collect();
     let next = AtomicUsize::new(0);
     let (told, news) = mpsc::channel();
     let mut ftls: Vec<(usize, FtlReport)> = thread::scope(|scope| {
@@ -117,14 +117,14 @@ pub fn run_on(
 /// # Errors
 /// [`ReplayError`] if the id cannot be read or names an FTL that is not in the table.
 pub fn replay(id: &str) -> Result<Option<Failure>, ReplayError> {
-    replay_on(&ftls::table(), id)
+    replay_on(&table::table(), id)
 }
 
 /// As [`replay`], of these FTLs. `None` if everything goes well.
 ///
 /// # Errors
 /// As [`replay`].
-pub fn replay_on(entries: &[Entry<Device>], id: &str) -> Result<Option<Failure>, ReplayError> {
+pub fn replay_on(entries: &[Entry<AnyStamps>], id: &str) -> Result<Option<Failure>, ReplayError> {
     let (case, entry) = find(entries, id)?;
     Ok(shrink::replay(entry, &case).err().map(|finding| failure(&case, &finding)))
 }
@@ -134,13 +134,13 @@ pub fn replay_on(entries: &[Entry<Device>], id: &str) -> Result<Option<Failure>,
 /// # Errors
 /// As [`replay`].
 pub fn trace(id: &str) -> Result<Trace, ReplayError> {
-    let entries = ftls::table();
+    let entries = table::table();
     let (case, entry) = find(&entries, id)?;
     let (events, outcome) = shrink::trace(entry, &case);
     Ok(Trace { events, failure: outcome.err().map(|finding| failure(&case, &finding)) })
 }
 
-fn find<'a>(entries: &'a [Entry<Device>], id: &str) -> Result<(Case, &'a Entry<Device>), ReplayError> {
+fn find<'a>(entries: &'a [Entry<AnyStamps>], id: &str) -> Result<(Case, &'a Entry<AnyStamps>), ReplayError> {
     let case = Case::parse(id)?;
     match entries.iter().find(|entry| entry.info.name == case.ftl && entry.mount.is_some()) {
         Some(entry) => Ok((case, entry)),
@@ -182,7 +182,7 @@ fn why_not(info: &Info) -> String {
 }
 
 struct Runner<'a, 'b> {
-    entry: &'a Entry<Device>,
+    entry: &'a Entry<AnyStamps>,
     options: &'a Options,
     report: FtlReport,
     /// Rows of [`SHAPES`] and the disk made of each.
@@ -191,7 +191,7 @@ struct Runner<'a, 'b> {
 }
 
 impl<'a, 'b> Runner<'a, 'b> {
-    fn new(entry: &'a Entry<Device>, options: &'a Options, progress: &'b mut dyn FnMut(Progress)) -> Self {
+    fn new(entry: &'a Entry<AnyStamps>, options: &'a Options, progress: &'b mut dyn FnMut(Progress)) -> Self {
         let report = FtlReport { name: entry.info.name, promise: entry.info.promise(), ..FtlReport::default() };
         Self { entry, options, report, fits: Vec::new(), progress }
     }

@@ -13,23 +13,24 @@
 use crate::bench::Bench;
 use crate::case::{Case, Scenario, Work};
 use crate::explorer::{Ending, Explorer, Finding, Level};
+use crate::other;
 use crate::story::Event;
 use crate::tap::Tap;
 use crate::workload::Step;
-use crate::{Device, other};
 use ftl::ftls::Entry;
+use table::AnyStamps;
 
 /// Cut points that may be tried in total.
 const BUDGET: u64 = 400_000;
 
 /// Runs a case as its path says.
-pub(crate) fn replay(entry: &Entry<Device>, case: &Case) -> Result<(), Finding> {
+pub(crate) fn replay(entry: &Entry<AnyStamps>, case: &Case) -> Result<(), Finding> {
     let levels = case.path.iter().map(|loss| Level::of(*loss, Tap::at(loss.cut))).collect();
     explore(entry, case, levels, u64::MAX).1
 }
 
 /// As [`replay`], and tells what happened.
-pub(crate) fn trace(entry: &Entry<Device>, case: &Case) -> (Vec<Event>, Result<(), Finding>) {
+pub(crate) fn trace(entry: &Entry<AnyStamps>, case: &Case) -> (Vec<Event>, Result<(), Finding>) {
     if !matches!(case.scenario, Scenario::Cuts) {
         let scenario = format!("{:?}", case.scenario);
         return (vec![Event::Scenario { scenario }], replay(entry, case));
@@ -47,7 +48,7 @@ pub(crate) fn trace(entry: &Entry<Device>, case: &Case) -> (Vec<Event>, Result<(
 }
 
 /// Explores a case at these levels; how many cut points that took, and what was found.
-fn explore(entry: &Entry<Device>, case: &Case, levels: Vec<Level>, quota: u64) -> (u64, Result<(), Finding>) {
+fn explore(entry: &Entry<AnyStamps>, case: &Case, levels: Vec<Level>, quota: u64) -> (u64, Result<(), Finding>) {
     if !matches!(case.scenario, Scenario::Cuts) {
         return (1, other::run(entry, case).1.map_err(|what| Finding { path: Vec::new(), what }));
     }
@@ -61,7 +62,7 @@ fn explore(entry: &Entry<Device>, case: &Case, levels: Vec<Level>, quota: u64) -
 }
 
 struct Shrinker<'a> {
-    entry: &'a Entry<Device>,
+    entry: &'a Entry<AnyStamps>,
     /// Fails, as `finding` says.
     case: Case,
     finding: Finding,
@@ -69,7 +70,7 @@ struct Shrinker<'a> {
 }
 
 /// The smallest case found that still fails, and how.
-pub(crate) fn shrink(entry: &Entry<Device>, mut case: Case, finding: Finding) -> (Case, Finding) {
+pub(crate) fn shrink(entry: &Entry<AnyStamps>, mut case: Case, finding: Finding) -> (Case, Finding) {
     case.path.clone_from(&finding.path);
     let mut shrinker = Shrinker { entry, case, finding, left: BUDGET };
     shrinker.tail();

@@ -4,6 +4,7 @@ use crash::Shared;
 use ftl::ftls::Entry;
 use ftl::{Config, Flash, FtlError};
 use nand::{Cut, CutOutcome, FaultPlan, Faulty, Lpn, MemNand};
+use table::AnyBytes;
 
 /// A device that keeps every byte, and gives up power when something does not end.
 pub(crate) type Device = Shared<Faulty<MemNand>>;
@@ -16,11 +17,11 @@ const USED: u32 = 256;
 
 /// Mounts the device and uses the disk: reads, writes and trims, checks itself, and is mounted
 /// again. Errors are as good as success, but for work that does not end.
-pub(crate) fn exercise(entry: &Entry<Device>, device: &Device, config: &Config) -> Result<(), String> {
+pub(crate) fn exercise(entry: &Entry<AnyBytes>, device: &Device, config: &Config) -> Result<(), String> {
     let Some(mount) = entry.mount else { return Ok(()) };
     for round in ["mounting", "mounting again"] {
         allow(device);
-        let mounted = mount(Flash::new(device.clone()), config);
+        let mounted = mount(Flash::new(Box::new(device.clone())), config);
         ended(entry, device, round)?;
         let Ok((mut ftl, _)) = mounted else { return Ok(()) };
         let used = ftl.logical_pages().min(USED);
@@ -50,7 +51,7 @@ pub(crate) fn exercise(entry: &Entry<Device>, device: &Device, config: &Config) 
 
 /// Does something, and sees that it ends; its error does not matter.
 fn done(
-    entry: &Entry<Device>,
+    entry: &Entry<AnyBytes>,
     device: &Device,
     what: &str,
     act: impl FnOnce() -> Result<(), FtlError>,
@@ -67,7 +68,7 @@ fn allow(device: &Device) {
     device.plan_mut().cuts = vec![Cut { at, outcome: CutOutcome::NotDone }];
 }
 
-fn ended(entry: &Entry<Device>, device: &Device, what: &str) -> Result<(), String> {
+fn ended(entry: &Entry<AnyBytes>, device: &Device, what: &str) -> Result<(), String> {
     if device.get().is_powered() {
         return Ok(());
     }

@@ -11,6 +11,7 @@ use ftl::{Config, Flash, GeckoOptions, Maps};
 use nand::{
     BlockId, Capabilities, Dimensions, Flags, Geometry, Lpn, MemNand, Nand, PageKind, Ppn, ProgramOrder, Spare,
 };
+use table::AnyBytes;
 
 /// Bytes of a page.
 const PAGE_BYTES: u32 = 512;
@@ -84,9 +85,9 @@ pub(crate) fn run(bytes: &[u8]) -> Result<(), String> {
 }
 
 /// Makes a disk and works on it; nothing is made of a device that the FTL refuses.
-fn work(entry: &Entry<Device>, device: &Device, config: &Config, input: &mut Input<'_>) {
+fn work(entry: &Entry<AnyBytes>, device: &Device, config: &Config, input: &mut Input<'_>) {
     let steps = input.byte() % STEPS;
-    let Ok(mut ftl) = (entry.format)(Flash::new(device.clone()), config) else { return };
+    let Ok(mut ftl) = (entry.format)(Flash::new(Box::new(device.clone())), config) else { return };
     let pages = ftl.logical_pages();
     for step in 0..steps {
         let (kind, at) = (input.byte(), input.byte());

@@ -1,10 +1,11 @@
 //! Anything that a host can do with a disk while power is cut, checked against the model.
 
 use crash::Operations;
-use ftl::ftls::{self, Entry};
+use ftl::ftls::Entry;
+use table::AnyBytes;
 
 thread_local! {
-    static TABLE: Operations = Operations::new(ftls::table());
+    static TABLE: Operations = Operations::new(table::table());
 }
 
 pub(crate) fn run(bytes: &[u8]) -> Result<(), String> {
@@ -31,6 +32,6 @@ pub fn operations_on(operations: &Operations, bytes: &[u8]) -> Result<(), String
 }
 
 /// The FTLs that can be mounted, over any device.
-pub(crate) fn mountable<N: nand::Nand + 'static>() -> Vec<Entry<N>> {
-    ftls::table().into_iter().filter(|entry| entry.mount.is_some()).collect()
+pub(crate) fn mountable() -> Vec<Entry<AnyBytes>> {
+    table::table().into_iter().filter(|entry| entry.mount.is_some()).collect()
 }

@@ -32,6 +32,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod addr;
+pub mod any;
 pub mod contract;
 pub mod error;
 pub mod faults;
@@ -48,6 +49,7 @@ pub mod sim;
 pub mod spare;
 
 pub use addr::{BlockId, Lpn, Ppn};
+pub use any::AnyNand;
 pub use contract::{Nand, Payload, Snapshot, Stamp};
 pub use error::{HostError, Law, NandError};
 pub use faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty, Pairing};

@@ -124,7 +124,7 @@ pub(crate) fn aged(
 }
 
 fn find(name: &str) -> Result<Entry<SimNand>, SimError> {
-    ftls::find::<SimNand>(name).ok_or_else(|| SimError::UnknownFtl {
+    table::find::<SimNand>(name).ok_or_else(|| SimError::UnknownFtl {
         name: name.to_owned(),
         known: ftls::infos().iter().map(|info| info.name).collect::<Vec<_>>().join(", "),
     })

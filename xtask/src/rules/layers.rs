@@ -4,26 +4,27 @@ use crate::tree::{Finding, Tree};
 use anyhow::{Context, Result};
 
 /// Each crate of the workspace (its folder) and the crates it may depend on.
-const CRATES: [(&str, &[&str]); 14] = [
+const CRATES: [(&str, &[&str]); 15] = [
     ("crates/nand", &[]),
     ("crates/mtd", &["nand"]),
     ("crates/ftl", &["nand"]),
+    ("crates/table", &["nand", "ftl"]),
     ("crates/lftl", &["nand"]),
     ("crates/workload", &[]),
-    ("crates/sim", &["nand", "ftl", "workload"]),
+    ("crates/sim", &["nand", "ftl", "table", "workload"]),
     ("crates/papers", &["nand", "ftl", "lftl", "workload", "sim"]),
-    ("crates/crash", &["nand", "ftl", "workload"]),
+    ("crates/crash", &["nand", "ftl", "table", "workload"]),
     ("crates/blockdev", &["nand", "ftl", "lftl"]),
     ("crates/ublk", &["blockdev"]),
-    ("crates/cli", &["nand", "mtd", "ftl", "lftl", "workload", "sim", "papers", "crash", "blockdev", "ublk"]),
-    ("crates/fuzz", &["nand", "ftl", "workload", "crash"]),
+    ("crates/cli", &["nand", "mtd", "ftl", "table", "lftl", "workload", "sim", "papers", "crash", "blockdev", "ublk"]),
+    ("crates/fuzz", &["nand", "ftl", "table", "workload", "crash"]),
     ("fuzz", &["nand", "ftl"]),
     ("xtask", &["nand", "ftl"]),
 ];
 
 /// The short names by which the workspace's crates are depended on.
-const MEMBERS: [&str; 11] =
-    ["nand", "mtd", "ftl", "lftl", "workload", "sim", "papers", "crash", "blockdev", "ublk", "cli"];
+const MEMBERS: [&str; 12] =
+    ["nand", "mtd", "ftl", "table", "lftl", "workload", "sim", "papers", "crash", "blockdev", "ublk", "cli"];
 
 const PARTS: [&str; 4] = ["mapping", "validity", "victim", "placement"];
 

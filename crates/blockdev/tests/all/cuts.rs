@@ -3,11 +3,12 @@
 
 use crate::serving::geometry;
 use crash::Shared;
-use ftl::ftls::{self, Durability, Entry};
+use ftl::ftls::{Durability, Entry};
 use ftl::{Config, Flash};
 use nand::{Capabilities, Cut, CutOutcome, FaultPlan, Faulty, MemNand};
 use openftl_blockdev::{BlockDevice, Disk, DiskOptions, Keeping, Zeroing};
 use proptest::prelude::*;
+use table::AnyBytes;
 
 type Device = Shared<Faulty<MemNand>>;
 
@@ -81,18 +82,18 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 struct Run {
-    row: Entry<Device>,
+    row: Entry<AnyBytes>,
     device: Device,
-    disk: Option<Disk<Device>>,
+    disk: Option<Disk<AnyBytes>>,
     pages: Vec<Page>,
 }
 
 impl Run {
     fn new(name: &str) -> Self {
-        let row = ftls::find::<Device>(name).unwrap();
+        let row = table::find::<AnyBytes>(name).unwrap();
         let flash = MemNand::new(geometry(64, PAGE as u32), CAPABILITIES);
         let device = Shared::new(Faulty::new(flash, FaultPlan::default()));
-        let ftl = (row.format)(Flash::new(device.clone()), &Config::new(PAGES as u32)).unwrap();
+        let ftl = (row.format)(Flash::new(Box::new(device.clone())), &Config::new(PAGES as u32)).unwrap();
         let options = DiskOptions { empty: true, ..DiskOptions::new(Keeping::PowerLoss) };
         let disk = Some(Disk::new(vec![ftl], row.info, options).unwrap());
         let zeros = vec![0; PAGE as usize];
@@ -162,7 +163,8 @@ impl Run {
         self.device.get().power_up();
         let mount = self.row.mount.unwrap();
         let config = Config::new(PAGES as u32);
-        let (ftl, _) = mount(Flash::new(self.device.clone()), &config).map_err(|error| format!("{what}: {error}"))?;
+        let (ftl, _) =
+            mount(Flash::new(Box::new(self.device.clone())), &config).map_err(|error| format!("{what}: {error}"))?;
         let disk = Disk::new(vec![ftl], self.row.info, DiskOptions::new(Keeping::PowerLoss)).unwrap();
         for (at, page) in self.pages.iter_mut().enumerate() {
             let mut found = vec![0; PAGE as usize];
@@ -183,9 +185,9 @@ impl Run {
 }
 
 fn durable() -> Vec<&'static str> {
-    let table = ftls::table::<Device>();
-    let kept = |row: &&Entry<Device>| row.info.durable == Durability::OnCompletion && row.mount.is_some();
-    let fits = |row: &&Entry<Device>| row.info.runs_on(CAPABILITIES);
+    let table = table::table::<AnyBytes>();
+    let kept = |row: &&Entry<AnyBytes>| row.info.durable == Durability::OnCompletion && row.mount.is_some();
+    let fits = |row: &&Entry<AnyBytes>| row.info.runs_on(CAPABILITIES);
     table.iter().filter(kept).filter(fits).map(|row| row.info.name).collect()
 }
 

@@ -9,15 +9,16 @@ use proptest::prelude::*;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use table::AnyBytes;
 
 type Device = Shared<Faulty<MemNand>>;
 
 /// A disk of 400 pages of 512 B whose flash can be harmed.
-fn faulty(ftl: &str, change: impl FnOnce(&mut DiskOptions)) -> (Disk<Device>, Device) {
-    let row = ftl::ftls::find::<Device>(ftl).unwrap();
+fn faulty(ftl: &str, change: impl FnOnce(&mut DiskOptions)) -> (Disk<AnyBytes>, Device) {
+    let row = table::find::<AnyBytes>(ftl).unwrap();
     let flash = MemNand::new(geometry(64, 512), Capabilities::MODERN);
     let device = Shared::new(Faulty::new(flash, FaultPlan::default()));
-    let ftl = (row.format)(Flash::new(device.clone()), &Config::new(400)).unwrap();
+    let ftl = (row.format)(Flash::new(Box::new(device.clone())), &Config::new(400)).unwrap();
     let mut options = DiskOptions { empty: true, idle: false, ..DiskOptions::new(Keeping::PowerLoss) };
     change(&mut options);
     (Disk::new(vec![ftl], row.info, options).unwrap(), device)
@@ -286,12 +287,13 @@ fn a_large_trim_is_answered_at_once_and_told_later() {
 
 #[test]
 fn an_ftl_that_cannot_keep_its_promise_is_refused() {
-    let row = ftl::ftls::find::<MemNand>("dftl").unwrap();
+    let row = table::find::<AnyBytes>("dftl").unwrap();
     let device = || MemNand::new(geometry(64, 512), Capabilities::MODERN);
-    let make = |row: &ftl::ftls::Entry<MemNand>| (row.format)(Flash::new(device()), &Config::new(300)).unwrap();
+    let make =
+        |row: &ftl::ftls::Entry<AnyBytes>| (row.format)(Flash::new(Box::new(device())), &Config::new(300)).unwrap();
     let kept = Disk::new(vec![make(&row)], row.info, DiskOptions::new(Keeping::PowerLoss));
     assert_eq!(kept.err(), Some(Refusal::NeedsBattery { ftl: "dftl" }));
     assert!(Disk::new(vec![make(&row)], row.info, DiskOptions::new(Keeping::CleanStop)).is_ok());
-    let none = Disk::<MemNand>::new(vec![], row.info, DiskOptions::new(Keeping::Nothing));
+    let none = Disk::<AnyBytes>::new(vec![], row.info, DiskOptions::new(Keeping::Nothing));
     assert!(matches!(none.err(), Some(Refusal::Shards { .. })));
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use table::AnyBytes;
 
 /// Keeps lines of a log.
 #[derive(Default)]
@@ -50,11 +51,11 @@ pub fn geometry(blocks: u32, page_bytes: u32) -> Geometry {
 }
 
 /// An empty disk in memory over so many shards, of 2 MiB visible each.
-pub fn memory_disk(ftl: &str, shards: usize, change: impl FnOnce(&mut DiskOptions)) -> Disk<MemNand> {
-    let row = ftl::ftls::find::<MemNand>(ftl).unwrap();
+pub fn memory_disk(ftl: &str, shards: usize, change: impl FnOnce(&mut DiskOptions)) -> Disk<AnyBytes> {
+    let row = table::find::<AnyBytes>(ftl).unwrap();
     let make = || {
         let device = MemNand::new(geometry(96, 4096), Capabilities::MODERN);
-        (row.format)(Flash::new(device), &Config::new(512)).unwrap()
+        (row.format)(Flash::new(Box::new(device)), &Config::new(512)).unwrap()
     };
     let mut options = DiskOptions { empty: true, ..DiskOptions::new(Keeping::Nothing) };
     change(&mut options);

@@ -2,7 +2,6 @@
 
 use crate::client::{Answer, Ask, Client};
 use crate::serving::{Served, memory_disk};
-use nand::MemNand;
 use openftl_blockdev::nbd::ServerOptions;
 use openftl_blockdev::nbd::protocol::{SIMPLE_REPLY_MAGIC, chunk, command, errno, flag};
 use openftl_blockdev::{BlockDevice, BlockSizes, Disk, DiskError, DiskOptions, DiskReport, Extent, Settling, Zeroing};
@@ -11,6 +10,7 @@ use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
+use table::AnyBytes;
 
 const PAGE: u64 = 4096;
 /// Bytes of a stripe.
@@ -18,7 +18,7 @@ const STRIPE: u64 = 16 * PAGE;
 
 /// A disk of which one lane does nothing while it is held.
 struct Held {
-    disk: Disk<MemNand>,
+    disk: Disk<AnyBytes>,
     /// The lane that is held.
     lane: Mutex<Option<usize>>,
     freed: Condvar,
@@ -33,7 +33,7 @@ impl Held {
         Self::over(memory_disk("gecko", shards, |_| {}), lane, None)
     }
 
-    fn over(disk: Disk<MemNand>, lane: Option<usize>, lost: Option<u64>) -> Arc<Self> {
+    fn over(disk: Disk<AnyBytes>, lane: Option<usize>, lost: Option<u64>) -> Arc<Self> {
         Arc::new(Self { disk, lane: Mutex::new(lane), freed: Condvar::new(), done: Mutex::default(), lost })
     }
 

@@ -25,6 +25,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
+use table::AnyBytes;
 use watch::Watch;
 
 /// Exit code of a program that a second signal ends.
@@ -79,7 +80,7 @@ pub fn run(args: &ServeArgs) -> Result<()> {
 
 /// A disk over an FTL of the table, or over the engine of many threads.
 enum Served {
-    Table(Arc<Disk<Backing>>),
+    Table(Arc<Disk<AnyBytes>>),
     Banked(Arc<BankedDisk<Backing>>),
 }
 
@@ -194,7 +195,7 @@ fn in_memory(args: &ServeArgs, log: &Arc<dyn Log>) -> Result<Opened> {
     opened(Disk::new(ftls, planned.info, options), &planned.info, args.shards, IN_MEMORY)
 }
 
-fn opened(disk: Result<Disk<Backing>, blockdev::Refusal>, info: &Info, shards: u32, promise: &str) -> Result<Opened> {
+fn opened(disk: Result<Disk<AnyBytes>, blockdev::Refusal>, info: &Info, shards: u32, promise: &str) -> Result<Opened> {
     let disk = Arc::new(disk.map_err(|refusal| usage(refusal.to_string()))?);
     let over = if shards == 1 { String::new() } else { format!(" over {shards} shards") };
     let description = format!("{} under {}{over}", bytes(disk.size_bytes()), info.name);

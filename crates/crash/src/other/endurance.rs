@@ -16,6 +16,7 @@ use crate::workload::{Step, generate};
 use crate::{Device, Shared};
 use ftl::{Flash, Ftl, FtlError};
 use nand::{Cut, CutOutcome, Lpn, NandError, Stamp};
+use table::AnyStamps;
 
 /// Mounts that may be cut short in a row: each opens a block or two, so that many show whether they
 /// are given back.
@@ -63,7 +64,7 @@ pub(super) fn run(bench: &Bench<'_>, rounds: u32, record: &mut Record) -> Result
                 plug(&device, &mut rng);
             }
             device.get().begin(Tap::OFF, 0, LIMIT);
-            match (bench.mount)(Flash::new(device.clone()), &bench.config) {
+            match (bench.mount)(Flash::new(Box::new(device.clone())), &bench.config) {
                 Ok((ftl, _)) => break ftl,
                 Err(FtlError::Nand(NandError::PowerLost)) if !device.get().is_exhausted() => {
                     interrupted = interrupted.saturating_sub(1);
@@ -130,7 +131,7 @@ fn power_up(device: &Device) {
 fn save(
     bench: &Bench<'_>,
     device: &Device,
-    ftl: &mut dyn Ftl<Device>,
+    ftl: &mut dyn Ftl<AnyStamps>,
     model: &mut Model,
     rng: &mut Rng,
 ) -> Result<(), String> {
@@ -149,7 +150,7 @@ fn save(
 /// Does steps until power is cut.
 fn write_until_cut(
     device: &Device,
-    ftl: &mut dyn Ftl<Device>,
+    ftl: &mut dyn Ftl<AnyStamps>,
     model: &mut Model,
     steps: &[Step],
 ) -> Result<(), String> {
@@ -184,7 +185,7 @@ fn write_until_cut(
     Ok(())
 }
 
-fn write(ftl: &mut dyn Ftl<Device>, model: &mut Model, first: u32, count: u32) -> Result<(), FtlError> {
+fn write(ftl: &mut dyn Ftl<AnyStamps>, model: &mut Model, first: u32, count: u32) -> Result<(), FtlError> {
     let pages = model.logical_pages();
     for lpn in (0..count.min(pages)).map(|i| (first + i) % pages) {
         let stamp: Stamp = model.begin_write(lpn);

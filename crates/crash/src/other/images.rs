@@ -2,18 +2,18 @@
 //! consistent disk.
 
 use super::worn::{accepts_writes, read_all, work};
-use crate::Device;
 use crate::bench::Bench;
 use crate::explorer::Line;
 use crate::model::Model;
 use crate::other::Record;
 use crate::rng::Rng;
 use crate::workload::Step;
-use ftl::ftls::{self, Entry};
+use ftl::ftls::Entry;
 use ftl::{Config, Flash, Ftl, Setting};
 use nand::{
     Blemish, BlockId, Faulty, Flags, Geometry, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Snapshot, Spare, Stamp,
 };
+use table::AnyStamps;
 
 /// What the device holds.
 #[derive(Clone, Copy)]
@@ -57,7 +57,7 @@ pub(super) fn run(bench: &Bench<'_>, n: u32, record: &mut Record) -> Result<(), 
         }
         _ => bench.config,
     };
-    let Ok((mut ftl, report)) = (bench.mount)(Flash::new(device.clone()), &config) else {
+    let Ok((mut ftl, report)) = (bench.mount)(Flash::new(Box::new(device.clone())), &config) else {
         record.tally.refused += 1;
         return if device.get().is_exhausted() { Err("mounting does not end".into()) } else { Ok(()) };
     };
@@ -90,8 +90,8 @@ fn judge(bench: &Bench<'_>, config: Config, mut line: Line) -> Result<(), String
     let Line { device, ftl, mut model, .. } = line;
     drop(ftl);
     model.cut();
-    let mounted = (bench.mount)(Flash::new(device.clone()), &config);
-    let (ftl, _): (Box<dyn Ftl<Device>>, _) = mounted.map_err(|error| format!("mounting again: {error}"))?;
+    let mounted = (bench.mount)(Flash::new(Box::new(device.clone())), &config);
+    let (ftl, _): (Box<dyn Ftl<AnyStamps>>, _) = mounted.map_err(|error| format!("mounting again: {error}"))?;
     read_all(&mut Line::new(device, ftl, model))
 }
 
@@ -104,8 +104,10 @@ fn fill(bench: &Bench<'_>, content: Content, rng: &mut Rng) -> Result<Faulty<Sim
     match content {
         Content::Random => random(&mut out, rng),
         Content::Foreign => {
-            let others: Vec<Entry<Device>> =
-                ftls::table().into_iter().filter(|e: &Entry<Device>| e.info.name != bench.entry.info.name).collect();
+            let others: Vec<Entry<AnyStamps>> = table::table()
+                .into_iter()
+                .filter(|e: &Entry<AnyStamps>| e.info.name != bench.entry.info.name)
+                .collect();
             let other = &others[rng.below(others.len() as u32) as usize];
             return Ok(foreign(bench, other)?.unwrap_or(out));
         }
@@ -150,9 +152,9 @@ fn fill(bench: &Bench<'_>, content: Content, rng: &mut Rng) -> Result<Faulty<Sim
 
 /// What another FTL leaves on such a device after the same workload; `None` if it makes no disk of
 /// it.
-fn foreign(bench: &Bench<'_>, other: &Entry<Device>) -> Result<Option<Faulty<SimNand>>, String> {
+fn foreign(bench: &Bench<'_>, other: &Entry<AnyStamps>) -> Result<Option<Faulty<SimNand>>, String> {
     let device = bench.case.shape().device(nand::FaultPlan::default()).map_err(|e| e.to_string())?;
-    let Ok(mut ftl) = (other.format)(Flash::new(device.clone()), &bench.config) else { return Ok(None) };
+    let Ok(mut ftl) = (other.format)(Flash::new(Box::new(device.clone())), &bench.config) else { return Ok(None) };
     let pages = bench.config.logical_pages;
     for (version, step) in (1..).zip(&bench.steps) {
         if let Step::Write { lpn, .. } = step {

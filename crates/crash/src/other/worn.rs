@@ -189,7 +189,7 @@ pub(super) fn mount(bench: &Bench<'_>, flash: nand::Faulty<nand::SimNand>, line:
     let device = bench.device(flash);
     let mut model = line.model;
     model.cut();
-    match (bench.mount)(Flash::new(device.clone()), &bench.config) {
+    match (bench.mount)(Flash::new(Box::new(device.clone())), &bench.config) {
         Ok((ftl, _)) => Ok(Some(Line::new(device, ftl, model))),
         Err(error) if model.may_fail(&error) => Ok(None),
         Err(error) => Err(format!("mounting: {error}")),

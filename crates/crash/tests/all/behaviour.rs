@@ -8,11 +8,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use ftl::ftls;
-use openftl_crash::{Device, Options, SHAPES, run};
+use openftl_crash::{Options, SHAPES, run};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::thread;
+use table::AnyStamps;
 
 fn lines(ftl: &str) -> String {
     let mut lines = String::new();
@@ -28,7 +28,7 @@ fn lines(ftl: &str) -> String {
 }
 
 fn table() -> String {
-    let table = ftls::table::<Device>();
+    let table = table::table::<AnyStamps>();
     let lines: Vec<String> = thread::scope(|scope| {
         let each: Vec<_> = table.iter().map(|entry| scope.spawn(|| lines(entry.info.name))).collect();
         each.into_iter().map(|thread| thread.join().unwrap()).collect()

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use ftl::ftls::{self, Entry};
+use ftl::ftls::Entry;
 use ftl::{Config, Flash, Ftl, FtlError, MountReport, RamReport, Shortage};
 use nand::{BlockId, Lpn, Nand, Stamp};
-use openftl_crash::Device;
+use table::AnyStamps;
 
 /// What is broken.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Defect {
 }
 
 struct Broken {
-    inner: Box<dyn Ftl<Device>>,
+    inner: Box<dyn Ftl<AnyStamps>>,
     defect: Defect,
     /// Acknowledged, not written.
     held: Option<(Lpn, Stamp)>,
@@ -39,7 +39,7 @@ impl Broken {
     }
 }
 
-impl Ftl<Device> for Broken {
+impl Ftl<AnyStamps> for Broken {
     fn logical_pages(&self) -> u32 {
         self.inner.logical_pages()
     }
@@ -88,15 +88,15 @@ impl Ftl<Device> for Broken {
         self.inner.read_only()
     }
 
-    fn flash(&self) -> &Flash<Device> {
+    fn flash(&self) -> &Flash<AnyStamps> {
         self.inner.flash()
     }
 
-    fn flash_mut(&mut self) -> &mut Flash<Device> {
+    fn flash_mut(&mut self) -> &mut Flash<AnyStamps> {
         self.inner.flash_mut()
     }
 
-    fn into_flash(self: Box<Self>) -> Flash<Device> {
+    fn into_flash(self: Box<Self>) -> Flash<AnyStamps> {
         self.inner.into_flash()
     }
 
@@ -106,26 +106,26 @@ impl Ftl<Device> for Broken {
 }
 
 /// The FTL that is broken.
-pub fn page() -> Entry<Device> {
-    ftls::find("page").unwrap()
+pub fn page() -> Entry<AnyStamps> {
+    table::find("page").unwrap()
 }
 
 /// Makes a disk with a defect.
 ///
 /// # Errors
 /// Those of the FTL below.
-pub fn format(flash: Flash<Device>, config: &Config, defect: Defect) -> Result<Box<dyn Ftl<Device>>, FtlError> {
+pub fn format(flash: Flash<AnyStamps>, config: &Config, defect: Defect) -> Result<Box<dyn Ftl<AnyStamps>>, FtlError> {
     Ok(Box::new(Broken { inner: (page().format)(flash, config)?, defect, held: None, mounted: false }))
 }
 
 /// What a mount answers.
-pub type Mounted = Result<(Box<dyn Ftl<Device>>, MountReport), FtlError>;
+pub type Mounted = Result<(Box<dyn Ftl<AnyStamps>>, MountReport), FtlError>;
 
 /// Mounts a disk with a defect.
 ///
 /// # Errors
 /// Those of the FTL below.
-pub fn mount(mut flash: Flash<Device>, config: &Config, defect: Defect) -> Mounted {
+pub fn mount(mut flash: Flash<AnyStamps>, config: &Config, defect: Defect) -> Mounted {
     let nand = flash.nand_mut();
     let blocks = nand.geometry().blocks();
     let pages: Vec<_> = (0..nand.geometry().pages()).map(nand::Ppn).collect();

@@ -4,12 +4,13 @@
 
 use crate::broken::{Defect, format, mount, page};
 use ftl::Config;
-use ftl::ftls::{self, Entry};
-use openftl_crash::{Device, Fault, Mode, Options, replay_on, run_on};
+use ftl::ftls::Entry;
+use openftl_crash::{Fault, Mode, Options, replay_on, run_on};
+use table::AnyStamps;
 
 macro_rules! canary {
     ($defect:expr) => {
-        Entry::<Device> {
+        Entry::<AnyStamps> {
             info: page().info,
             format: |flash, config| format(flash, config, $defect),
             mount: Some(|flash, config| mount(flash, config, $defect)),
@@ -18,7 +19,7 @@ macro_rules! canary {
 }
 
 /// Explores a canary; what was found, after making sure that its id replays it.
-fn found(entry: Entry<Device>, faults: Vec<Fault>) -> Vec<openftl_crash::Failure> {
+fn found(entry: Entry<AnyStamps>, faults: Vec<Fault>) -> Vec<openftl_crash::Failure> {
     let options = Options {
         mode: Mode::Linear,
         cuts: 2000,
@@ -75,8 +76,8 @@ fn data_of_another_page_is_caught() {
 
 #[test]
 fn a_battery_that_saves_nothing_is_caught() {
-    fn dftl() -> Entry<Device> {
-        ftls::find("dftl").unwrap()
+    fn dftl() -> Entry<AnyStamps> {
+        table::find("dftl").unwrap()
     }
     let failures = found(
         Entry {

@@ -3,11 +3,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use ftl::{Config, Flash, Ftl, ftls};
+use ftl::{Config, Flash, Ftl};
 use nand::faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty};
 use nand::geometry::Dimensions;
 use nand::{Capabilities, Geometry, Lpn, Nand, PageKind, Ppn, SimNand, Stamp};
 use openftl_crash::Shared;
+use table::AnyStamps;
 
 type Device = Shared<Faulty<SimNand>>;
 
@@ -31,8 +32,8 @@ fn device() -> Device {
 
 /// The most logical pages that the device has room for: blocks are short.
 fn most() -> u32 {
-    let entry = ftls::find::<Device>("page").unwrap();
-    let fits = |pages| (entry.format)(Flash::new(device()), &Config::new(pages)).is_ok();
+    let entry = table::find::<AnyStamps>("page").unwrap();
+    let fits = |pages| (entry.format)(Flash::new(Box::new(device())), &Config::new(pages)).is_ok();
     (1..BLOCKS).rev().map(|blocks| blocks * PAGES).find(|pages| fits(*pages)).unwrap()
 }
 
@@ -60,7 +61,9 @@ fn power_up(device: &Device) {
 /// page of the map is complete. `None` if the flush has to collect something before it.
 fn cut_flush(logical: u32, flushes: u32) -> Option<Device> {
     let device = device();
-    let mut ftl = (ftls::find("page").unwrap().format)(Flash::new(device.clone()), &Config::new(logical)).unwrap();
+    let mut ftl =
+        (table::find::<AnyStamps>("page").unwrap().format)(Flash::new(Box::new(device.clone())), &Config::new(logical))
+            .unwrap();
     let mut state = 3_u32;
     let random = (0..500).map(|_| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -83,13 +86,16 @@ fn cut_flush(logical: u32, flushes: u32) -> Option<Device> {
     (newest_of_map(&device) != before).then_some(device)
 }
 
-fn mount(device: &Device, logical: u32) -> Option<Box<dyn Ftl<Device>>> {
-    let mounted = (ftls::find("page").unwrap().mount.unwrap())(Flash::new(device.clone()), &Config::new(logical));
+fn mount(device: &Device, logical: u32) -> Option<Box<dyn Ftl<AnyStamps>>> {
+    let mounted = (table::find::<AnyStamps>("page").unwrap().mount.unwrap())(
+        Flash::new(Box::new(device.clone())),
+        &Config::new(logical),
+    );
     mounted.ok().map(|(ftl, _)| ftl)
 }
 
 /// What was trimmed and flushed reads as zeros.
-fn verify(ftl: &mut dyn Ftl<Device>, what: &str) {
+fn verify(ftl: &mut dyn Ftl<AnyStamps>, what: &str) {
     for lpn in (0..GONE).map(Lpn) {
         let mut got = Stamp { lpn, version: 1 };
         ftl.read(lpn, &mut got).unwrap();
@@ -128,7 +134,7 @@ fn a_flushed_trim_stays_trimmed_when_the_last_page_of_the_map_fades_during_a_mou
     assert!(cuts > PAGES, "{cuts} cuts");
 }
 
-fn read(ftl: &mut dyn Ftl<Device>, lpn: u32) -> Option<Stamp> {
+fn read(ftl: &mut dyn Ftl<AnyStamps>, lpn: u32) -> Option<Stamp> {
     let mut got = Stamp { lpn: Lpn(lpn), version: 9 };
     ftl.read(Lpn(lpn), &mut got).ok().map(|()| got)
 }
@@ -154,7 +160,9 @@ fn a_trim_that_was_read_and_flushed_after_a_mount_stays_when_the_page_that_said_
 #[test]
 fn what_a_page_in_doubt_superseded_is_an_error_if_it_is_worn() {
     let device = device();
-    let mut ftl = (ftls::find("page").unwrap().format)(Flash::new(device.clone()), &Config::new(100)).unwrap();
+    let mut ftl =
+        (table::find::<AnyStamps>("page").unwrap().format)(Flash::new(Box::new(device.clone())), &Config::new(100))
+            .unwrap();
     for lpn in (0..3 * PAGES).map(Lpn) {
         ftl.write(lpn, &Stamp { lpn, version: 1 }).unwrap();
     }
@@ -180,7 +188,11 @@ fn mounts_cut_short_in_a_row_use_up_no_blocks_and_leave_what_the_page_in_doubt_s
     let logical = most();
     for outcome in [CutOutcome::Torn, CutOutcome::TornData, CutOutcome::Done] {
         let device = device();
-        let mut ftl = (ftls::find("page").unwrap().format)(Flash::new(device.clone()), &Config::new(logical)).unwrap();
+        let mut ftl = (table::find::<AnyStamps>("page").unwrap().format)(
+            Flash::new(Box::new(device.clone())),
+            &Config::new(logical),
+        )
+        .unwrap();
         for lpn in (0..logical).chain(0..logical).map(Lpn) {
             ftl.write(lpn, &Stamp { lpn, version: 1 }).unwrap();
         }

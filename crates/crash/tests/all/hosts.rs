@@ -5,13 +5,15 @@
 //! as it was at some time since the last sync: what one page shows and another does not never
 //! contradicts the order in which they were written. A full host stops writes, and nothing else.
 
-use ftl::ftls::{self, Durability, Entry};
+use ftl::ftls::{Durability, Entry};
 use ftl::{Config, Flash, Ftl, FtlError};
 use nand::file::Volatile;
 use nand::{Access, Capabilities, Dimensions, FileNand, Geometry, Lpn, NandError, ProgramOrder};
+use openftl_crash::Shared;
+use table::AnyBytes;
 
-type Device = FileNand<Volatile>;
-type Disk = Box<dyn Ftl<Device>>;
+type Device = Shared<FileNand<Volatile>>;
+type Disk = Box<dyn Ftl<AnyBytes>>;
 
 const PAGES: u32 = 100;
 const PAGE: usize = 512;
@@ -35,6 +37,7 @@ fn geometry() -> Geometry {
 /// One line of a disk's life: what was written to it, in order.
 struct Host {
     disk: Disk,
+    device: Device,
     /// The page that each write went to; the first write has number 1.
     writes: Vec<u32>,
     /// The last write that was acknowledged.
@@ -51,7 +54,7 @@ fn content(number: u32) -> [u8; PAGE] {
 }
 
 impl Host {
-    fn format(entry: &Entry<Device>, config: &Config, seed: u64) -> Self {
+    fn format(entry: &Entry<AnyBytes>, config: &Config, seed: u64) -> Self {
         let order = entry.info.program_order;
         let free = order == ProgramOrder::Free || seed.is_multiple_of(2);
         let can = if free {
@@ -59,12 +62,13 @@ impl Host {
         } else {
             Capabilities { spare_reprograms: 4, ..Capabilities::MODERN }
         };
-        let bytes = Device::bytes_needed(&geometry(), 0) as usize;
-        let device = FileNand::create_on(Volatile::new(vec![0; bytes]), geometry(), can, b"").expect("it is made");
-        let mut disk = (entry.format)(Flash::new(device), config).expect("the disk fits");
+        let bytes = FileNand::<Volatile>::bytes_needed(&geometry(), 0) as usize;
+        let file = FileNand::create_on(Volatile::new(vec![0; bytes]), geometry(), can, b"").expect("it is made");
+        let device = Shared::new(file);
+        let mut disk = (entry.format)(Flash::new(Box::new(device.clone())), config).expect("the disk fits");
         disk.flush().expect("an empty disk is flushed");
-        disk.flash_mut().nand_mut().sync().expect("the host is well");
-        Self { disk, writes: Vec::new(), done: 0, synced: 0, state: seed }
+        device.get().sync().expect("the host is well");
+        Self { disk, device, writes: Vec::new(), done: 0, synced: 0, state: seed }
     }
 
     fn random(&mut self, below: usize) -> usize {
@@ -72,8 +76,9 @@ impl Host {
         (self.state >> 33) as usize % below
     }
 
-    fn host(&mut self) -> &mut Volatile {
-        self.disk.flash_mut().nand_mut().medium_mut()
+    /// Looks at the host, or changes it.
+    fn host<T>(&self, look: impl FnOnce(&mut Volatile) -> T) -> T {
+        look(self.device.get().medium_mut())
     }
 
     /// Writes until the host fails or everything is written.
@@ -88,7 +93,7 @@ impl Host {
             self.done = number;
             if i % 37 == 36 {
                 self.disk.flush()?;
-                if self.disk.flash_mut().nand_mut().sync().is_ok() {
+                if self.device.get().sync().is_ok() {
                     self.synced = self.done;
                 }
             }
@@ -121,7 +126,8 @@ impl Host {
         if !matches!(error, FtlError::Nand(NandError::Host { .. })) {
             return Err(format!("a failing host is reported as: {error}"));
         }
-        let bytes = self.host().contents().to_vec();
+        let contents = |host: &mut Volatile| host.contents().to_vec();
+        let bytes = self.host(contents);
         for lpn in 0..5 {
             if self.disk.write(Lpn(lpn), &content(u32::MAX)).is_ok() {
                 return Err("a write is acknowledged although the host failed".into());
@@ -129,7 +135,7 @@ impl Host {
         }
         // Whether anything is to be flushed is the FTL's affair.
         let _ = self.disk.flush();
-        if bytes != self.host().contents() {
+        if bytes != self.host(contents) {
             return Err("the file was written although the host failed".into());
         }
         let under_way = self.writes.len() as u32;
@@ -144,10 +150,12 @@ impl Host {
 
     /// Mounts what is left, which shows all writes up to one that is `least` or later, and none
     /// after it.
-    fn mount(&mut self, entry: &Entry<Device>, config: &Config, left: Volatile, least: u32) -> Result<(), String> {
-        let device = FileNand::open_on(left, Access::ReadWrite).map_err(|error| format!("opening: {error}"))?;
+    fn mount(&mut self, entry: &Entry<AnyBytes>, config: &Config, left: Volatile, least: u32) -> Result<(), String> {
+        let file = FileNand::open_on(left, Access::ReadWrite).map_err(|error| format!("opening: {error}"))?;
+        let device = Shared::new(file);
         let mount = entry.mount.ok_or("it cannot be mounted")?;
-        let (mut disk, _) = mount(Flash::new(device), config).map_err(|error| format!("mounting: {error}"))?;
+        let (mut disk, _) =
+            mount(Flash::new(Box::new(device.clone())), config).map_err(|error| format!("mounting: {error}"))?;
         let shown = Self::shown(&mut disk);
         let last = shown.iter().flatten().copied().max().unwrap_or(0);
         if last < least {
@@ -160,7 +168,7 @@ impl Host {
             }
         }
         disk.check()?;
-        self.disk = disk;
+        (self.disk, self.device) = (disk, device);
         self.writes.truncate(last as usize);
         self.done = last;
         Ok(())
@@ -168,18 +176,18 @@ impl Host {
 }
 
 /// Lets the host run full at its `room`-th write; whether that happened before the work was done.
-fn live_and_die(entry: &Entry<Device>, config: &Config, seed: u64, room: u64) -> Result<bool, String> {
+fn live_and_die(entry: &Entry<AnyBytes>, config: &Config, seed: u64, room: u64) -> Result<bool, String> {
     let mut host = Host::format(entry, config, seed);
     if seed.is_multiple_of(5) {
         // A disk that has been used.
         host.work(WRITES).map_err(|error| error.to_string())?;
     }
-    host.host().fill_after(Some(room));
+    host.host(|host| host.fill_after(Some(room)));
     let failed = host.work(WRITES);
     if let Err(error) = &failed {
         host.check_failing(error)?;
     }
-    let mut killed = host.host().clone();
+    let mut killed = host.host(|host| host.clone());
     killed.fill_after(None);
     let mut fates = seed;
     let dead = killed.after_power_loss(|below| {
@@ -192,7 +200,7 @@ fn live_and_die(entry: &Entry<Device>, config: &Config, seed: u64, room: u64) ->
         host.mount(entry, config, left, least).map_err(|error| format!("{what}: {error}"))?;
         // Life goes on, and ends again.
         host.work(60).map_err(|error| format!("{what}, writing again: {error}"))?;
-        let (left, least) = (host.host().clone(), host.done);
+        let (left, least) = (host.host(|host| host.clone()), host.done);
         host.mount(entry, config, left, least).map_err(|error| format!("{what}, and killed again: {error}"))?;
     }
     Ok(failed.is_err())
@@ -201,7 +209,7 @@ fn live_and_die(entry: &Entry<Device>, config: &Config, seed: u64, room: u64) ->
 #[test]
 fn a_disk_in_a_file_survives_its_process_and_its_host() {
     let mut broken = Vec::new();
-    for entry in ftls::table::<Device>() {
+    for entry in table::table::<AnyBytes>() {
         if entry.mount.is_none() || entry.info.durable == Durability::Battery {
             continue;
         }

@@ -22,7 +22,7 @@ fn config() -> Config {
 
 fn disk() -> Box<dyn Ftl<SimNand>> {
     let config = Config { validity: Some("ram-bitmap"), ..config() };
-    (ftls::find::<SimNand>("uftl").unwrap().format)(Flash::new(device()), &config).unwrap()
+    (table::find::<SimNand>("uftl").unwrap().format)(Flash::new(device()), &config).unwrap()
 }
 
 /// Pages of the mapping table programmed since `before`.
@@ -71,7 +71,7 @@ fn sequential_data_costs_next_to_nothing_and_random_data_is_found_again() {
 /// written at random before.
 fn table_reads_in_sequence(name: &str) -> u64 {
     let config = Config { validity: None, ..config() };
-    let mut ftl = (ftls::find::<SimNand>(name).unwrap().format)(Flash::new(device()), &config).unwrap();
+    let mut ftl = (table::find::<SimNand>(name).unwrap().format)(Flash::new(device()), &config).unwrap();
     let mut lpn = 0;
     for _ in 0..PAGES {
         // A step without a common divisor: every page once.
@@ -197,7 +197,7 @@ fn a_young_tree_comes_back_from_a_cut_at_any_operation() {
 #[test]
 fn a_trim_of_a_page_just_written_outlasts_a_cut() {
     let config = Config { battery: false, ..config() };
-    let entry = ftls::find::<SimNand>("ib-ftl").unwrap();
+    let entry = table::find::<SimNand>("ib-ftl").unwrap();
     let mut ftl = (entry.format)(Flash::new(device()), &config).unwrap();
     (0..20).for_each(|lpn| write(&mut *ftl, lpn, 1));
     ftl.trim(Lpn(7), 1).unwrap();

@@ -8,7 +8,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::settings::{Outcome, others, plain, run};
-use ftl::{Config, Counts, FtlError, Purpose, Setting, ftls};
+use ftl::{Config, Counts, FtlError, Purpose, Setting};
 use nand::SimNand;
 use openftl_ftl as ftl;
 use std::fmt::Write as _;
@@ -56,7 +56,7 @@ fn lines(name: &str, config: &str, outcome: &Result<Outcome, FtlError>, table: &
 fn table() -> String {
     let mut table =
         String::from("# FTL, setting:value, operations by purpose: reads/spare reads/programs/erases; RAM in bytes\n");
-    for entry in ftls::table::<SimNand>() {
+    for entry in table::table::<SimNand>() {
         lines(entry.info.name, "plain", &run(&entry, &plain()), &mut table);
         for setting in Setting::ALL.into_iter().filter(|setting| entry.info.honours(*setting)) {
             for (at, config) in others(setting).iter().enumerate().filter(|(_, config)| **config != plain()) {

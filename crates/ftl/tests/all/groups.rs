@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::one_die;
-use ftl::{Config, Flash, Ftl, FtlError, GroupOptions, ftls};
+use ftl::{Config, Flash, Ftl, FtlError, GroupOptions};
 use nand::{Capabilities, Lpn, SimNand, Stamp};
 use openftl_ftl as ftl;
 
@@ -20,7 +20,7 @@ fn config(groups: Option<(u32, u32)>) -> Config {
 
 /// Fills a disk, then overwrites a third of it more than the rest; the version of every page.
 fn written(name: &str, groups: Option<(u32, u32)>) -> (Box<dyn Ftl<SimNand>>, Vec<u16>) {
-    let mut ftl = (ftls::find::<SimNand>(name).unwrap().format)(Flash::new(device()), &config(groups)).unwrap();
+    let mut ftl = (table::find::<SimNand>(name).unwrap().format)(Flash::new(device()), &config(groups)).unwrap();
     let mut versions = vec![0; LOGICAL as usize];
     let mut state = 11_u32;
     for at in 0..6 * LOGICAL {
@@ -47,7 +47,7 @@ fn mounted(
     ftl: Box<dyn Ftl<SimNand>>,
     groups: Option<(u32, u32)>,
 ) -> Result<Box<dyn Ftl<SimNand>>, FtlError> {
-    let mount = ftls::find::<SimNand>(name).unwrap().mount.unwrap();
+    let mount = table::find::<SimNand>(name).unwrap().mount.unwrap();
     Ok(mount(Flash::new(ftl.into_flash().into_nand()), &config(groups))?.0)
 }
 
@@ -97,7 +97,7 @@ fn a_superblock_of_all_programs_little_more_than_page_mapping() {
 fn groups_of_nothing_are_refused() {
     for name in ["reconfigurable", "superblock"] {
         for groups in [(0, 1), (1, 0)] {
-            let made = (ftls::find::<SimNand>(name).unwrap().format)(Flash::new(device()), &config(Some(groups)));
+            let made = (table::find::<SimNand>(name).unwrap().format)(Flash::new(device()), &config(Some(groups)));
             assert!(matches!(made, Err(FtlError::Unsupported { .. })), "{name} {groups:?}");
         }
     }

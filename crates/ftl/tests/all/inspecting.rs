@@ -49,7 +49,7 @@ fn written(entry: &ftls::Entry<SimNand>) -> (Box<dyn Ftl<SimNand>>, u32) {
 
 #[test]
 fn every_ftl_shows_every_block_and_no_page_too_few() {
-    for entry in ftls::table::<SimNand>() {
+    for entry in table::table::<SimNand>() {
         let name = entry.info.name;
         let (mut ftl, logical_pages) = written(&entry);
         let before = *ftl.flash().counts();
@@ -80,7 +80,7 @@ fn every_ftl_shows_every_block_and_no_page_too_few() {
 
 #[test]
 fn an_ftl_over_logarithmic_gecko_shows_its_runs_from_the_oldest_on() {
-    for entry in ftls::table::<SimNand>().iter().filter(|entry| entry.info.validity == Some("gecko")) {
+    for entry in table::table::<SimNand>().iter().filter(|entry| entry.info.validity == Some("gecko")) {
         assert!(entry.info.honours(Setting::Gecko), "{}", entry.info.name);
         let mut seen = Seen::default();
         written(entry).0.inspect(&mut seen);

@@ -18,7 +18,7 @@ fn device() -> Flash<SimNand> {
 }
 
 fn entry(name: &str) -> ftls::Entry<SimNand> {
-    ftls::table::<SimNand>().into_iter().find(|entry| entry.info.name == name).unwrap()
+    table::table::<SimNand>().into_iter().find(|entry| entry.info.name == name).unwrap()
 }
 
 fn config(janus: JanusOptions) -> Config {

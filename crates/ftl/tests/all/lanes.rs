@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use ftl::{Config, Flash, ftls};
+use ftl::{Config, Flash};
 use nand::geometry::Dimensions;
 use nand::{Capabilities, Geometry, Lpn, Nand, PageKind, Ppn, SimNand, Stamp};
 use openftl_ftl as ftl;
@@ -34,7 +34,7 @@ fn played(name: &str, lanes: u32) -> Played {
     };
     let geometry = Geometry::new(dimensions).unwrap();
     let config = Config { lanes, cache_entries: 200, ..Config::new(LOGICAL) };
-    let entry = ftls::table::<SimNand>().into_iter().find(|entry| entry.info.name == name).unwrap();
+    let entry = table::table::<SimNand>().into_iter().find(|entry| entry.info.name == name).unwrap();
     let mut ftl = (entry.format)(Flash::new(SimNand::new(geometry, Capabilities::MODERN)), &config).unwrap();
     let mut state = 5_u32;
     for write in 0..10 * LOGICAL {

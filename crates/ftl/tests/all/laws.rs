@@ -82,8 +82,8 @@ fn largest(entry: &ftls::Entry<SimNand>, shape: Shape, config: Config) -> (Box<d
 /// Every FTL, with every page-validity store if it has one.
 fn compositions() -> Vec<(ftls::Entry<SimNand>, Option<&'static str>)> {
     let mut all = Vec::new();
-    for at in 0..ftls::table::<SimNand>().len() {
-        let entry = || ftls::table::<SimNand>().into_iter().nth(at).unwrap();
+    for at in 0..table::table::<SimNand>().len() {
+        let entry = || table::table::<SimNand>().into_iter().nth(at).unwrap();
         all.push((entry(), None));
         let other = |store: &&validity::Entry| entry().info.validity.is_some_and(|own| own != store.name);
         all.extend(validity::table().iter().filter(other).map(|store| (entry(), Some(store.name))));
@@ -234,7 +234,7 @@ fn every_ftl_runs_for_ever_on_a_full_device() {
 #[test]
 fn a_read_changes_nothing_on_flash_unless_the_table_is_cached() {
     let shape = SHAPES[2];
-    for entry in ftls::table::<SimNand>() {
+    for entry in table::table::<SimNand>() {
         if entry.info.honours(ftl::Setting::CacheEntries) {
             continue;
         }
@@ -258,7 +258,7 @@ fn a_read_changes_nothing_on_flash_unless_the_table_is_cached() {
 #[test]
 fn janus_beyond_its_paper_runs_for_ever_on_a_full_device() {
     for shape in SHAPES {
-        for entry in ftls::table::<SimNand>().into_iter().filter(|entry| entry.info.name.starts_with("janus")) {
+        for entry in table::table::<SimNand>().into_iter().filter(|entry| entry.info.name.starts_with("janus")) {
             let (mut ftl, config) =
                 largest(&entry, shape, Config { janus: BEYOND, ..config(shape, "greedy", "split") });
             let pages = config.logical_pages;
@@ -277,7 +277,7 @@ fn janus_beyond_its_paper_runs_for_ever_on_a_full_device() {
 
 #[test]
 fn requests_outside_the_device_are_refused_and_harmless() {
-    for entry in ftls::table::<SimNand>() {
+    for entry in table::table::<SimNand>() {
         let (mut ftl, config) = largest(&entry, SHAPES[2], config(SHAPES[2], "greedy", "split"));
         let end = Lpn(config.logical_pages);
         let mut out = Stamp::UNWRITTEN;
@@ -294,7 +294,7 @@ fn requests_outside_the_device_are_refused_and_harmless() {
 
 #[test]
 fn a_refused_device_is_told_what_would_fit() {
-    for entry in ftls::table::<SimNand>() {
+    for entry in table::table::<SimNand>() {
         let device = device(&entry, geometry(SHAPES[0]));
         let config = Config { cache_entries: 4, ..Config::new(16 * 8) };
         let Err(error) = (entry.format)(Flash::new(device), &config) else { panic!("{} accepted", entry.info.name) };
@@ -307,7 +307,7 @@ fn a_refused_device_is_told_what_would_fit() {
 
 #[test]
 fn a_store_that_is_not_there_or_means_nothing_is_refused() {
-    for entry in ftls::table::<SimNand>() {
+    for entry in table::table::<SimNand>() {
         for (name, wanted) in [("log", "keeps no page-validity store"), ("lgo", "ram-bitmap, flash-bitmap, log, gecko")]
         {
             if entry.info.validity.is_some() && name == "log" {
@@ -326,7 +326,7 @@ fn a_store_that_is_not_there_or_means_nothing_is_refused() {
 
 #[test]
 fn a_device_with_another_program_order_than_an_ftl_needs_is_refused() {
-    for entry in ftls::table::<SimNand>() {
+    for entry in table::table::<SimNand>() {
         for program_order in [ProgramOrder::Sequential, ProgramOrder::Free] {
             let capabilities = Capabilities { program_order, ..capabilities(&entry.info) };
             let device = || Flash::new(SimNand::new(geometry(SHAPES[7]), capabilities));

@@ -19,7 +19,7 @@ fn disk(name: &str, logs: u32) -> Box<dyn Ftl<SimNand>> {
     let config = Config { maps: ftl::Maps::NonVolatile, ..Config::new(LOGICAL) };
     let geometry = one_die(LOGICAL_BLOCKS + 3 + logs, PAGES, 512);
     let device = SimNand::new(geometry, Capabilities::MODERN);
-    (ftls::find::<SimNand>(name).unwrap().format)(Flash::new(device), &config).unwrap()
+    (table::find::<SimNand>(name).unwrap().format)(Flash::new(device), &config).unwrap()
 }
 
 /// Pages programmed for each page that `next` makes the host write, once the disk is full and log

@@ -152,14 +152,14 @@ fn check(entry: &ftls::Entry<SimNand>, store: Option<&'static str>, settings: &[
 
 #[test]
 fn settings_that_are_honoured_make_a_difference_and_no_others() {
-    for entry in ftls::table::<SimNand>() {
+    for entry in table::table::<SimNand>() {
         check(&entry, None, &Setting::ALL);
     }
 }
 
 #[test]
 fn settings_of_a_store_concern_every_ftl_over_it_and_over_no_other() {
-    for entry in ftls::table::<SimNand>().iter().filter(|entry| entry.info.validity.is_some()) {
+    for entry in table::table::<SimNand>().iter().filter(|entry| entry.info.validity.is_some()) {
         for store in validity::table() {
             check(entry, Some(store.name), &[Setting::Gecko]);
         }
@@ -173,7 +173,7 @@ fn an_ftl_is_told_what_it_honours_and_the_default_of_the_rest() {
     for setting in Setting::ALL {
         setting.copy(others(setting).last().unwrap(), &mut asked);
     }
-    for entry in ftls::table::<SimNand>() {
+    for entry in table::table::<SimNand>() {
         let told = entry.info.config(&asked);
         for setting in Setting::ALL {
             let (mut with, mut without) = (told, told);
@@ -190,7 +190,7 @@ fn an_ftl_is_told_what_it_honours_and_the_default_of_the_rest() {
 #[test]
 fn settings_of_a_placement_concern_every_ftl_that_places_by_it() {
     for row in placement::table().iter().filter(|row| !row.settings.is_empty()) {
-        for entry in ftls::table::<SimNand>().iter().filter(|entry| entry.info.honours(Setting::Placement)) {
+        for entry in table::table::<SimNand>().iter().filter(|entry| entry.info.honours(Setting::Placement)) {
             let before = run(entry, &Config { placement: row.name, ..plain() }).unwrap();
             for setting in row.settings {
                 assert!(entry.info.honours_with(*setting, row.name) && !entry.info.honours_with(*setting, "split"));
@@ -207,7 +207,7 @@ fn settings_of_a_placement_concern_every_ftl_that_places_by_it() {
 #[test]
 fn a_placement_that_knows_the_future_refuses_to_write_without_it() {
     for row in placement::table().iter().filter(|row| row.knows_future) {
-        for entry in ftls::table::<SimNand>().iter().filter(|entry| entry.info.honours(Setting::Placement)) {
+        for entry in table::table::<SimNand>().iter().filter(|entry| entry.info.honours(Setting::Placement)) {
             let mut ftl = (entry.format)(device(), &Config { placement: row.name, ..plain() }).unwrap();
             let stamp = Stamp { lpn: Lpn(0), version: 1 };
             assert_eq!(ftl.write(Lpn(0), &stamp), Err(FtlError::NoFuture), "{}", entry.info.name);
@@ -226,7 +226,7 @@ fn no_two_settings_have_a_name() {
 
 #[test]
 fn what_is_known_without_building_an_ftl_is_what_its_row_says() {
-    let table = ftls::table::<SimNand>();
+    let table = table::table::<SimNand>();
     assert_eq!(ftls::infos().len(), table.len());
     for (info, entry) in ftls::infos().iter().zip(&table) {
         assert_eq!((info.name, info.summary), (entry.info.name, entry.info.summary));

@@ -64,7 +64,7 @@ fn outcome(ftl: &dyn Ftl<SimNand>, programs: f64) -> Outcome {
 #[test]
 fn blocks_wear_alike_if_wear_is_levelled() {
     let mut levelled = 0;
-    for entry in ftls::table::<SimNand>() {
+    for entry in table::table::<SimNand>() {
         let name = entry.info.name;
         let with = match run(&entry, Some(WearOptions::default())) {
             Err(FtlError::Unsupported { reason, .. }) if reason.contains("wear") => continue,

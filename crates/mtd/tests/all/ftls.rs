@@ -7,16 +7,15 @@ use ftl::ftls::{Durability, Entry};
 use ftl::{Config, Flash, Ftl, FtlError};
 use nand::{BlockId, Lpn, Nand, NandError};
 use openftl_mtd::{MtdNand, Shape};
+use table::AnyBytes;
 
 const SHAPE: Shape = Shape { blocks: 100, pages_per_block: 16, page_bytes: 512, oob_bytes: 38, ecc_strength: 1 };
 
-type Device = MtdNand<Any>;
-
 /// A disk, and what it should hold.
 struct Written {
-    row: Entry<Device>,
+    row: Entry<AnyBytes>,
     config: Config,
-    disk: Box<dyn Ftl<Device>>,
+    disk: Box<dyn Ftl<AnyBytes>>,
     /// The write that each logical page holds; 0 if none.
     versions: Vec<u32>,
     page: Vec<u8>,
@@ -27,12 +26,12 @@ struct Written {
 
 impl Written {
     /// An empty disk with this share of the pages of the device, in percent.
-    fn format(row: Entry<Device>, bed: &impl Bed, percent: u32) -> Result<Self, FtlError> {
+    fn format(row: Entry<AnyBytes>, bed: &impl Bed, percent: u32) -> Result<Self, FtlError> {
         let device = MtdNand::create_on(bed.any_chip(), b"owner").unwrap();
         let geometry = *device.geometry();
         let logical_pages = geometry.pages() / 100 * percent;
         let config = row.info.config(&Config { battery: false, ..Config::new(logical_pages) });
-        let disk = (row.format)(Flash::new(device), &config)?;
+        let disk = (row.format)(Flash::new(Box::new(device)), &config)?;
         let page = vec![0; geometry.page_bytes() as usize];
         let versions = vec![0; disk.logical_pages() as usize];
         Ok(Self { row, config, disk, versions, wanted: page.clone(), page, random: 7, writes: 0 })
@@ -43,7 +42,7 @@ impl Written {
         let Self { row, config, disk, versions, page, wanted, random, writes } = self;
         drop(disk);
         let device = MtdNand::open_on(bed.any_chip()).unwrap();
-        let (disk, report) = row.mount.unwrap()(Flash::new(device), &config).unwrap();
+        let (disk, report) = row.mount.unwrap()(Flash::new(Box::new(device)), &config).unwrap();
         assert!(report.read_only.is_none());
         Self { row, config, disk, versions, page, wanted, random, writes }
     }
@@ -83,8 +82,8 @@ impl Written {
     }
 }
 
-fn row(name: &str) -> Entry<Device> {
-    ftl::ftls::find(name).unwrap()
+fn row(name: &str) -> Entry<AnyBytes> {
+    table::find(name).unwrap()
 }
 
 /// Writes more than twice the device, reads it, mounts it without a clean end, and goes on. Returns
@@ -140,8 +139,8 @@ fn page_mapping_kernel() {
 }
 
 /// Every FTL that can be served from such a device without a battery.
-fn served() -> impl Iterator<Item = Entry<Device>> {
-    ftl::ftls::table::<Device>().into_iter().filter(|row| {
+fn served() -> impl Iterator<Item = Entry<AnyBytes>> {
+    table::table::<AnyBytes>().into_iter().filter(|row| {
         let lasting =
             !matches!(row.info.durable, Durability::Battery | Durability::NonVolatileMaps | Durability::Nothing);
         lasting && row.mount.is_some() && row.info.runs_on(nand::Capabilities::MODERN)

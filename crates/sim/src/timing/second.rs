@@ -3,7 +3,7 @@
 
 use super::{Machine, Times, Token};
 use crate::spec::QueueOptions;
-use ftl::{Config, Flash, Op, OpKind, Purpose, ftls};
+use ftl::{Config, Flash, Op, OpKind, Purpose};
 use nand::geometry::Dimensions;
 use nand::{BlockId, Capabilities, Geometry, Lpn, Ppn, SimNand, Stamp, Timing};
 use std::collections::BTreeMap;
@@ -409,7 +409,7 @@ fn both_models_agree_about_any_operations() {
 fn both_models_agree_about_every_ftl() {
     const REQUESTS: u32 = 1500;
     let geometry = geometry(256);
-    for entry in ftls::table::<SimNand>() {
+    for entry in table::table::<SimNand>() {
         let capabilities = Capabilities {
             program_order: entry.info.program_order,
             spare_reprograms: entry.info.flags,

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::common::{Fixed, Random, TIMING, device, fixed, uniform};
-use ftl::ftls::table;
 use nand::sim::SimNand;
 use openftl_sim::reference::{Rates, lfs_write_amplification};
 use openftl_sim::source::{Op, Request};
@@ -11,6 +10,7 @@ use openftl_sim::{
     SimError, SteadyOptions, TimingMode, WorkloadSpec, run,
 };
 use std::sync::Arc;
+use table::table;
 use workload::trace::{Map, record};
 
 fn names() -> Vec<&'static str> {

@@ -2,12 +2,12 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::common::{device, fixed, uniform};
-use ftl::ftls::find;
 use ftl::{Config, Flash, Ftl, FtlError, RamReport, Shortage};
 use nand::sim::SimNand;
 use nand::{Lpn, Stamp};
 use openftl_sim::source::{Op, Request};
 use openftl_sim::{PreconditionMode, RunSpec, SimError, WorkloadSpec, run_ftl};
+use table::find;
 
 const HONEST: u8 = 0;
 const STALE: u8 = 1;

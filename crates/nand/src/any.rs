@@ -1,0 +1,79 @@
+//! A device of any kind behind a pointer.
+//!
+//! Code that is generic over its device is compiled once for each kind of device. What is large and
+//! used with many kinds is compiled for [`AnyNand`] instead.
+
+use crate::addr::{BlockId, Ppn};
+use crate::contract::Nand;
+use crate::error::NandError;
+use crate::flags::Flags;
+use crate::geometry::{Capabilities, Geometry};
+use crate::spare::Spare;
+use alloc::boxed::Box;
+
+/// A device of any kind whose pages of host data hold `P`: a stamp, or bytes.
+pub type AnyNand<P> = Box<dyn Nand<Payload = P>>;
+
+impl<N: Nand + ?Sized> Nand for Box<N> {
+    type Payload = N::Payload;
+
+    fn geometry(&self) -> &Geometry {
+        (**self).geometry()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
+    }
+
+    fn read(&mut self, ppn: Ppn, out: &mut Self::Payload) -> Result<Spare, NandError> {
+        (**self).read(ppn, out)
+    }
+
+    fn read_meta(&mut self, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError> {
+        (**self).read_meta(ppn, out)
+    }
+
+    fn read_spare(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError> {
+        (**self).read_spare(ppn)
+    }
+
+    fn probe(&mut self, ppn: Ppn) -> Result<Spare, NandError> {
+        (**self).probe(ppn)
+    }
+
+    fn program(&mut self, ppn: Ppn, data: &Self::Payload, spare: &Spare) -> Result<(), NandError> {
+        (**self).program(ppn, data, spare)
+    }
+
+    fn program_meta(&mut self, ppn: Ppn, data: &[u8], spare: &Spare) -> Result<(), NandError> {
+        (**self).program_meta(ppn, data, spare)
+    }
+
+    fn copy(&mut self, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError> {
+        (**self).copy(from, to, spare)
+    }
+
+    fn erase(&mut self, block: BlockId) -> Result<(), NandError> {
+        (**self).erase(block)
+    }
+
+    fn is_bad(&self, block: BlockId) -> bool {
+        (**self).is_bad(block)
+    }
+
+    fn mark_bad(&mut self, block: BlockId) -> Result<(), NandError> {
+        (**self).mark_bad(block)
+    }
+
+    fn clear_flags(&mut self, ppn: Ppn, flags: Flags) -> Result<(), NandError> {
+        (**self).clear_flags(ppn, flags)
+    }
+
+    fn corrected_bits(&self) -> u32 {
+        (**self).corrected_bits()
+    }
+
+    fn correctable_bits(&self) -> u32 {
+        (**self).correctable_bits()
+    }
+}
