@@ -12,7 +12,7 @@ use crate::{capacity, content, settings};
 use anyhow::{Result, bail};
 use ftl::Config;
 use ftl::ftls::Info;
-use sim::{First, GcMode, HostMode, PreconditionMode, QueueOptions, RunResult, RunSpec, SteadyOptions, TimingMode};
+use sim::{First, HostMode, PreconditionMode, QueueOptions, RunResult, RunSpec, SteadyOptions, TimingMode};
 use std::path::Path;
 use std::sync::Arc;
 use workload::trace::Trace;
@@ -213,7 +213,7 @@ fn queues(args: &CompareArgs) -> QueueOptions {
     } else {
         HostMode::Closed { queue_depth: depth.unwrap_or(32), think_ns: args.time.think.map_or(0, |time| time.0) }
     };
-    let gc = if args.time.gc == Some(Gc::Idle) { GcMode::Idle } else { GcMode::Foreground };
+    let gc = args.time.gc.map(Gc::mode).unwrap_or_default();
     QueueOptions {
         host,
         gc,

@@ -193,8 +193,8 @@ pub struct ThroughputResult {
     pub die_utilisation_max: f64,
     /// Share of the time that channels were busy, on average over channels.
     pub channel_utilisation: f64,
-    /// Units of background work done while idle.
-    pub idle_collections: u64,
+    /// Units of background work.
+    pub background_collections: u64,
 }
 
 /// Erase counts over the device's life, preconditioning included.

@@ -317,6 +317,21 @@ pub enum GcMode {
     Foreground,
     /// Also whenever nothing else is to be done and no request is in the device.
     Idle,
+    /// Also while fewer blocks are free than the FTL holds when idle, whatever else is to be done:
+    /// behind every request on each die, a collection for each die at most.
+    Ahead,
+}
+
+impl GcMode {
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Foreground => "foreground",
+            Self::Idle => "idle",
+            Self::Ahead => "ahead",
+        }
+    }
 }
 
 /// The timed device. See [`crate::timing`] for exactly what is modelled.

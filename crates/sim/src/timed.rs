@@ -89,13 +89,13 @@ pub(crate) fn play<N: Device>(
         timeline,
         report,
         controller_ns: options.controller_ns,
-        collects_idle: options.gc == GcMode::Idle,
+        gc: options.gc,
         collection_takes_time: options.collection_takes_time,
         warm_up_requests: options.warm_up_requests,
         outstanding: Vec::new(),
         free: Vec::new(),
         in_device: 0,
-        background: false,
+        background: 0,
         rested: false,
         ended: Vec::new(),
         flushing: Vec::new(),
@@ -109,7 +109,7 @@ pub(crate) fn play<N: Device>(
         bytes_written: 0,
         first_ns: None,
         last_ns: 0,
-        idle_collections: 0,
+        background_collections: 0,
     };
     match options.host {
         HostMode::Open { time_scale, outstanding } => player.open(time_scale, outstanding)?,
@@ -126,14 +126,14 @@ struct Player<'a, 'b, N: Device> {
     timeline: &'a mut Timeline,
     report: &'a mut Reporter<'b>,
     controller_ns: u64,
-    collects_idle: bool,
+    gc: GcMode,
     collection_takes_time: bool,
     warm_up_requests: u64,
     outstanding: Vec<Outstanding>,
     free: Vec<Token>,
     in_device: u32,
-    /// Background work is in the device.
-    background: bool,
+    /// Units of background work in the device.
+    background: u32,
     /// The FTL said that there is no background work, and no request has come since.
     rested: bool,
     /// Requests that ended with the last event.
@@ -153,7 +153,7 @@ struct Player<'a, 'b, N: Device> {
     bytes_written: u64,
     first_ns: Option<u64>,
     last_ns: u64,
-    idle_collections: u64,
+    background_collections: u64,
 }
 
 impl<N: Device> Player<'_, '_, N> {
@@ -318,6 +318,7 @@ impl<N: Device> Player<'_, '_, N> {
             self.timeline.mark(writes, self.machine.now_ns(), self.host.counts(), self.host.ftl().gauges());
         }
         self.report.at(Phase::Measure, writes, self.feed.writes_wanted());
+        self.collect_ahead()?;
         if entered.has_ended() {
             self.end(token);
         }
@@ -337,7 +338,7 @@ impl<N: Device> Player<'_, '_, N> {
         ended.clear();
         for &token in machine.run_event() {
             if token == BACKGROUND {
-                *background = false;
+                *background -= 1;
                 continue;
             }
             let request = &mut outstanding[token as usize];
@@ -399,15 +400,38 @@ impl<N: Device> Player<'_, '_, N> {
     /// Starts a unit of background work if the device has nothing to do and is to use such time;
     /// whether it did.
     fn collect_if_idle(&mut self) -> Result<bool, SimError> {
-        if !self.collects_idle || self.rested || self.background || self.in_device > 0 {
+        if self.gc == GcMode::Foreground || self.background > 0 || self.in_device > 0 {
+            return Ok(false);
+        }
+        self.collect_behind()
+    }
+
+    /// Starts units of background work until there is nothing to do or each die can have one.
+    fn collect_ahead(&mut self) -> Result<(), SimError> {
+        if self.gc != GcMode::Ahead {
+            return Ok(());
+        }
+        let dies = self.machine.dies();
+        // A unit may need no flash operation.
+        for _ in 0..dies {
+            if self.background >= dies || !self.collect_behind()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a unit of background work; `false` if there is none.
+    fn collect_behind(&mut self) -> Result<bool, SimError> {
+        if self.rested {
             return Ok(false);
         }
         if !self.host.idle()? {
             self.rested = true;
             return Ok(false);
         }
-        self.idle_collections += 1;
-        self.background = self.submit(BACKGROUND, true) > 0;
+        self.background_collections += 1;
+        self.background += self.submit(BACKGROUND, true);
         Ok(true)
     }
 
@@ -438,7 +462,7 @@ impl<N: Device> Player<'_, '_, N> {
             die_utilisation,
             die_utilisation_max,
             channel_utilisation,
-            idle_collections: self.idle_collections,
+            background_collections: self.background_collections,
         };
         TimedResult { latency_us, throughput, end_ns: self.machine.now_ns() }
     }

@@ -170,8 +170,8 @@ pub struct TimeArgs {
     /// Multiplies arrival times of an open loop: 0.5 plays twice as fast [default: 1]
     #[arg(long, value_name = "FACTOR")]
     pub time_scale: Option<f64>,
-    /// Collect garbage when a write needs space, or also whenever the device is idle
-    /// [default: foreground]
+    /// Collect garbage when a write needs space, also whenever the device is idle, or also behind
+    /// requests while few blocks are free [default: foreground]
     #[arg(long, value_enum)]
     pub gc: Option<Gc>,
     /// Time that a client of a closed loop waits after a request has ended, such as 200us or 1ms
@@ -387,6 +387,19 @@ pub enum Gc {
     Foreground,
     /// Also when no request is in the device
     Idle,
+    /// Also while few blocks are free, behind the requests in the device
+    Ahead,
+}
+
+impl Gc {
+    /// As the simulator has it
+    pub const fn mode(self) -> sim::GcMode {
+        match self {
+            Self::Foreground => sim::GcMode::Foreground,
+            Self::Idle => sim::GcMode::Idle,
+            Self::Ahead => sim::GcMode::Ahead,
+        }
+    }
 }
 
 /// Where the maps of an FTL with log blocks are while power is off.

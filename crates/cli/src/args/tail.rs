@@ -63,8 +63,8 @@ pub struct TailArgs {
     /// Runs at once [default: one a processor]
     #[arg(long, short, value_name = "N")]
     pub jobs: Option<NonZeroU32>,
-    /// Collect garbage when a write needs space, or also whenever the device is idle
-    /// [default: foreground]
+    /// Collect garbage when a write needs space, also whenever the device is idle, or also behind
+    /// requests while few blocks are free [default: foreground]
     #[arg(long, value_enum)]
     pub gc: Option<Gc>,
     /// Time that the controller adds to every request, however many it works on [default: 0]

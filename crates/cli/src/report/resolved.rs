@@ -1,7 +1,7 @@
 //! What a run was told, with every default spelled out.
 
 use serde_json::{Value, json};
-use sim::{First, GcMode, HostMode, OwnWrites, PreconditionMode, RunSpec, TimingMode};
+use sim::{First, HostMode, OwnWrites, PreconditionMode, RunSpec, TimingMode};
 
 /// All settings of a run. `workload` is the description of its source, `trace` the hash of the
 /// requests of a recorded trace.
@@ -100,7 +100,7 @@ fn timing(spec: &RunSpec) -> Value {
     json!({
         "kind": "queued",
         "host": host,
-        "gc": if queues.gc == GcMode::Idle { "idle" } else { "foreground" },
+        "gc": queues.gc.name(),
         "read_priority": queues.read_priority,
         "max_overtakes": queues.max_overtakes,
         "suspend_ns": queues.suspend_ns,

@@ -112,10 +112,10 @@ fn arriving(args: &TailArgs, spec: &RunSpec, host: HostMode, collection_takes_ti
         TimingMode::None => QueueOptions::default(),
     };
     let warm_up = args.warm_up.map_or(u64::from(spec.device.logical_pages) / 20, |count| count.0);
-    let gc = if args.gc == Some(Gc::Idle) && matches!(host, HostMode::Poisson { .. }) {
-        GcMode::Idle
-    } else {
-        GcMode::Foreground
+    let gc = match args.gc.map(Gc::mode).unwrap_or_default() {
+        // A closed loop is never idle.
+        GcMode::Idle if matches!(host, HostMode::Closed { .. }) => GcMode::Foreground,
+        gc => gc,
     };
     spec.timing =
         TimingMode::Queued(QueueOptions { host, gc, collection_takes_time, warm_up_requests: warm_up, ..asked });

@@ -29,7 +29,9 @@
 //!    the array time of a running program, erase or copy-back under the same bound; the interrupted
 //!    operation then takes that much longer.
 //! 7. Background operations go last on every die. They are not interrupted unless `suspend_ns` says
-//!    so.
+//!    so. If a request's program waits for an erase of a background strand, that strand is *hurried*:
+//!    its operations go among those of requests, and so do those that it waits for itself. Its reads
+//!    overtake nothing.
 //!
 //! The FTL itself takes no time, and executes a request the moment it enters the device. A flush
 //! ends once every write and trim that entered before it has; requests behind it do not wait.
@@ -135,6 +137,15 @@ struct Strand {
     erases: Vec<Waiting>,
     token: Token,
     background: bool,
+    /// A request waits for it.
+    hurried: bool,
+}
+
+impl Strand {
+    /// Whether its operations go last.
+    const fn is_last(&self) -> bool {
+        self.background && !self.hurried
+    }
 }
 
 /// An erase, and how many copies it waits for.
@@ -206,6 +217,12 @@ impl Machine {
         self.now_ns
     }
 
+    /// How many dies there are.
+    #[must_use]
+    pub fn dies(&self) -> u32 {
+        self.dies.len() as u32
+    }
+
     /// When the next thing happens, if anything is going on. May be early by an operation that was
     /// suspended.
     #[must_use]
@@ -244,6 +261,7 @@ impl Machine {
         strand.running = 0;
         strand.token = token;
         strand.background = background;
+        strand.hurried = false;
         self.advance(id);
         true
     }
@@ -281,6 +299,7 @@ impl Machine {
         let strand = &mut self.strands[id as usize];
         let first = strand.next;
         let Some(step) = strand.steps.get(first) else {
+            strand.steps.clear();
             self.ended.push(strand.token);
             self.free_strands.push(id);
             return;
@@ -369,6 +388,9 @@ impl Machine {
     fn issue(&mut self, task: Task) {
         if task.action.programs() && !self.erased_for(&task) {
             self.parked.push(task);
+            if !self.strands[task.strand as usize].is_last() {
+                self.hurry(task.block);
+            }
             return;
         }
         let index = self.geometry.die_of(task.block);
@@ -380,8 +402,27 @@ impl Machine {
             self.suspend(index);
             self.start(index, task);
         } else {
-            let background = self.strands[task.strand as usize].background;
-            self.dies[index as usize].enqueue(task, background);
+            let last = self.strands[task.strand as usize].is_last();
+            self.dies[index as usize].enqueue(task, last);
+        }
+    }
+
+    /// Hurries the strands that erase a block, and those that they wait for.
+    fn hurry(&mut self, block: BlockId) {
+        let Self { geometry, strands, parked, dies, .. } = self;
+        let mut blocks = vec![block];
+        let mut hurried = false;
+        while let Some(block) = blocks.pop() {
+            let erases = |step: &Step| step.op.kind == OpKind::Erase && geometry.block_of(step.op.page) == block;
+            for (id, strand) in (0..).zip(strands.iter_mut()) {
+                if strand.is_last() && strand.steps.iter().any(erases) {
+                    (strand.hurried, hurried) = (true, true);
+                    blocks.extend(parked.iter().filter(|task| task.strand == id).map(|task| task.block));
+                }
+            }
+        }
+        if hurried {
+            dies.iter_mut().for_each(|die| die.hurry(|strand| strands[strand as usize].hurried));
         }
     }
 

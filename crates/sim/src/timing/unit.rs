@@ -109,6 +109,15 @@ impl Die {
         queue.push_back(task);
     }
 
+    /// Puts what waits of some background strands behind the operations of requests.
+    pub(super) fn hurry(&mut self, is_hurried: impl Fn(u32) -> bool) {
+        let waiting = core::mem::take(&mut self.background);
+        for task in waiting {
+            let queue = if is_hurried(task.strand) { &mut self.ordinary } else { &mut self.background };
+            queue.push_back(task);
+        }
+    }
+
     pub(super) fn take_other(&mut self) -> Option<Task> {
         self.ordinary.pop_front().or_else(|| self.background.pop_front())
     }

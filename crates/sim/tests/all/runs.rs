@@ -243,9 +243,25 @@ fn collecting_when_idle_shortens_the_tail() {
     };
     let (foreground, idle) = (at(GcMode::Foreground), at(GcMode::Idle));
     let p99 = |r: &RunResult| r.latency_us.as_ref().unwrap().write.p99;
-    assert!(idle.throughput.unwrap().idle_collections > 0);
-    assert_eq!(foreground.throughput.unwrap().idle_collections, 0);
+    assert!(idle.throughput.unwrap().background_collections > 0);
+    assert_eq!(foreground.throughput.unwrap().background_collections, 0);
     assert!(p99(&idle) < 0.7 * p99(&foreground), "{} and {}", p99(&idle), p99(&foreground));
+}
+
+#[test]
+fn collecting_ahead_shortens_the_tail_of_a_loaded_device() {
+    let at = |gc, collection_takes_time| {
+        let mut spec = small("page", uniform(0, 0));
+        let host = HostMode::Poisson { per_s: 700.0, outstanding: 256 };
+        spec.timing = TimingMode::Queued(QueueOptions { host, gc, collection_takes_time, ..QueueOptions::default() });
+        go(&spec)
+    };
+    let p999 = |r: &RunResult| r.latency_us.as_ref().unwrap().write.p999;
+    let (foreground, ahead) = (at(GcMode::Foreground, true), at(GcMode::Ahead, true));
+    let without = at(GcMode::Ahead, false);
+    assert!(ahead.throughput.unwrap().background_collections > 0);
+    assert!(p999(&ahead) < 0.5 * p999(&foreground), "{} and {}", p999(&ahead), p999(&foreground));
+    assert!(p999(&ahead) < 8.0 * p999(&without), "{} and {}", p999(&ahead), p999(&without));
 }
 
 #[test]
@@ -268,7 +284,7 @@ fn thinking_clients_leave_the_device_idle() {
     let result = go(&spec);
     let throughput = result.throughput.unwrap();
     assert!(throughput.simulated_s > 0.02 * 1999.0);
-    assert!(throughput.idle_collections > 0 && throughput.die_utilisation < 0.25);
+    assert!(throughput.background_collections > 0 && throughput.die_utilisation < 0.25);
 }
 
 /// Requests in the device at once, on one die.
