@@ -120,7 +120,8 @@ fn mountable(entry: &ftl::ftls::Entry<SimNand>) -> String {
     };
     let (Some(mount), Ok(geometry)) = (entry.mount, nand::Geometry::new(dimensions)) else { return String::new() };
     let mounts = |store: &&ftl::validity::Entry| {
-        let flash = ftl::Flash::new(SimNand::new(geometry, nand::Capabilities::MODERN));
+        let can = nand::Capabilities { spare_reprograms: entry.info.flags, ..nand::Capabilities::MODERN };
+        let flash = ftl::Flash::new(SimNand::new(geometry, can));
         let config = ftl::Config { validity: Some(store.name), ..ftl::Config::new(100) };
         !matches!(mount(flash, &config), Err(ftl::FtlError::Unsupported { .. }))
     };

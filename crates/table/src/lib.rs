@@ -9,7 +9,7 @@
 //! use nand::{Lpn, MemNand, find};
 //! use openftl_table::AnyBytes;
 //!
-//! let profile = find("tiny").ok_or("no such profile")?;
+//! let profile = find("small").ok_or("no such profile")?;
 //! let device: AnyBytes = Box::new(MemNand::new(profile.geometry()?, profile.capabilities));
 //! let gecko = openftl_table::find::<AnyBytes>("gecko").ok_or("no such FTL")?;
 //! let mut disk = (gecko.format)(Flash::new(device), &Config::new(100))?;

@@ -29,9 +29,10 @@
 //!    the array time of a running program, erase or copy-back under the same bound; the interrupted
 //!    operation then takes that much longer.
 //! 7. Background operations go last on every die. They are not interrupted unless `suspend_ns` says
-//!    so. If a request's program waits for an erase of a background strand, that strand is *hurried*:
-//!    its operations go among those of requests, and so do those that it waits for itself. Its reads
-//!    overtake nothing.
+//!    so.
+//! 8. If a request's program waits for an erase, the strand of that erase is *hurried*, and so are
+//!    the strands that it waits for itself: what they do goes first on every die, as reads do and
+//!    under the same bound, but interrupts nothing.
 //!
 //! The FTL itself takes no time, and executes a request the moment it enters the device. A flush
 //! ends once every write and trim that entered before it has; requests behind it do not wait.
@@ -49,7 +50,7 @@ use nand::{BlockId, Capabilities, Geometry, Timing};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
-use unit::{Action, Channel, Die, Task};
+use unit::{Action, Channel, Die, Task, Turn};
 
 /// A request, or whatever else the caller waits for, by number.
 pub type Token = u32;
@@ -137,14 +138,20 @@ struct Strand {
     erases: Vec<Waiting>,
     token: Token,
     background: bool,
-    /// A request waits for it.
+    /// A request waits for one of its erases.
     hurried: bool,
 }
 
 impl Strand {
-    /// Whether its operations go last.
-    const fn is_last(&self) -> bool {
-        self.background && !self.hurried
+    /// When the die of one of its operations comes to it.
+    const fn turn(&self, urgent: bool) -> Turn {
+        if urgent || self.hurried {
+            Turn::First
+        } else if self.background {
+            Turn::Last
+        } else {
+            Turn::InOrder
+        }
     }
 }
 
@@ -388,7 +395,7 @@ impl Machine {
     fn issue(&mut self, task: Task) {
         if task.action.programs() && !self.erased_for(&task) {
             self.parked.push(task);
-            if !self.strands[task.strand as usize].is_last() {
+            if self.strands[task.strand as usize].turn(false) != Turn::Last {
                 self.hurry(task.block);
             }
             return;
@@ -402,8 +409,8 @@ impl Machine {
             self.suspend(index);
             self.start(index, task);
         } else {
-            let last = self.strands[task.strand as usize].is_last();
-            self.dies[index as usize].enqueue(task, last);
+            let turn = self.strands[task.strand as usize].turn(task.urgent);
+            self.dies[index as usize].enqueue(task, turn);
         }
     }
 
@@ -415,7 +422,7 @@ impl Machine {
         while let Some(block) = blocks.pop() {
             let erases = |step: &Step| step.op.kind == OpKind::Erase && geometry.block_of(step.op.page) == block;
             for (id, strand) in (0..).zip(strands.iter_mut()) {
-                if strand.is_last() && strand.steps.iter().any(erases) {
+                if !strand.hurried && strand.steps.iter().any(erases) {
                     (strand.hurried, hurried) = (true, true);
                     blocks.extend(parked.iter().filter(|task| task.strand == id).map(|task| task.block));
                 }
@@ -435,7 +442,7 @@ impl Machine {
     fn start(&mut self, index: u32, task: Task) {
         let die = &mut self.dies[index as usize];
         die.current = Some(task);
-        if task.urgent {
+        if self.strands[task.strand as usize].turn(task.urgent) == Turn::First {
             if die.others_wait() {
                 die.overtakes += 1;
             }
@@ -533,7 +540,7 @@ impl Machine {
         let die = &mut self.dies[index as usize];
         die.current = None;
         let reads_first = !die.others_wait() || die.overtakes < max_overtakes;
-        if reads_first && let Some(task) = die.urgent.pop_front() {
+        if reads_first && let Some(task) = die.first.pop_front() {
             self.start(index, task);
         } else if let Some((task, remaining_ns)) = die.suspended.take() {
             die.current = Some(task);

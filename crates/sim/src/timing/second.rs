@@ -211,29 +211,27 @@ impl Second {
         }
     }
 
-    /// Puts the works of background strands that erase a block, and of those that they wait for, among
-    /// those of requests.
+    /// Puts the works of strands that erase a block, and of those that they wait for, first.
     fn hurry(&mut self, block: BlockId) {
         let mut blocks = vec![block];
-        let mut hurried = Vec::new();
+        let mut queued: Vec<(Class, u64, Id)> = Vec::new();
         while let Some(block) = blocks.pop() {
             for (token, works) in &mut self.strands {
                 let erases = works.iter().any(|work| work.erases && work.block == block);
-                if !erases || works.iter().all(|work| work.class != Class::Background) {
+                if !erases || works.iter().all(|work| work.class == Class::Urgent) {
                     continue;
                 }
-                works.iter_mut().for_each(|work| work.class = Class::Ordinary);
                 blocks.extend(works.iter().filter(|work| work.state == State::Parked).map(|work| work.block));
-                hurried.push(*token);
+                for (at, work) in works.iter_mut().enumerate() {
+                    if work.state == State::Queued && work.class != Class::Urgent {
+                        queued.push((work.class, work.since, (*token, at)));
+                    }
+                    work.class = Class::Urgent;
+                }
             }
         }
-        let mut queued: Vec<(u64, Id)> = self
-            .all()
-            .filter(|((token, _), work)| hurried.contains(token) && work.state == State::Queued)
-            .map(|(id, work)| (work.since, id))
-            .collect();
         queued.sort_unstable();
-        queued.into_iter().for_each(|(_, id)| self.set(id, State::Queued));
+        queued.into_iter().for_each(|(_, _, id)| self.set(id, State::Queued));
     }
 
     fn others_queue(&self, die: u32) -> bool {

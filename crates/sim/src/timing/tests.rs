@@ -288,12 +288,11 @@ fn background_that_a_request_waits_for_is_hurried() {
     let mut m = machine(1, 1, false, &options());
     m.submit(1, false, [op(PROGRAM, 2)].into_iter());
     m.submit(2, true, [op(ERASE, 0)].into_iter());
-    // Nobody waits for the erase yet.
     m.submit(3, false, [op(PROGRAM, 3)].into_iter());
+    // It waits for the erase, which goes before what came earlier.
     m.submit(4, false, [op(PROGRAM, 0)].into_iter());
-    // The erase goes before it.
     m.submit(5, false, [op(PROGRAM, 3)].into_iter());
-    assert_eq!(run(&mut m), [(1, 500), (3, 1000), (2, 4000), (5, 4500), (4, 5000)]);
+    assert_eq!(run(&mut m), [(1, 500), (2, 3500), (3, 4000), (5, 4500), (4, 5000)]);
 }
 
 #[test]
@@ -304,7 +303,7 @@ fn what_hurried_background_waits_for_is_hurried() {
     m.submit(3, true, [copy(1, 0), op(ERASE, 1)].into_iter());
     m.submit(4, false, [op(PROGRAM, 1)].into_iter());
     m.submit(5, false, [op(PROGRAM, 3)].into_iter());
-    // The copy reads; what waited already, the erase of its target, its program, the erase behind it.
+    // The copy reads; what waited already, the erase of its target, its program, the erase after it.
     assert_eq!(run(&mut m), [(1, 500), (5, 1050), (2, 4050), (3, 7550), (4, 8050)]);
 }
 

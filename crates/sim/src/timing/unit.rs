@@ -31,6 +31,16 @@ impl Action {
     }
 }
 
+/// When a die comes to a task that waits there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Before the others, as long as it does not keep them waiting for too long.
+    First,
+    InOrder,
+    /// When nothing else waits.
+    Last,
+}
+
 /// One operation on one die.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
@@ -43,7 +53,7 @@ pub(super) struct Task {
     pub(super) copy_to: BlockId,
     /// Of either half of a copy, the block read.
     pub(super) copied_from: BlockId,
-    /// Goes before what waits.
+    /// Goes before what waits, and may interrupt what runs.
     pub(super) urgent: bool,
 }
 
@@ -72,10 +82,10 @@ pub(super) struct Die {
     pub(super) event_seq: u64,
     /// An interrupted task and the nanoseconds it has left.
     pub(super) suspended: Option<(Task, u64)>,
-    pub(super) urgent: VecDeque<Task>,
-    ordinary: VecDeque<Task>,
-    background: VecDeque<Task>,
-    /// Urgent tasks since another was started.
+    pub(super) first: VecDeque<Task>,
+    in_order: VecDeque<Task>,
+    last: VecDeque<Task>,
+    /// Tasks that went first since another was started.
     pub(super) overtakes: u32,
     pub(super) busy_since_ns: u64,
     pub(super) busy_ns: u64,
@@ -89,42 +99,44 @@ impl Die {
             array_end_ns: None,
             event_seq: 0,
             suspended: None,
-            urgent: VecDeque::new(),
-            ordinary: VecDeque::new(),
-            background: VecDeque::new(),
+            first: VecDeque::new(),
+            in_order: VecDeque::new(),
+            last: VecDeque::new(),
             overtakes: 0,
             busy_since_ns: 0,
             busy_ns: 0,
         }
     }
 
-    pub(super) fn enqueue(&mut self, task: Task, background: bool) {
-        let queue = if task.urgent {
-            &mut self.urgent
-        } else if background {
-            &mut self.background
-        } else {
-            &mut self.ordinary
-        };
-        queue.push_back(task);
+    pub(super) fn enqueue(&mut self, task: Task, turn: Turn) {
+        match turn {
+            Turn::First => self.first.push_back(task),
+            Turn::InOrder => self.in_order.push_back(task),
+            Turn::Last => self.last.push_back(task),
+        }
     }
 
-    /// Puts what waits of some background strands behind the operations of requests.
+    /// Puts what waits of some strands behind what goes first.
     pub(super) fn hurry(&mut self, is_hurried: impl Fn(u32) -> bool) {
-        let waiting = core::mem::take(&mut self.background);
-        for task in waiting {
-            let queue = if is_hurried(task.strand) { &mut self.ordinary } else { &mut self.background };
-            queue.push_back(task);
+        for queue in [&mut self.in_order, &mut self.last] {
+            let first = &mut self.first;
+            queue.retain(|task| {
+                let stays = !is_hurried(task.strand);
+                if !stays {
+                    first.push_back(*task);
+                }
+                stays
+            });
         }
     }
 
     pub(super) fn take_other(&mut self) -> Option<Task> {
-        self.ordinary.pop_front().or_else(|| self.background.pop_front())
+        self.in_order.pop_front().or_else(|| self.last.pop_front())
     }
 
-    /// Whether something that reads may overtake is waiting, or interrupted.
+    /// Whether something that may be overtaken is waiting, or interrupted.
     pub(super) fn others_wait(&self) -> bool {
-        self.suspended.is_some() || !self.ordinary.is_empty() || !self.background.is_empty()
+        self.suspended.is_some() || !self.in_order.is_empty() || !self.last.is_empty()
     }
 }
 
