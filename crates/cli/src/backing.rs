@@ -1,6 +1,7 @@
 //! The flash below a disk that keeps every byte: in a file, in memory, or behind Linux MTD.
 //!
-//! One type for all of them: what is asked of a device before an FTL has it does not depend on where it is.
+//! One type for all of them: what is asked of a device before an FTL has it does not depend on
+//! where it is.
 
 #[cfg(target_os = "linux")]
 use mtd::MtdNand;

@@ -18,8 +18,8 @@ const CRATES: [(&str, &[&str]); 15] = [
     ("crates/ublk", &["blockdev"]),
     ("crates/cli", &["nand", "mtd", "ftl", "table", "lftl", "workload", "sim", "papers", "crash", "blockdev", "ublk"]),
     ("crates/fuzz", &["nand", "ftl", "table", "workload", "crash"]),
-    ("fuzz", &["nand", "ftl"]),
-    ("xtask", &["nand", "ftl"]),
+    ("fuzz", &["nand", "ftl", "table"]),
+    ("xtask", &["ftl"]),
 ];
 
 /// The short names by which the workspace's crates are depended on.
@@ -105,9 +105,9 @@ pub fn parts_name_no_ftl(tree: &Tree) -> Result<Vec<Finding>> {
 }
 
 fn ftl_names() -> Vec<String> {
-    let table = ftl::ftls::table::<nand::SimNand>();
-    let suffixed = table.iter().map(|entry| format!("{}ftl", entry.info.name));
-    table.iter().map(|entry| entry.info.name.to_owned()).chain(suffixed).collect()
+    let infos = ftl::ftls::infos();
+    let suffixed = infos.iter().map(|info| format!("{}ftl", info.name));
+    infos.iter().map(|info| info.name.to_owned()).chain(suffixed).collect()
 }
 
 /// The top module of `ftl` that a file belongs to.

@@ -6,6 +6,7 @@ mod aftl;
 mod btree;
 mod checkpoints;
 mod damaged_checkpoints;
+mod documents;
 mod effort;
 mod flags;
 mod flat;

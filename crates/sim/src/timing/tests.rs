@@ -303,7 +303,7 @@ fn what_hurried_background_waits_for_is_hurried() {
     m.submit(3, true, [copy(1, 0), op(ERASE, 1)].into_iter());
     m.submit(4, false, [op(PROGRAM, 1)].into_iter());
     m.submit(5, false, [op(PROGRAM, 3)].into_iter());
-    // The copy reads; what waited already, the erase of its target, its program, the erase after it.
+    // The copy reads; then what waited already, the erase of its target, its program, its erase.
     assert_eq!(run(&mut m), [(1, 500), (5, 1050), (2, 4050), (3, 7550), (4, 8050)]);
 }
 

@@ -388,7 +388,7 @@ impl Table {
     ) -> Result<(), FtlError> {
         let in_part = self.pieces.iter().filter(|piece| piece.leaf.is_some() && !piece.is_whole());
         self.keep.extend(in_part.map(|piece| block_of(piece.leaf)));
-        // Any of those programmed last may turn out not to count, and the youngest of them in a row.
+        // Any of those programmed last may turn out not to count, or the youngest of them in a row.
         let tails: Vec<Ppn> = self.last.iter().map(|(ppn, _)| *ppn).filter(|ppn| is_version(versions, *ppn)).collect();
         let rows = (1..=tails.len()).map(|count| &tails[..count]);
         for without in rows.chain(tails.chunks(1)) {
