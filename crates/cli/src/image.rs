@@ -10,7 +10,9 @@ use anyhow::{Context, Result, bail};
 use blockdev::disk::{STRIPE_PAGES, striped_pages};
 use ftl::config::Maps;
 use ftl::ftls::Entry;
-use ftl::{Config, Flash, Ftl, FtlError, GeckoOptions, GroupOptions, JanusOptions, MountReport, OpCounts, WearOptions};
+use ftl::{
+    Config, Flash, Ftl, FtlError, GeckoOptions, GroupOptions, JanusOptions, MountReport, OpCounts, Preset, WearOptions,
+};
 use ftl::{placement, validity, victim};
 use lftl::Engine;
 use nand::file::Numbering;
@@ -127,7 +129,8 @@ pub fn version_of(text: &str, wanted: u32) -> Result<()> {
 }
 
 impl Record {
-    /// The record of a disk that is made from this profile. Each shard is told the same.
+    /// The record of a disk that is made from this profile and told what [`ftl::ftls::Info::config`]
+    /// gives. Each shard is told the same.
     pub fn new(device: &str, ftl: &str, config: &Config, shards: u32) -> Self {
         // Every field by its name: a new one does not compile before it is recorded.
         let Config {
@@ -139,7 +142,7 @@ impl Record {
             age_groups,
             lanes,
             validity,
-            gecko: GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes },
+            gecko,
             janus: JanusOptions { utilisation_percent, defuse_among, learn_utilisation, page_map_percent },
             groups,
             maps: _,
@@ -147,6 +150,8 @@ impl Record {
             battery: _,
             warm,
         } = *config;
+        let GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes } =
+            gecko.unwrap_or_default();
         Self {
             version: VERSION,
             device: device.to_owned(),
@@ -158,7 +163,7 @@ impl Record {
                 cache_entries,
                 protected_percent,
                 victim: victim.to_owned(),
-                placement: placement.to_owned(),
+                placement: placement.unwrap_or(Preset::PAPER.placement).to_owned(),
                 age_groups,
                 lanes,
                 validity: validity.map(str::to_owned),
@@ -166,7 +171,7 @@ impl Record {
                 janus: Janus { utilisation_percent, defuse_among, learn_utilisation, page_map_percent },
                 groups: groups.map(|GroupOptions { blocks, extra }| Groups { blocks, extra }),
                 wear: wear.map(|WearOptions { spread, scans }| Wear { spread, scans }),
-                warm,
+                warm: warm.unwrap_or_default(),
             },
         }
     }
@@ -209,12 +214,12 @@ impl Record {
             cache_entries: ftl.cache_entries,
             protected_percent: ftl.protected_percent,
             victim: victim.name,
-            placement: placement.name,
+            placement: Some(placement.name),
             age_groups: ftl.age_groups,
-            warm: ftl.warm,
+            warm: Some(ftl.warm),
             lanes: ftl.lanes,
             validity: ftl.validity.as_ref().map(store).transpose()?.map(|entry| entry.name),
-            gecko: GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes },
+            gecko: Some(GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes }),
             janus: JanusOptions { utilisation_percent, defuse_among, learn_utilisation, page_map_percent },
             groups: ftl.groups.as_ref().map(|groups| GroupOptions { blocks: groups.blocks, extra: groups.extra }),
             wear: ftl.wear.as_ref().map(|wear| WearOptions { spread: wear.spread, scans: wear.scans }),
@@ -398,19 +403,19 @@ mod tests {
             cache_entries: 77,
             protected_percent: 80,
             victim: "fifo",
-            placement: "single",
+            placement: Some("single"),
             age_groups: 5,
-            warm: true,
+            warm: Some(true),
             lanes: 3,
             validity: Some("gecko"),
-            gecko: GeckoOptions {
+            gecko: Some(GeckoOptions {
                 size_ratio: 4,
                 partitions: 8,
                 multi_way: false,
                 buffer_pages: 2,
                 packed: true,
                 filter_bytes: 4096,
-            },
+            }),
             janus: JanusOptions {
                 utilisation_percent: 60,
                 defuse_among: 16,
@@ -425,7 +430,7 @@ mod tests {
             let record = Record::new("demo", "gecko", &config, shards);
             let again = Record::from_bytes(record.to_text().unwrap().as_bytes()).unwrap();
             assert_eq!(again, record);
-            assert_eq!(again.config().unwrap(), config);
+            assert_eq!(again.config().unwrap(), config.or(&Preset::PAPER));
         }
     }
 

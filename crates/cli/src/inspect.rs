@@ -219,6 +219,7 @@ fn description(image: &mut Opened) -> Result<Value> {
 /// The settings that the FTL honours, by their names.
 fn settings(image: &Image) -> Value {
     let (info, c) = (image.entry.info, &image.config);
+    let gecko = c.gecko.unwrap_or(info.preset.gecko);
     let mut all = Map::new();
     for setting in Setting::ALL.into_iter().filter(|&setting| info.honours_over(setting, c.validity)) {
         let value = match setting {
@@ -230,12 +231,12 @@ fn settings(image: &Image) -> Value {
             Setting::Lanes => json!(c.lanes),
             Setting::Validity => json!(c.validity.or(info.validity)),
             Setting::Gecko => json!({
-                "t": c.gecko.size_ratio,
-                "s": c.gecko.partitions,
-                "two_way": !c.gecko.multi_way,
-                "buffer": c.gecko.buffer_pages,
-                "packed": c.gecko.packed,
-                "filter_bytes": c.gecko.filter_bytes,
+                "t": gecko.size_ratio,
+                "s": gecko.partitions,
+                "two_way": !gecko.multi_way,
+                "buffer": gecko.buffer_pages,
+                "packed": gecko.packed,
+                "filter_bytes": gecko.filter_bytes,
             }),
             Setting::JanusUtilisation => json!(c.janus.utilisation_percent),
             Setting::JanusDefuse => json!(c.janus.defuse_among),

@@ -58,6 +58,10 @@ fn promised() -> String {
         table.row(vec![info.name.to_owned(), info.summary.to_owned()]);
         table.row(vec![String::new(), info.promise().to_owned()]);
         table.row(vec![String::new(), format!("settings: {}", settings(info).join(", "))]);
+        let preset = info.preset.words();
+        if !preset.is_empty() {
+            table.row(vec![String::new(), format!("by default: {}", preset.join(", "))]);
+        }
         if info.program_order == ProgramOrder::Free {
             table.row(vec![String::new(), "needs a device with free program order".to_owned()]);
         }
@@ -224,6 +228,7 @@ fn as_json(what: Listing) -> Value {
                     "summary": info.summary,
                     "source": info.source,
                     "settings": settings(info),
+                    "preset": info.preset.words(),
                     "validity": info.validity,
                     "after_power_loss": info.promise(),
                     "program_order": order(info.program_order),

@@ -4,14 +4,14 @@
 //! An option that means nothing to any FTL of a run is refused. One that means something to some of
 //! them runs, and the report says which FTLs did without.
 
-use crate::args::{Defuse, MapsArg, TuningArgs};
+use crate::args::{Defuse, GeckoArgs, MapsArg, TuningArgs};
 use crate::error::{unknown, usage};
 use crate::report::NotTaken;
 use crate::units::{Groups, bytes};
 use anyhow::Result;
 use ftl::config::Maps;
 use ftl::ftls::Info;
-use ftl::{Config, GroupOptions, JanusOptions, Setting, WearOptions, placement, validity};
+use ftl::{Config, GeckoOptions, GroupOptions, JanusOptions, Setting, WearOptions, placement, validity};
 use nand::Geometry;
 
 /// Bytes of a cached mapping entry, as GeckoFTL counts them: 2^19 entries are 4 MiB.
@@ -45,7 +45,7 @@ pub fn given(args: &TuningArgs) -> [Choice; 22] {
         ("--maps", Setting::Maps, args.maps.is_some()),
         ("--level-wear", Setting::Wear, args.level_wear.is_some()),
         ("--wear-scans", Setting::Wear, args.wear_scans.is_some()),
-        ("--warm", Setting::Warm, args.warm),
+        ("--warm", Setting::Warm, args.warm.is_some()),
     ]
 }
 
@@ -144,12 +144,12 @@ pub fn check_disk(args: &TuningArgs) -> Result<()> {
 pub fn asked(args: &TuningArgs, default: Config, geometry: &Geometry) -> Result<Config> {
     // The tables hold names that live as long as the program; the user's do not.
     let victim = args.victim.as_deref().and_then(ftl::victim::find).map_or(default.victim, |entry| entry.name);
-    let placement = args.placement.as_deref().and_then(placement::find).map_or(default.placement, |entry| entry.name);
+    let placement = args.placement.as_deref().and_then(placement::find).map(|entry| entry.name);
     let mut config = Config {
         cache_entries: cache_entries(args, default)?,
         protected_percent: args.segmented_lru.unwrap_or(default.protected_percent),
         victim,
-        placement,
+        placement: placement.or(default.placement),
         age_groups: args.age_groups.unwrap_or(default.age_groups),
         lanes: args.lanes.unwrap_or(default.lanes),
         validity: args.validity.as_deref().and_then(validity::find).map(|entry| entry.name),
@@ -157,7 +157,8 @@ pub fn asked(args: &TuningArgs, default: Config, geometry: &Geometry) -> Result<
         wear: args
             .level_wear
             .map(|spread| WearOptions { spread, scans: args.wear_scans.unwrap_or(WearOptions::default().scans) }),
-        warm: args.warm,
+        gecko: gecko(&args.gecko, geometry)?.or(default.gecko),
+        warm: args.warm.or(default.warm),
         ..default
     };
     config.maps = match args.maps {
@@ -165,22 +166,12 @@ pub fn asked(args: &TuningArgs, default: Config, geometry: &Geometry) -> Result<
         Some(MapsArg::Flash) => Maps::InFlash,
         None => default.maps,
     };
-    config.gecko.size_ratio = args.gecko.t.unwrap_or(default.gecko.size_ratio);
-    config.gecko.partitions = args.gecko.s.unwrap_or(default.gecko.partitions);
-    config.gecko.multi_way = !args.gecko.two_way;
-    config.gecko.buffer_pages = args.gecko.buffer.unwrap_or(default.gecko.buffer_pages);
-    config.gecko.packed = args.gecko.packed;
-    config.gecko.filter_bytes = args.gecko.filter.map_or(Ok(0), |size| filter_bytes(size.0, geometry))?;
     config.janus.defuse_among = match args.janus.defuse.unwrap_or_default() {
         Defuse::Recency => JanusOptions::PAPER.defuse_among,
         Defuse::Validity => args.janus.window.unwrap_or(16),
     };
     config.janus.learn_utilisation = args.janus.learn;
     config.janus.page_map_percent = args.janus.block_map.unwrap_or(JanusOptions::PAPER.page_map_percent);
-    let (partitions, pages) = (config.gecko.partitions, geometry.pages_per_block());
-    if partitions > pages {
-        return Err(usage(format!("--gecko-s {partitions} is more than the {pages} pages of a block")));
-    }
     if config.lanes > geometry.dies() {
         return Err(usage(format!(
             "--lanes {} is more than the {} dies of the device: blocks on the same die are not filled faster",
@@ -189,6 +180,25 @@ pub fn asked(args: &TuningArgs, default: Config, geometry: &Geometry) -> Result<
         )));
     }
     Ok(config)
+}
+
+/// How Logarithmic Gecko is tuned, if any of that is asked for: the rest is the paper's.
+fn gecko(args: &GeckoArgs, geometry: &Geometry) -> Result<Option<GeckoOptions>> {
+    let paper = GeckoOptions::PAPER;
+    let asked = GeckoOptions {
+        size_ratio: args.t.unwrap_or(paper.size_ratio),
+        partitions: args.s.unwrap_or(paper.partitions),
+        multi_way: !args.two_way,
+        buffer_pages: args.buffer.unwrap_or(paper.buffer_pages),
+        packed: args.packed,
+        filter_bytes: args.filter.map_or(Ok(0), |size| filter_bytes(size.0, geometry))?,
+    };
+    let (partitions, pages) = (asked.partitions, geometry.pages_per_block());
+    if partitions > pages {
+        return Err(usage(format!("--gecko-s {partitions} is more than the {pages} pages of a block")));
+    }
+    let is_given = args.t.or(args.s).or(args.buffer).is_some() || args.filter.is_some() || args.two_way || args.packed;
+    Ok(is_given.then_some(asked))
 }
 
 fn cache_entries(args: &TuningArgs, default: Config) -> Result<u32> {
@@ -331,7 +341,7 @@ mod tests {
         assert_eq!(
             error,
             "--age-groups means nothing to page; it is honoured by asa, and with --placement asa by page, dftl, lazy, uftl, \
-             ib-ftl, gecko, ftrm, ftrm-base, ftrm-victim, transblock, mapblock, ftrm-baseline; choose one of those, or leave \
+             ib-ftl, gecko, flagship, ftrm, ftrm-base, ftrm-victim, transblock, mapblock, ftrm-baseline; choose one of those, or leave \
              --age-groups out"
         );
     }
@@ -352,7 +362,7 @@ mod tests {
         assert_eq!(
             error,
             "--gecko-packed means nothing to gecko; it is honoured with --validity gecko by page, dftl, asa, lazy, uftl, \
-             ib-ftl, gecko, ftrm, ftrm-base, ftrm-victim, transblock, mapblock, ftrm-baseline; choose one of those, or leave \
+             ib-ftl, gecko, flagship, ftrm, ftrm-base, ftrm-victim, transblock, mapblock, ftrm-baseline; choose one of those, or leave \
              --gecko-packed out"
         );
     }

@@ -199,7 +199,7 @@ impl Shape {
     pub(crate) fn config(&self, logical_pages: u32) -> Config {
         let wear = self.level_wear.then_some(WearOptions { spread: 1, scans: 4 });
         let config = Config::new(logical_pages);
-        let (placement, victim) = self.policies.unwrap_or((config.placement, config.victim));
+        let (placement, victim) = self.policies.unzip();
         Config {
             cache_entries: self.cache_entries,
             protected_percent: self.protected_percent,
@@ -207,11 +207,11 @@ impl Shape {
             validity: self.validity,
             groups: self.groups,
             wear,
-            gecko: self.gecko,
+            gecko: (self.gecko != GeckoOptions::PAPER).then_some(self.gecko),
             janus: self.janus,
             placement,
-            victim,
-            warm: self.warm,
+            victim: victim.unwrap_or(config.victim),
+            warm: self.warm.then_some(true),
             ..config
         }
     }

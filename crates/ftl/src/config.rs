@@ -1,7 +1,10 @@
 //! What an FTL is told when it is made.
 
 use crate::contract::FtlError;
+use alloc::borrow::ToOwned;
 use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 /// How Logarithmic Gecko is tuned (GeckoFTL, sections 3 and 5, Appendix A).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +34,42 @@ impl GeckoOptions {
 impl Default for GeckoOptions {
     fn default() -> Self {
         Self::PAPER
+    }
+}
+
+/// What an FTL has where nothing is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preset {
+    /// [`Config::placement`].
+    pub placement: &'static str,
+    /// [`Config::gecko`].
+    pub gecko: GeckoOptions,
+    /// [`Config::warm`].
+    pub warm: bool,
+}
+
+impl Preset {
+    /// That of the FTLs of papers: host and migrated data apart, and nothing beyond the paper.
+    pub const PAPER: Self = Self { placement: "split", gecko: GeckoOptions::PAPER, warm: false };
+
+    /// What differs from that of papers, in words.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        // Every field by its name: a new one does not compile before it is said.
+        let Self { placement, gecko, warm } = *self;
+        let GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes } = gecko;
+        let (paper, of) = (Self::PAPER, GeckoOptions::PAPER);
+        let words = [
+            (placement != paper.placement, format!("placement {placement}")),
+            (size_ratio != of.size_ratio, format!("gecko-t {size_ratio}")),
+            (partitions != of.partitions, format!("gecko-s {partitions}")),
+            (multi_way != of.multi_way, "gecko-two-way".to_owned()),
+            (buffer_pages != of.buffer_pages, format!("gecko-buffer {buffer_pages}")),
+            (packed != of.packed, "gecko-packed".to_owned()),
+            (filter_bytes != of.filter_bytes, format!("gecko-filter {filter_bytes}")),
+            (warm != paper.warm, "warm".to_owned()),
+        ];
+        words.into_iter().filter(|(differs, _)| *differs).map(|(_, word)| word).collect()
     }
 }
 
@@ -254,8 +293,8 @@ pub struct Config {
     pub protected_percent: u32,
     /// Victim policy, by its name in [`crate::victim::table`].
     pub victim: &'static str,
-    /// Placement policy, by its name in [`crate::placement::table`].
-    pub placement: &'static str,
+    /// Placement policy, by its name in [`crate::placement::table`]; `None` for the FTL's own.
+    pub placement: Option<&'static str>,
     /// Groups that ages of pages are parted into, from 2 to 8.
     pub age_groups: u32,
     /// Blocks that each write stream fills at once, on different dies. Streams of metadata have as
@@ -263,8 +302,8 @@ pub struct Config {
     pub lanes: u32,
     /// Page-validity store, by its name in [`crate::validity::table`]; `None` for the FTL's own.
     pub validity: Option<&'static str>,
-    /// How Logarithmic Gecko is tuned.
-    pub gecko: GeckoOptions,
+    /// How Logarithmic Gecko is tuned; `None` for the FTL's own way.
+    pub gecko: Option<GeckoOptions>,
     /// How Janus-FTL is tuned.
     pub janus: JanusOptions,
     /// How logical blocks are grouped; `None` for the FTL's own way.
@@ -277,13 +316,12 @@ pub struct Config {
     /// ([`crate::ftls::Durability::Battery`]).
     pub battery: bool,
     /// Translation pages that are used often say so when they are programmed, and a mount caches
-    /// their entries.
-    pub warm: bool,
+    /// their entries; `None` for the FTL's own way.
+    pub warm: Option<bool>,
 }
 
 impl Config {
-    /// The defaults for a logical device of so many pages: one lane, greedy, host and migrated data
-    /// apart.
+    /// The defaults for a logical device of so many pages: one lane, greedy, the FTL's own preset.
     ///
     /// The cache holds 1.43 entries for each translation page of 1024, the ratio of GeckoFTL's 2
     /// TiB evaluation (C = 2^19, 367,002 translation pages), and at least 64.
@@ -295,17 +333,28 @@ impl Config {
             cache_entries: if entries < 64 { 64 } else { entries },
             protected_percent: 0,
             victim: "greedy",
-            placement: "split",
+            placement: None,
             age_groups: 3,
             lanes: 1,
             validity: None,
-            gecko: GeckoOptions::PAPER,
+            gecko: None,
             janus: JanusOptions::PAPER,
             groups: None,
             maps: Maps::InFlash,
             wear: None,
             battery: true,
-            warm: false,
+            warm: None,
+        }
+    }
+
+    /// The same, with what is not asked for as the preset has it.
+    #[must_use]
+    pub fn or(&self, preset: &Preset) -> Self {
+        Self {
+            placement: self.placement.or(Some(preset.placement)),
+            gecko: self.gecko.or(Some(preset.gecko)),
+            warm: self.warm.or(Some(preset.warm)),
+            ..*self
         }
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn run(bytes: &[u8]) -> Result<(), String> {
     let config = Config {
         cache_entries: 4,
         validity: STORES[usize::from(flags % 4)],
-        gecko: if flags & 4 == 0 { GeckoOptions::PAPER } else { packed },
+        gecko: (flags & 4 != 0).then_some(packed),
         battery: flags & 8 == 0,
         maps: Maps::InFlash,
         ..Config::new(logical_pages)

@@ -1,7 +1,8 @@
 //! Figures and formulas of papers on flash translation layers, made again.
 //!
 //! Reading order: [`figure`] (what a figure is), [`mod@table`] (every paper's), one folder a paper
-//! ([`geckoftl`], `janus`, `asa`, `lftl`, `ftrm`). What papers share follows: [`lab`] (devices and
+//! ([`geckoftl`], `janus`, `asa`, `lftl`, `ftrm`),
+//! and `rows`, which is no paper's. What papers share follows: [`lab`] (devices and
 //! runs at a scale), [`mod@perform`] (doing the runs), [`keep`] (finished runs), [`outcome`] (what
 //! comes out, as data), [`verdict`] (whether a claim holds).
 //!
@@ -31,6 +32,7 @@ mod lftl;
 mod loads;
 pub mod outcome;
 pub mod perform;
+mod rows;
 mod series;
 pub mod table;
 pub mod units;

@@ -18,6 +18,31 @@ pub fn recorded(lab: &Lab, starts: &[&str]) -> Result<Option<Trace>, SimError> {
     trace::open(&path, &OpenOptions::default()).map(Some).map_err(|error| failed(&path, &error.to_string()))
 }
 
+/// Traces by the names of their files, and what is in the lab's folder that is none.
+pub type AllRecorded = (Vec<(String, Trace)>, Vec<String>);
+
+/// Every trace of the lab's folder, so many requests of each at most.
+///
+/// # Errors
+/// [`SimError::Workload`] if the folder cannot be read.
+pub fn all_recorded(lab: &Lab, requests: u64) -> Result<AllRecorded, SimError> {
+    let (mut traces, mut others) = (Vec::new(), Vec::new());
+    let Some(folder) = &lab.traces else { return Ok((traces, others)) };
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| failed(folder, &error.to_string()))? {
+        paths.push(entry.map_err(|error| failed(folder, &error.to_string()))?.path());
+    }
+    paths.sort();
+    for path in paths.iter().filter(|path| path.is_file()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match trace::open(path, &OpenOptions { limit: Some(requests), ..OpenOptions::default() }) {
+            Ok(trace) => traces.push((name, trace)),
+            Err(error) => others.push(format!("{name} is not played: {error}")),
+        }
+    }
+    Ok((traces, others))
+}
+
 /// The file of the best matching name; of several the largest.
 fn named(folder: &Path, starts: &[&str]) -> Result<Option<PathBuf>, SimError> {
     let cannot = |error: &std::io::Error| failed(folder, &error.to_string());

@@ -2,10 +2,11 @@
 //! follow from the rows.
 
 use crate::figure::Figure;
-use crate::{asa, ftrm, geckoftl, janus, lftl};
+use crate::{asa, ftrm, geckoftl, janus, lftl, rows};
 
-/// The figures of each paper.
-static PAPERS: [&[Figure]; 5] = [&geckoftl::FIGURES, &janus::FIGURES, &asa::FIGURES, &lftl::FIGURES, &ftrm::FIGURES];
+/// The figures of each paper, and of none.
+static PAPERS: [&[Figure]; 6] =
+    [&geckoftl::FIGURES, &janus::FIGURES, &asa::FIGURES, &lftl::FIGURES, &ftrm::FIGURES, &rows::FIGURES];
 
 /// Every figure, in the order of the papers.
 pub fn table() -> impl Iterator<Item = &'static Figure> {

@@ -26,16 +26,18 @@ const WITHOUT_WRITE_MAX: u64 = 1 << 20;
 /// # Errors
 /// [`SimError::BadSpec`] in a timed run: there the order of writes depends on what each takes.
 pub fn is_asked_for(spec: &RunSpec) -> Result<bool, SimError> {
-    let asked = ftl::placement::find(spec.config.placement).is_some_and(|row| row.knows_future);
-    if asked && spec.timing != TimingMode::None {
+    let Some(asked) = spec.config.placement.and_then(ftl::placement::find).filter(|row| row.knows_future) else {
+        return Ok(false);
+    };
+    if spec.timing != TimingMode::None {
         let reason = format!(
             "`{}` has to know the order of all writes, and in a timed run that order depends on how long each takes; run \
              it without timing",
-            spec.config.placement
+            asked.name
         );
         return Err(SimError::BadSpec { what: "placement", reason });
     }
-    Ok(asked)
+    Ok(true)
 }
 
 /// Puts the next requests into the front of a slice and says how many; it is told how many pages

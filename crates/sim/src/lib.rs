@@ -4,7 +4,8 @@
 //! Reading order: [`spec`] (what to run: [`RunSpec`]), [`result`] (what comes out: [`RunResult`]),
 //! [`run()`] (one run from formatting to results), [`host`] (requests to pages, every read
 //! checked),
-//! [`precondition`] and [`aged`], [`steps`] (a run request by request),
+//! [`precondition`] and [`aged`], [`steps`] (a run request by request), [`parts`] (several
+//! measurements of one device), [`sustained`] (the rate that an FTL keeps up with),
 //! [`timing`] (dies, channels and queues in virtual time),
 //! [`amplification`] (what write-amplification means here), [`mod@reference`] (what theory says of
 //! it),
@@ -22,6 +23,7 @@ mod future;
 pub mod host;
 mod latency;
 pub mod memory;
+pub mod parts;
 pub mod precondition;
 pub mod progress;
 pub mod reference;
@@ -30,6 +32,7 @@ pub mod run;
 pub mod source;
 pub mod spec;
 pub mod steps;
+pub mod sustained;
 mod timed;
 mod timeline;
 pub mod timing;

@@ -162,6 +162,19 @@ fn age<N: Device>(
     Ok((host, aged))
 }
 
+/// Measures an aged device, and leaves it as it is then.
+pub(crate) fn part(
+    spec: &RunSpec,
+    host: &mut Host<SimNand>,
+    aged: PreconditionResult,
+    report: &mut Reporter<'_>,
+) -> Result<RunResult, SimError> {
+    let measured = measure(spec, host, &context(spec), aged, 0.0, report)?;
+    // What the timed part logs is taken from the log at once.
+    host.ftl_mut().flash_mut().set_logging(false);
+    Ok(assemble(spec, host, measured))
+}
+
 /// The part of a run that results are about.
 fn measure<N: Device>(
     spec: &RunSpec,

@@ -41,10 +41,9 @@ impl Stepper {
         let context = run::context(spec);
         let (mut host, _) = run::aged(spec, &context, &mut report)?;
         if host.is_foretold() {
-            return Err(SimError::BadSpec {
-                what: "placement",
-                reason: format!("{} has to know every write before the first; choose another", spec.config.placement),
-            });
+            let policy = spec.config.placement.unwrap_or_default();
+            let reason = format!("{policy} has to know every write before the first; choose another");
+            return Err(SimError::BadSpec { what: "placement", reason });
         }
         host.begin("the steps");
         host.ftl_mut().flash_mut().set_logging(true);

@@ -207,7 +207,7 @@ pub struct TuningArgs {
     #[arg(long, value_name = "NAME")]
     pub victim: Option<String>,
     /// Placement policy: which stream a page is written to (openftl list placements)
-    /// [default: split]
+    /// [default: each FTL's own; split for those of papers]
     #[arg(long, value_name = "NAME")]
     pub placement: Option<String>,
     /// Groups that pages are parted into by their age, where placement does so (asa) [default: 3]
@@ -230,9 +230,9 @@ pub struct TuningArgs {
     #[arg(long, value_name = "N", requires = "level_wear", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub wear_scans: Option<u32>,
     /// Translation pages that are used often say so when they are programmed, and a mount caches
-    /// their entries
-    #[arg(long)]
-    pub warm: bool,
+    /// their entries [default: each FTL's own way; false for those of papers]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub warm: Option<bool>,
     /// Page-validity store: how dead pages are known (openftl list stores)
     /// [default: each FTL's own]
     #[arg(long, value_name = "NAME")]
@@ -249,7 +249,8 @@ pub struct TuningArgs {
     pub janus: JanusArgs,
 }
 
-/// How Logarithmic Gecko is tuned.
+/// How Logarithmic Gecko is tuned. Whatever is given, the rest is as in the paper, also under an FTL
+/// with a way of its own.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "GeckoFTL")]
 pub struct GeckoArgs {

@@ -38,7 +38,7 @@ fn device(spec: &RunSpec) -> Value {
 
 fn config(spec: &RunSpec) -> Value {
     let config = &spec.config;
-    let (gecko, janus) = (&config.gecko, &config.janus);
+    let (gecko, janus) = (config.gecko.unwrap_or_default(), &config.janus);
     json!({
         "cache_entries": config.cache_entries,
         "protected_percent": config.protected_percent,
@@ -65,6 +65,7 @@ fn config(spec: &RunSpec) -> Value {
         "maps": if config.maps == ftl::config::Maps::InFlash { "flash" } else { "nonvolatile" },
         "wear": config.wear.map(|wear| json!({"spread": wear.spread, "scans": wear.scans})),
         "battery": config.battery,
+        "warm": config.warm,
     })
 }
 

@@ -1,9 +1,7 @@
 //! `openftl tail`: latency at shares of the rate that an FTL sustains, beside the same run without
 //! collection.
 //!
-//! A rate is sustained if requests that arrive at it are done at it: else the queue grows for as
-//! long as the run lasts. What closed loops get is an upper bound, found first. It is not the rate:
-//! under some FTLs fewer requests are done the more of them wait.
+//! The rate is found by [`sim::sustained`].
 //!
 //! Collections that take no time are what is compared with, for what else an FTL does, such as
 //! reading its table, is no fault of its collector (TTFlash, FAST 2017, compares in the same way).
@@ -19,25 +17,14 @@ use crate::workers::{self, Bars};
 use crate::{capacity, content, device, load, output, settings};
 use anyhow::{Context, Result, anyhow};
 use ftl::ftls::Info;
-use report::{Closed, OfFtl, Point, Report, Tried};
+use report::{Closed, OfFtl, Point, Report};
 use sim::result::LatencyByKind;
+use sim::sustained::{self, CLIENTS, KEEPS_UP, Tried, at_random, closed};
 use sim::{GcMode, HostMode, QueueOptions, RunResult, RunSpec, TimingMode};
 use std::sync::Arc;
 
 /// The capacity unless another is asked for: each FTL takes up to 17 runs.
 const CAPACITY: Size = Size(1 << 30);
-
-/// Clients of the closed loops of which the fastest bounds the rate that an FTL sustains.
-const CLIENTS: [u32; 3] = [32, 128, 1024];
-
-/// Requests in the device at once where they arrive at random.
-const OUTSTANDING: u32 = 1024;
-
-/// A rate is sustained if so large a share of it is done.
-const KEEPS_UP: f64 = 0.97;
-
-/// Rates that are tried after the bound: each halves what is left between two of them.
-const HALVINGS: u32 = 5;
 
 /// Does what was asked.
 pub fn run(args: &TailArgs) -> Result<()> {
@@ -122,11 +109,6 @@ fn arriving(args: &TailArgs, spec: &RunSpec, host: HostMode, collection_takes_ti
     spec
 }
 
-/// Requests that arrive at random.
-const fn at_random(per_s: f64) -> HostMode {
-    HostMode::Poisson { per_s, outstanding: OUTSTANDING }
-}
-
 /// Does runs on several threads.
 struct Workers<'a> {
     args: &'a TailArgs,
@@ -146,7 +128,6 @@ impl Workers<'_> {
 
     /// What closed loops get under each FTL.
     fn closed(&self, specs: &[RunSpec]) -> Result<Vec<Vec<Closed>>> {
-        let closed = |clients| HostMode::Closed { queue_depth: clients, think_ns: 0 };
         let runs: Vec<RunSpec> = specs
             .iter()
             .flat_map(|spec| CLIENTS.map(|clients| arriving(self.args, spec, closed(clients), true)))
@@ -160,21 +141,10 @@ impl Workers<'_> {
 
     /// The rates that were tried under an FTL.
     fn tried(&self, spec: &RunSpec, bound: f64, bars: &Bars) -> Result<Vec<Tried>> {
-        let mut tried: Vec<Tried> = Vec::new();
-        let (mut least, mut most, mut per_s) = (0.0, bound, bound);
-        for _ in 0..=HALVINGS {
+        sustained::try_rates(bound, |per_s| {
             let result = self.one(&arriving(self.args, spec, at_random(per_s), true), bars)?;
-            let done_per_s = result.throughput.unwrap_or_default().iops;
-            let keeps_up = done_per_s >= KEEPS_UP * per_s;
-            tried.push(Tried { per_s, done_per_s, keeps_up });
-            match keeps_up {
-                true if per_s >= bound => break,
-                true => least = per_s,
-                false => most = per_s,
-            }
-            per_s = f64::midpoint(least, most);
-        }
-        Ok(tried)
+            Ok(result.throughput.unwrap_or_default().iops)
+        })
     }
 }
 
@@ -185,14 +155,14 @@ fn measure(args: &TailArgs, ftls: &[Info], prepared: &Prepared, loads: &[u32]) -
     for (info, closed) in ftls.iter().zip(workers.closed(specs)?) {
         measured.push(OfFtl { ftl: info.name.to_owned(), closed, tried: Vec::new(), points: Vec::new() });
     }
-    let bars = Bars::new(ftls.len() * (1 + HALVINGS as usize));
+    let bars = Bars::new(ftls.len() * sustained::TRIED_MAX);
     let tried =
         workers::in_parallel(ftls.len(), workers.jobs, |at| workers.tried(&specs[at], measured[at].bound(), &bars));
     drop(bars);
     let mut runs = Vec::new();
     for ((of_ftl, tried), spec) in measured.iter_mut().zip(tried).zip(specs) {
         of_ftl.tried = tried?;
-        let per_s = sustained(of_ftl)?;
+        let per_s = rate(of_ftl)?;
         let at = |load: &u32| at_random(per_s * f64::from(*load) / 100.0);
         runs.extend(
             loads.iter().flat_map(|load| [true, false].map(|takes_time| arriving(args, spec, at(load), takes_time))),
@@ -213,7 +183,7 @@ fn measure(args: &TailArgs, ftls: &[Info], prepared: &Prepared, loads: &[u32]) -
 }
 
 /// The rate that an FTL sustains.
-fn sustained(of_ftl: &OfFtl) -> Result<f64> {
+fn rate(of_ftl: &OfFtl) -> Result<f64> {
     match of_ftl.sustained() {
         per_s if per_s > 0.0 => Ok(per_s),
         _ => Err(anyhow!(

@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sim::RunResult;
 use sim::result::{LatencyByKind, LatencyResult};
+use sim::sustained::{self, Tried};
 
 /// The form of the JSON object. Its number rises when a field changes its meaning or goes away.
 pub const SCHEMA: &str = "openftl-tail/1";
@@ -34,17 +35,6 @@ impl Closed {
         let throughput = result.throughput.unwrap_or_default();
         Self { clients, per_s: throughput.iops, die_utilisation: throughput.die_utilisation }
     }
-}
-
-/// A rate that was tried.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Tried {
-    /// Requests that arrived a second.
-    pub per_s: f64,
-    /// Requests that were done a second.
-    pub done_per_s: f64,
-    /// Nearly all of them were.
-    pub keeps_up: bool,
 }
 
 /// Latencies at a share of the sustained rate.
@@ -81,7 +71,7 @@ impl OfFtl {
 
     /// The largest rate tried that was sustained, requests a second; 0 if none was.
     pub fn sustained(&self) -> f64 {
-        self.tried.iter().filter(|tried| tried.keeps_up).map(|tried| tried.per_s).fold(0.0, f64::max)
+        sustained::largest(&self.tried)
     }
 }
 

@@ -66,7 +66,7 @@ const IDLE_CASES: [Case; 20] = [
     (
         &["--ftl", "page", "--segmented-lru"],
         2,
-        &["--segmented-lru means nothing to page;", "by dftl, asa, lazy, gecko, ftrm, "],
+        &["--segmented-lru means nothing to page;", "by dftl, asa, lazy, gecko, flagship, ftrm, "],
     ),
     (&["--ftl", "uftl", "--segmented-lru"], 2, &["--segmented-lru means nothing to uftl"]),
     (

@@ -11,7 +11,7 @@
 //! a page counts as older than it is.
 
 use super::{Durability, Entry, Info};
-use crate::config::{Config, Setting};
+use crate::config::{Config, Preset, Setting};
 use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use nand::{Nand, ProgramOrder};
@@ -28,6 +28,7 @@ pub(super) const INFO: Info = Info {
     program_order: ProgramOrder::Sequential,
     outlives_worn_pages: false,
     flags: 0,
+    preset: Preset::PAPER,
 };
 
 const OPTIONS: PageOptions = PageOptions { battery: true, ..PageOptions::over(INFO.name, VALIDITY) };
@@ -38,7 +39,7 @@ fn cached(config: &Config) -> CachedOptions {
 
 /// The policies are part of the design.
 fn with_policies(config: &Config) -> Config {
-    Config { placement: "asa", victim: "cat", ..*config }
+    Config { placement: Some("asa"), victim: "cat", ..*config }
 }
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

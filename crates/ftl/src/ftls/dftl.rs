@@ -8,7 +8,7 @@
 //! as it was last synchronised: writes since are lost.
 
 use super::{Durability, Entry, Info};
-use crate::config::{Config, Setting};
+use crate::config::{Config, Preset, Setting};
 use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use nand::{Nand, ProgramOrder};
@@ -32,6 +32,7 @@ pub(super) const INFO: Info = Info {
     program_order: ProgramOrder::Sequential,
     outlives_worn_pages: false,
     flags: 0,
+    preset: Preset::PAPER,
 };
 
 const OPTIONS: PageOptions = PageOptions { battery: true, ..PageOptions::over(INFO.name, VALIDITY) };

@@ -23,7 +23,7 @@
 
 use super::over_ring::{OverRing, VALIDITY, all_dirty, row};
 use super::{Durability, Entry, Info};
-use crate::config::{Config, Setting};
+use crate::config::{Config, Preset, Setting};
 use crate::engine::page::PageOptions;
 use crate::mapping::cached::{CachedOptions, Upkeep};
 use nand::{Nand, ProgramOrder};
@@ -53,6 +53,7 @@ pub(super) const fn like(name: &'static str) -> Info {
         program_order: ProgramOrder::Sequential,
         outlives_worn_pages: false,
         flags: FLAGS,
+        preset: Preset::PAPER,
     }
 }
 

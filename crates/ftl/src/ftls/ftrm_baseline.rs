@@ -5,7 +5,7 @@
 //! mounting DFTL without its battery.
 
 use super::{Durability, Entry, Info};
-use crate::config::Setting;
+use crate::config::{Preset, Setting};
 use crate::engine::page::{PageOptions, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use nand::{Nand, ProgramOrder};
@@ -29,6 +29,7 @@ pub(super) const INFO: Info = Info {
     program_order: ProgramOrder::Sequential,
     outlives_worn_pages: false,
     flags: 0,
+    preset: Preset::PAPER,
 };
 
 const OPTIONS: PageOptions = PageOptions::over(INFO.name, VALIDITY);

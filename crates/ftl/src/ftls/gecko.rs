@@ -7,8 +7,10 @@
 //! completed write and trim is there.
 
 use super::{Durability, Entry, Info};
-use crate::config::Setting;
+use crate::config::{Config, Preset, Setting};
+use crate::contract::{Ftl, FtlError};
 use crate::engine::page::{PageFtl, PageOptions, format_over_store};
+use crate::flash::Flash;
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use alloc::boxed::Box;
 use nand::{Nand, ProgramOrder};
@@ -33,22 +35,30 @@ pub(super) const INFO: Info = Info {
     program_order: ProgramOrder::Sequential,
     outlives_worn_pages: true,
     flags: 0,
+    preset: Preset::PAPER,
 };
 
-const OPTIONS: PageOptions = PageOptions { metadata_apart: true, ..PageOptions::over(INFO.name, VALIDITY) };
+pub(super) const OPTIONS: PageOptions = PageOptions { metadata_apart: true, ..PageOptions::over(INFO.name, VALIDITY) };
+
+/// Makes an empty disk; over its own page-validity store one that rebuilds its metadata.
+pub(super) fn format<N: Nand + 'static>(
+    flash: Flash<N>,
+    config: &Config,
+    options: PageOptions,
+) -> Result<Box<dyn Ftl<N>>, FtlError> {
+    if options.store(config) == VALIDITY {
+        return Ok(Box::new(PageFtl::format_to_heal(flash, config, options)?));
+    }
+    let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config).warmed_for(config) };
+    let page_bytes = flash.nand().geometry().page_bytes();
+    let mapping = CachedMap::<true>::new(config.logical_pages, page_bytes, cached);
+    format_over_store(flash, config, options, mapping)
+}
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
-        format: |flash, config| {
-            if OPTIONS.store(config) == VALIDITY {
-                return Ok(Box::new(PageFtl::format_to_heal(flash, config, OPTIONS)?));
-            }
-            let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config).warmed_for(config) };
-            let page_bytes = flash.nand().geometry().page_bytes();
-            let mapping = CachedMap::<true>::new(config.logical_pages, page_bytes, cached);
-            format_over_store(flash, config, OPTIONS, mapping)
-        },
+        format: |flash, config| format(flash, config, OPTIONS),
         mount: Some(|flash, config| PageFtl::mount_by_steps(flash, config, OPTIONS)),
     }
 }

@@ -11,7 +11,7 @@
 //! log instead; what was in its buffer is then not known.
 
 use super::{Durability, Entry, Info};
-use crate::config::{Config, Setting};
+use crate::config::{Config, Preset, Setting};
 use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::btree::{BtreeMap, BtreeOptions};
 use crate::validity::log::ValidityLog;
@@ -29,6 +29,7 @@ pub(super) const INFO: Info = Info {
     program_order: ProgramOrder::Sequential,
     outlives_worn_pages: false,
     flags: 0,
+    preset: Preset::PAPER,
 };
 
 const OPTIONS: PageOptions = PageOptions::over(INFO.name, VALIDITY);

@@ -6,7 +6,7 @@
 //! fewer, and as `janus-fixed` it saves RAM.
 
 use super::{Durability, Entry, Info};
-use crate::config::Setting;
+use crate::config::{Preset, Setting};
 use crate::engine::janus::{Goal, JanusFtl};
 use alloc::boxed::Box;
 use nand::{Nand, ProgramOrder};
@@ -22,6 +22,7 @@ pub(super) const INFO: Info = Info {
     // A mount from a checkpoint does not look at every page.
     outlives_worn_pages: false,
     flags: 0,
+    preset: Preset::PAPER,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

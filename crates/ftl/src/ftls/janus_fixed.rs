@@ -5,7 +5,7 @@
 //! costs four bytes a logical block.
 
 use super::{Durability, Entry, Info};
-use crate::config::{Config, Setting};
+use crate::config::{Config, Preset, Setting};
 use crate::contract::FtlError;
 use crate::engine::janus::{Goal, JanusFtl};
 use alloc::boxed::Box;
@@ -29,6 +29,7 @@ pub(super) const INFO: Info = Info {
     // A mount from a checkpoint does not look at every page.
     outlives_worn_pages: false,
     flags: 0,
+    preset: Preset::PAPER,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

@@ -15,7 +15,7 @@
 
 use super::over_ring::{OverRing, VALIDITY, row};
 use super::{Durability, Entry, Info};
-use crate::config::{Config, Setting};
+use crate::config::{Config, Preset, Setting};
 use crate::engine::page::PageOptions;
 use crate::mapping::cached::CachedOptions;
 use nand::{Nand, ProgramOrder};
@@ -38,6 +38,7 @@ pub(super) const INFO: Info = Info {
     program_order: ProgramOrder::Sequential,
     outlives_worn_pages: false,
     flags: 0,
+    preset: Preset::PAPER,
 };
 
 /// Dirty entries that even a small cache may hold, up to half of it: were each page that a

@@ -14,7 +14,7 @@
 
 use super::over_ring::{OverRing, VALIDITY, row};
 use super::{Durability, Entry, Info};
-use crate::config::{Config, Setting};
+use crate::config::{Config, Preset, Setting};
 use crate::engine::page::PageOptions;
 use crate::mapping::cached::{CachedOptions, Refill};
 use nand::{Nand, ProgramOrder};
@@ -29,6 +29,7 @@ pub(super) const INFO: Info = Info {
     program_order: ProgramOrder::Sequential,
     outlives_worn_pages: false,
     flags: 0,
+    preset: Preset::PAPER,
 };
 
 struct MapBlock;

@@ -8,6 +8,7 @@ mod block;
 mod blockset;
 mod dftl;
 mod fast;
+mod flagship;
 mod ftrm;
 mod ftrm_base;
 mod ftrm_baseline;
@@ -27,7 +28,7 @@ mod transblock;
 mod uftl;
 mod vftl;
 
-use crate::config::{Config, Setting};
+use crate::config::{Config, Preset, Setting};
 use crate::contract::{Ftl, FtlError, MountReport};
 use crate::flash::Flash;
 use crate::placement;
@@ -88,6 +89,8 @@ pub struct Info {
     /// How often it has to be able to set flags of a page between erases. It refuses a device that
     /// does not allow it.
     pub flags: u8,
+    /// What it has where nothing is asked for.
+    pub preset: Preset,
 }
 
 impl Info {
@@ -110,17 +113,19 @@ impl Info {
         }
     }
 
-    /// What of `asked` makes a difference to it, and the default of everything else.
+    /// What of `asked` makes a difference to it, its preset of what is not asked for, and the default
+    /// of everything else.
     #[must_use]
     pub fn config(&self, asked: &Config) -> Config {
         let mut config = Config::new(asked.logical_pages);
         let takes = |&setting: &Setting| {
-            self.honours_over(setting, asked.validity) || self.honours_with(setting, asked.placement)
+            self.honours_over(setting, asked.validity)
+                || asked.placement.is_some_and(|policy| self.honours_with(setting, policy))
         };
         for setting in Setting::ALL.into_iter().filter(takes) {
             setting.copy(asked, &mut config);
         }
-        config
+        config.or(&self.preset)
     }
 
     /// Whether a setting concerns it because it places pages by the policy of this name.
@@ -206,6 +211,7 @@ rows!(
     uftl::INFO,
     ib::INFO,
     gecko::INFO,
+    flagship::INFO,
     ftrm::INFO,
     ftrm_base::INFO,
     ftrm_victim::INFO,

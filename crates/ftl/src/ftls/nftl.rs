@@ -24,7 +24,7 @@
 //! every write.
 
 use super::{Durability, Entry, Info};
-use crate::config::Setting;
+use crate::config::{Preset, Setting};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
@@ -45,6 +45,7 @@ pub(super) const INFO: Info = Info {
     // A mount from a checkpoint does not look at every page.
     outlives_worn_pages: false,
     flags: 0,
+    preset: Preset::PAPER,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

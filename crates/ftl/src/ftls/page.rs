@@ -6,7 +6,7 @@
 //! bit a logical page.
 
 use super::{Durability, Entry, Info};
-use crate::config::Setting;
+use crate::config::{Preset, Setting};
 use crate::engine::page::{PageOptions, format_over_store, mount_by_scan_over_store};
 use crate::mapping::ram::RamMap;
 use nand::{Nand, ProgramOrder};
@@ -23,6 +23,7 @@ pub(super) const INFO: Info = Info {
     program_order: ProgramOrder::Sequential,
     outlives_worn_pages: true,
     flags: 0,
+    preset: Preset::PAPER,
 };
 
 const OPTIONS: PageOptions = PageOptions::over(INFO.name, VALIDITY);

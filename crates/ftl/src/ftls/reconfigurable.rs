@@ -16,7 +16,7 @@
 //! written.
 
 use super::{Durability, Entry, Info};
-use crate::config::{Config, GroupOptions, Setting};
+use crate::config::{Config, GroupOptions, Preset, Setting};
 use crate::contract::FtlError;
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
@@ -39,6 +39,7 @@ pub(super) const INFO: Info = Info {
     // A mount from a checkpoint does not look at every page.
     outlives_worn_pages: false,
     flags: 0,
+    preset: Preset::PAPER,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

@@ -25,7 +25,7 @@
 //! written.
 
 use super::{Durability, Entry, Info};
-use crate::config::{GroupOptions, Setting};
+use crate::config::{GroupOptions, Preset, Setting};
 use crate::engine::superblock::SuperblockFtl;
 use alloc::boxed::Box;
 use nand::{Nand, ProgramOrder};
@@ -43,6 +43,7 @@ pub(super) const INFO: Info = Info {
     // A mount from a checkpoint does not look at every page.
     outlives_worn_pages: false,
     flags: 0,
+    preset: Preset::PAPER,
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

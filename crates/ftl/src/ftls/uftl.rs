@@ -7,7 +7,7 @@
 //! mount finds the table as its leaves have it: writes since are lost.
 
 use super::{Durability, Entry, Info};
-use crate::config::{Config, Setting};
+use crate::config::{Config, Preset, Setting};
 use crate::engine::page::{PageFtl, PageOptions, format_over_store};
 use crate::mapping::btree::{BtreeMap, BtreeOptions};
 use crate::validity::flash_bitmap::FlashBitmap;
@@ -25,6 +25,7 @@ pub(super) const INFO: Info = Info {
     program_order: ProgramOrder::Sequential,
     outlives_worn_pages: false,
     flags: 0,
+    preset: Preset::PAPER,
 };
 
 const OPTIONS: PageOptions = PageOptions { battery: true, ..PageOptions::over(INFO.name, VALIDITY) };

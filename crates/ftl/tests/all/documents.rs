@@ -23,7 +23,9 @@ fn ftls() -> String {
     for entry in table::table::<SimNand>() {
         let info = entry.info;
         let settings: Vec<&str> = Setting::ALL.into_iter().filter(|&s| info.honours(s)).map(Setting::name).collect();
-        let settings = settings.join(", ");
+        let preset = info.preset.words();
+        let preset = if preset.is_empty() { String::new() } else { format!("; by default {}", preset.join(", ")) };
+        let settings = settings.join(", ") + &preset;
         let validity = info.validity.map_or_else(|| "none".to_owned(), |name| format!("`{name}`{}", mountable(&entry)));
         let order = match info.program_order {
             ProgramOrder::Sequential => "any device",

@@ -57,9 +57,12 @@ fn table() -> String {
     let mut table =
         String::from("# FTL, setting:value, operations by purpose: reads/spare reads/programs/erases; RAM in bytes\n");
     for entry in table::table::<SimNand>() {
+        let preset = &entry.info.preset;
         lines(entry.info.name, "plain", &run(&entry, &plain()), &mut table);
         for setting in Setting::ALL.into_iter().filter(|setting| entry.info.honours(*setting)) {
-            for (at, config) in others(setting).iter().enumerate().filter(|(_, config)| **config != plain()) {
+            for (at, config) in
+                others(setting).iter().enumerate().filter(|(_, config)| config.or(preset) != plain().or(preset))
+            {
                 let config: &Config = config;
                 lines(entry.info.name, &format!("{}:{at}", setting.name()), &run(&entry, config), &mut table);
             }

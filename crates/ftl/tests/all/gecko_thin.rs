@@ -177,7 +177,8 @@ impl Disk {
         let nand = SimNand::new(geometry, Capabilities::MODERN);
         let device = Device::new(Faulty::new(nand, FaultPlan::default()));
         let gecko = GeckoOptions { partitions: shape.partitions, ..GeckoOptions::PAPER };
-        let config = Config { cache_entries: shape.cache_entries, gecko, ..Config::new(shape.logical_pages) };
+        let config =
+            Config { cache_entries: shape.cache_entries, gecko: Some(gecko), ..Config::new(shape.logical_pages) };
         let ftl = (ftls::find::<Device>(name).unwrap().format)(Flash::new(device.clone()), &config).unwrap();
         let versions = vec![vec![0]; shape.logical_pages as usize];
         Self { device, ftl, host: Host { name, config, versions, next: 0, state: 2016 } }

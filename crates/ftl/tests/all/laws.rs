@@ -92,7 +92,13 @@ fn compositions() -> Vec<(ftls::Entry<SimNand>, Option<&'static str>)> {
 }
 
 fn config(shape: Shape, victim: &'static str, placement: &'static str) -> Config {
-    Config { lanes: shape.lanes, cache_entries: shape.cache_entries, victim, placement, ..Config::new(1) }
+    Config {
+        lanes: shape.lanes,
+        cache_entries: shape.cache_entries,
+        victim,
+        placement: Some(placement),
+        ..Config::new(1)
+    }
 }
 
 /// Janus-FTL with all that goes beyond its paper.

@@ -6,7 +6,8 @@
 
 use super::capabilities;
 use ftl::{
-    Config, Counts, Flash, Ftl, FtlError, JanusOptions, OpCounts, Purpose, Setting, WearOptions, ftls, validity,
+    Config, Counts, Flash, Ftl, FtlError, GeckoOptions, JanusOptions, OpCounts, Purpose, Setting, WearOptions, ftls,
+    validity,
 };
 use nand::geometry::Dimensions;
 use nand::{
@@ -163,12 +164,11 @@ struct Composition {
 fn compositions() -> Vec<Composition> {
     let plain = Config { cache_entries: 60, ..Config::new(PAGES) };
     let janus = JanusOptions { defuse_among: 6, learn_utilisation: true, page_map_percent: 40, ..JanusOptions::PAPER };
-    let mut gecko = plain.gecko;
-    (gecko.packed, gecko.buffer_pages, gecko.filter_bytes) = (true, 2, 4096);
+    let gecko = Some(GeckoOptions { packed: true, buffer_pages: 2, filter_bytes: 4096, ..GeckoOptions::PAPER });
     let mut configs = vec![
         plain,
         Config { lanes: 2, wear: Some(WearOptions { spread: 1, scans: 4 }), victim: "cost-benefit", ..plain },
-        Config { janus, gecko, victim: "fifo", placement: "single", ..plain },
+        Config { janus, gecko, victim: "fifo", placement: Some("single"), ..plain },
     ];
     configs.extend(validity::table().iter().map(|store| Config { validity: Some(store.name), ..plain }));
     let rows = ftls::table::<Device>().len();

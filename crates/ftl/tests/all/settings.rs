@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 use ftl::{
-    Config, Counts, Flash, FtlError, GroupOptions, JanusOptions, Maps, MountReport, RamReport, Setting, WearOptions,
-    ftls, placement, validity, victim,
+    Config, Counts, Flash, FtlError, GeckoOptions, GroupOptions, JanusOptions, Maps, MountReport, Preset, RamReport,
+    Setting, WearOptions, ftls, placement, validity, victim,
 };
 use nand::geometry::Dimensions;
 use nand::{Capabilities, Geometry, Lpn, ProgramOrder, SimNand, Stamp};
@@ -36,10 +36,10 @@ pub fn plain() -> Config {
 /// Other values of a setting than [`plain`] has.
 pub fn others(setting: Setting) -> Vec<Config> {
     let plain = plain();
-    let gecko = |change: fn(&mut ftl::GeckoOptions)| {
-        let mut config = plain;
-        change(&mut config.gecko);
-        config
+    let gecko = |change: fn(&mut GeckoOptions)| {
+        let mut gecko = GeckoOptions::PAPER;
+        change(&mut gecko);
+        Config { gecko: Some(gecko), ..plain }
     };
     let janus = |change: fn(&mut JanusOptions)| {
         let mut config = plain;
@@ -56,8 +56,9 @@ pub fn others(setting: Setting) -> Vec<Config> {
         Setting::Placement => {
             // Without a future there is nothing to run.
             let told = placement::table().iter().filter(|entry| !entry.knows_future).map(|entry| entry.name);
-            let others = told.filter(|name| *name != plain.placement);
-            others.map(|placement| Config { placement, ..plain }).collect()
+            let (paper, others): (Vec<_>, Vec<_>) = told.partition(|name| *name == Preset::PAPER.placement);
+            let all = others.into_iter().chain(paper);
+            all.map(|placement| Config { placement: Some(placement), ..plain }).collect()
         }
         Setting::AgeGroups => vec![Config { age_groups: 2, ..plain }, Config { age_groups: 5, ..plain }],
         Setting::Lanes => vec![Config { lanes: 2, ..plain }],
@@ -82,7 +83,7 @@ pub fn others(setting: Setting) -> Vec<Config> {
         Setting::Maps => vec![Config { maps: Maps::NonVolatile, ..plain }],
         Setting::Wear => vec![Config { wear: Some(WearOptions { spread: 1, scans: 4 }), ..plain }],
         Setting::Battery => vec![Config { battery: false, ..plain }],
-        Setting::Warm => vec![Config { warm: true, ..plain }],
+        Setting::Warm => [true, false].map(|warm| Config { warm: Some(warm), ..plain }).to_vec(),
     }
 }
 
@@ -136,6 +137,9 @@ fn check(entry: &ftls::Entry<SimNand>, store: Option<&'static str>, settings: &[
     let before = run(entry, &Config { validity: store, ..plain() }).unwrap();
     for &setting in settings {
         for mut config in others(setting) {
+            if config.or(&info.preset) == plain().or(&info.preset) {
+                continue;
+            }
             match setting {
                 Setting::Validity if config.validity == info.validity => continue,
                 Setting::Validity => {}
@@ -168,19 +172,20 @@ fn settings_of_a_store_concern_every_ftl_over_it_and_over_no_other() {
 
 #[test]
 fn an_ftl_is_told_what_it_honours_and_the_default_of_the_rest() {
-    let mut asked = plain();
-    // The last of each setting's other values.
-    for setting in Setting::ALL {
-        setting.copy(others(setting).last().unwrap(), &mut asked);
-    }
     for entry in table::table::<SimNand>() {
+        let preset = &entry.info.preset;
+        let mut asked = plain();
+        for setting in Setting::ALL {
+            let differs = |config: &Config| config.or(preset) != plain().or(preset);
+            setting.copy(&others(setting).into_iter().rfind(differs).unwrap(), &mut asked);
+        }
         let told = entry.info.config(&asked);
         for setting in Setting::ALL {
             let (mut with, mut without) = (told, told);
             setting.copy(&asked, &mut with);
-            setting.copy(&Config::new(LOGICAL), &mut without);
-            let honours =
-                entry.info.honours_over(setting, asked.validity) || entry.info.honours_with(setting, asked.placement);
+            setting.copy(&Config::new(LOGICAL).or(preset), &mut without);
+            let honours = entry.info.honours_over(setting, asked.validity)
+                || asked.placement.is_some_and(|policy| entry.info.honours_with(setting, policy));
             assert_eq!(told, if honours { with } else { without }, "{}: {}", entry.info.name, setting.name());
             assert_ne!(with, without, "{}", setting.name());
         }
@@ -191,11 +196,11 @@ fn an_ftl_is_told_what_it_honours_and_the_default_of_the_rest() {
 fn settings_of_a_placement_concern_every_ftl_that_places_by_it() {
     for row in placement::table().iter().filter(|row| !row.settings.is_empty()) {
         for entry in table::table::<SimNand>().iter().filter(|entry| entry.info.honours(Setting::Placement)) {
-            let before = run(entry, &Config { placement: row.name, ..plain() }).unwrap();
+            let before = run(entry, &Config { placement: Some(row.name), ..plain() }).unwrap();
             for setting in row.settings {
                 assert!(entry.info.honours_with(*setting, row.name) && !entry.info.honours_with(*setting, "split"));
                 for config in others(*setting) {
-                    let after = run(entry, &Config { placement: row.name, ..config }).unwrap();
+                    let after = run(entry, &Config { placement: Some(row.name), ..config }).unwrap();
                     assert_ne!(after, before, "{} with {config:?}", entry.info.name);
                 }
             }
@@ -208,7 +213,7 @@ fn settings_of_a_placement_concern_every_ftl_that_places_by_it() {
 fn a_placement_that_knows_the_future_refuses_to_write_without_it() {
     for row in placement::table().iter().filter(|row| row.knows_future) {
         for entry in table::table::<SimNand>().iter().filter(|entry| entry.info.honours(Setting::Placement)) {
-            let mut ftl = (entry.format)(device(), &Config { placement: row.name, ..plain() }).unwrap();
+            let mut ftl = (entry.format)(device(), &Config { placement: Some(row.name), ..plain() }).unwrap();
             let stamp = Stamp { lpn: Lpn(0), version: 1 };
             assert_eq!(ftl.write(Lpn(0), &stamp), Err(FtlError::NoFuture), "{}", entry.info.name);
             ftl.foresee(placement::Future::of(LOGICAL, [0, 0].into_iter()));

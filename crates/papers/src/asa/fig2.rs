@@ -86,7 +86,7 @@ fn plan(lab: &Lab) -> Result<Vec<Experiment>, SimError> {
             let mut spec = RunSpec::new(ftl, device.clone(), workload.clone());
             spec.writes = if trace.is_some() { 0 } else { spec.writes };
             spec.seed = lab.seed;
-            (spec.config.placement, spec.config.victim) = (placement, "cat");
+            (spec.config.placement, spec.config.victim) = (Some(placement), "cat");
             spec.config.cache_entries = (device.logical_pages / PAGES_AN_ENTRY).max(64);
             plan.push(Experiment { series: name(load, system), x: 0.0, spec });
         }

@@ -69,7 +69,7 @@ fn plan(lab: &Lab) -> Result<Vec<Experiment>, SimError> {
             for percent in PERCENTS {
                 let workload = WorkloadSpec::synthetic(&zipf(theta))?;
                 let mut spec = RunSpec::new("page", device(lab, percent)?, workload);
-                (spec.seed, spec.config.placement) = (lab.seed, row.name);
+                (spec.seed, spec.config.placement) = (lab.seed, Some(row.name));
                 plan.push(Experiment { series: name(&zipf(theta), row.name), x: f64::from(percent), spec });
             }
         }
@@ -86,7 +86,7 @@ fn plan(lab: &Lab) -> Result<Vec<Experiment>, SimError> {
         for row in placement::table() {
             let workload = WorkloadSpec::replay(trace.clone(), Map::Dense, Some(LAPS));
             let mut spec = RunSpec::new("page", device.clone(), workload);
-            (spec.seed, spec.writes, spec.config.placement) = (lab.seed, 0, row.name);
+            (spec.seed, spec.writes, spec.config.placement) = (lab.seed, 0, Some(row.name));
             plan.push(Experiment { series: name(start, row.name), x: f64::from(TRACES_AT), spec });
         }
     }

@@ -106,7 +106,7 @@ fn spec(lab: &Lab, device: &DevicePlan, load: &str, system: System) -> Result<Ru
     let mut spec = RunSpec::new(system.ftl, device.clone(), workload);
     spec.seed = lab.seed;
     spec.config.cache_entries = ((f64::from(device.logical_pages) * system.cached) as u32).max(64);
-    (spec.config.battery, spec.config.warm) = (system.name != BASELINE, system.warm);
+    (spec.config.battery, spec.config.warm) = (system.name != BASELINE, Some(system.warm));
     Ok(spec)
 }
 

@@ -104,9 +104,9 @@ pub fn collections_left_out(runs: &[Run]) -> Option<String> {
 
 /// The device of a run in the terms of the formulas.
 pub fn model_of(spec: &RunSpec) -> model::Device {
-    let g = &spec.device.geometry;
+    let (g, gecko) = (&spec.device.geometry, spec.config.gecko.unwrap_or_default());
     let pages_per_block = u64::from(g.pages_per_block());
-    let partitions = match spec.config.gecko.partitions {
+    let partitions = match gecko.partitions {
         0 => model::Device::best_partitions(pages_per_block),
         given => u64::from(given),
     };
@@ -117,7 +117,7 @@ pub fn model_of(spec: &RunSpec) -> model::Device {
         logical_ratio: f64::from(spec.device.logical_pages) / f64::from(g.pages()),
         cache_entries: u64::from(spec.config.cache_entries),
         partitions,
-        size_ratio: u64::from(spec.config.gecko.size_ratio),
+        size_ratio: u64::from(gecko.size_ratio),
         dirty_ratio: model::Device::PAPER.dirty_ratio,
     }
 }

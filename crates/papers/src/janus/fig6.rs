@@ -33,7 +33,7 @@ fn plan(lab: &Lab) -> Result<Vec<Experiment>, SimError> {
         let load = Load::find(lab, kind)?;
         let mut push = |system: &str, ftl: &str, placement: &'static str, percent: u32| {
             let mut spec = load.run(lab, ftl, f64::from(percent) / 100.0)?;
-            spec.config.placement = placement;
+            spec.config.placement = Some(placement);
             plan.push(Experiment { series: name(kind, system, percent), x: f64::from(percent), spec });
             Ok::<(), SimError>(())
         };

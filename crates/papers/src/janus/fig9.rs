@@ -48,7 +48,7 @@ fn plan(lab: &Lab) -> Result<Vec<Experiment>, SimError> {
     ];
     let experiment = |(series, ftl, placement): (&str, &str, &'static str)| {
         let mut spec = load.run(lab, ftl)?;
-        spec.config.placement = placement;
+        spec.config.placement = Some(placement);
         if ftl == "lazy" {
             spec.config.cache_entries = spec.device.logical_pages;
         }

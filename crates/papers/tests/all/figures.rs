@@ -129,7 +129,7 @@ fn names_say_paper_and_figure() {
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
     for name in names {
         let (paper, figure) = name.split_once('/').unwrap();
-        assert!(["gecko", "janus", "asa", "lftl", "ftrm"].contains(&paper), "{name}");
+        assert!(["gecko", "janus", "asa", "lftl", "ftrm", "rows"].contains(&paper), "{name}");
         assert!(figure.starts_with("fig") || figure.starts_with("table") || name == "asa/placements", "{name}");
         assert_eq!(find(name).unwrap().name, name);
     }

@@ -77,7 +77,7 @@ fn a_device_aged_at_once_behaves_as_one_overwritten_for_long() {
 fn oldest_first_collection_obeys_the_cleaning_equation() {
     let mut spec = RunSpec::new("page", device(1, 1, 2048, 0.7), uniform(0, 0));
     spec.config.victim = "fifo";
-    spec.config.placement = "single";
+    spec.config.placement = Some("single");
     let found = go(&spec).write_amplification.programs_per_write;
     let expected = lfs_write_amplification(0.7);
     assert!((found / expected - 1.0).abs() < 0.02, "{found} for {expected}");
@@ -90,7 +90,7 @@ fn a_placement_that_is_told_the_future_programs_less() {
     let placed = |placement: &'static str| {
         let workload = WorkloadSpec::synthetic("zipf:theta=0.9,reads=20,trims=1,size=page*80+8KiB*20").unwrap();
         let mut spec = RunSpec::new("page", device(1, 1, 512, 0.85), workload);
-        spec.config.placement = placement;
+        spec.config.placement = Some(placement);
         spec
     };
     let programs = |placement| go(&placed(placement)).write_amplification.programs_per_write;
@@ -112,7 +112,7 @@ fn placements_lie_between_one_log_and_separate_logs() {
     let spare = f64::from(device.geometry.pages()) / f64::from(device.logical_pages) - 1.0;
     for placement in ["single", "split", "dac", "sepbit", "asa"] {
         let mut spec = RunSpec::new("page", device.clone(), WorkloadSpec::synthetic("hotcold").unwrap());
-        spec.config.placement = placement;
+        spec.config.placement = Some(placement);
         let found = go(&spec).write_amplification.programs_per_write;
         assert!(found > rates.separate_logs(spare), "{placement}: {found}");
         assert!(found < 1.1 * rates.one_log(spare), "{placement}: {found}");

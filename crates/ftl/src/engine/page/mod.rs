@@ -40,7 +40,7 @@ mod wear;
 pub use mount::mount_by_scan_over_store;
 
 use super::read_only::{Unmounted, unless_short};
-use crate::config::Config;
+use crate::config::{Config, Preset};
 use crate::contract::{Ftl, FtlError, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
 use crate::inspect::Inspector;
@@ -162,8 +162,9 @@ impl Plan {
         }
         let victim = victim::find(config.victim)
             .ok_or_else(|| refuse(format!("there is no victim policy '{}'", config.victim)))?;
-        let placement = placement::find(config.placement)
-            .ok_or_else(|| refuse(format!("there is no placement policy '{}'", config.placement)))?;
+        let placement = config.placement.unwrap_or(Preset::PAPER.placement);
+        let placement =
+            placement::find(placement).ok_or_else(|| refuse(format!("there is no placement policy '{placement}'")))?;
         let placement = (placement.make)(config, nand.geometry(), mapping.keeps_pasts());
         let geometry = nand.geometry();
         if geometry.pages_per_block() > u32::from(u16::MAX) {
@@ -247,7 +248,7 @@ fn site<N: Nand, M: Mapping>(nand: &N, config: &Config, mapping: &M) -> Site {
         page_bytes: geometry.page_bytes(),
         logical_pages: config.logical_pages,
         reports: mapping.reports() + 2 * trim_step(geometry),
-        gecko: config.gecko,
+        gecko: config.gecko.unwrap_or_default(),
     }
 }
 

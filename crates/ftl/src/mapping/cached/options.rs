@@ -61,8 +61,8 @@ impl CachedOptions {
 
     /// The same, with a warm mount if that is asked for.
     #[must_use]
-    pub const fn warmed_for(self, config: &Config) -> Self {
-        self.warmed(if config.warm { Some(Upkeep::Programs) } else { None })
+    pub fn warmed_for(self, config: &Config) -> Self {
+        self.warmed(if config.warm.unwrap_or_default() { Some(Upkeep::Programs) } else { None })
     }
 
     /// The same, with counts of how often translation pages are used, for a mount to cache the

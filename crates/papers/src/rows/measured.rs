@@ -1,0 +1,89 @@
+//! What is measured of an FTL under a load.
+
+use super::loads::Load;
+use crate::lab::Lab;
+use sim::parts::Parts;
+use sim::sustained::{self, CLIENTS, at_random, closed, largest, try_rates};
+use sim::{GcMode, HostMode, QueueOptions, RunResult, RunSpec, SimError, TimingMode};
+
+/// Percent of the sustained rate at which latencies are taken.
+pub(super) const LOAD_PERCENT: f64 = 70.0;
+
+/// What one FTL does under one load.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured {
+    /// Pages and flags programmed for each page that the host wrote.
+    pub(super) amplification: f64,
+    pub(super) ram_bytes: u64,
+    /// Flash time of the mount after a power cut; none if it cannot be mounted.
+    pub(super) mount_s: Option<f64>,
+    /// None if no rate was found that it sustains.
+    pub(super) tail: Option<Tail>,
+}
+
+/// Writes at a share of the rate that is sustained.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tail {
+    /// Requests a second that are sustained.
+    pub(super) sustained: f64,
+    pub(super) p999_ms: f64,
+    /// Programs for each write meanwhile: collection ahead collects earlier.
+    pub(super) amplification: f64,
+}
+
+/// A measurement, or why the FTL cannot run on the device.
+pub(super) type Outcome = Result<Measured, String>;
+
+/// Measures an FTL on a device that is aged once.
+///
+/// # Errors
+/// As [`sim::run()`]; that a device is too small for an FTL is none.
+pub(super) fn measure(lab: &Lab, ftl: &str, load: &Load) -> Result<Outcome, SimError> {
+    let mut spec = RunSpec::new(ftl, load.device.clone(), load.workload.clone());
+    spec.seed = lab.seed;
+    match sim::run::format(&spec) {
+        Err(SimError::Ftl { source, .. }) => return Ok(Err(source.to_string())),
+        formatted => formatted?,
+    }
+    let mut parts = Parts::age(&spec, &mut |_| ())?;
+    let counted = parts.measure(TimingMode::None, load.writes, &mut |_| ())?;
+    let tail = tail(&mut parts, load)?;
+    let is_mountable = ftl::ftls::infos().iter().any(|info| info.name == ftl && info.is_mountable());
+    let mount = if is_mountable { Some(parts.power_cut()?) } else { None };
+    Ok(Ok(Measured {
+        amplification: programs(&counted),
+        ram_bytes: counted.ram_bytes.get("total").copied().unwrap_or(0),
+        mount_s: mount.map(|mount| mount.seconds),
+        tail,
+    }))
+}
+
+fn programs(result: &RunResult) -> f64 {
+    let flags: u64 = result.flash.iter().map(|(_, ops)| ops.flag_programs).sum();
+    result.write_amplification.programs_per_write + flags as f64 / result.host.writes.max(1) as f64
+}
+
+fn timing(host: HostMode, warm_up_requests: u64) -> TimingMode {
+    TimingMode::Queued(QueueOptions { host, gc: GcMode::Ahead, warm_up_requests, ..QueueOptions::default() })
+}
+
+/// Finds the rate that is sustained, and what latencies are below it.
+fn tail(parts: &mut Parts, load: &Load) -> Result<Option<Tail>, SimError> {
+    let mut done_per_s = |host: HostMode| {
+        let result = parts.measure(timing(host, 0), load.trial_writes, &mut |_| ())?;
+        Ok::<f64, SimError>(result.throughput.unwrap_or_default().iops)
+    };
+    let mut bound = 0.0_f64;
+    for clients in CLIENTS {
+        bound = bound.max(done_per_s(closed(clients))?);
+    }
+    let sustained = largest(&try_rates(bound, |per_s| done_per_s(at_random(per_s)))?);
+    if sustained <= 0.0 {
+        return Ok(None);
+    }
+    let warm_up = u64::from(load.device.logical_pages) / 20;
+    let host = sustained::at_random(sustained * LOAD_PERCENT / 100.0);
+    let result = parts.measure(timing(host, warm_up), load.writes, &mut |_| ())?;
+    let p999_us = result.latency_us.as_ref().map_or(f64::NAN, |latency| latency.write.p999);
+    Ok(Some(Tail { sustained, p999_ms: p999_us / 1000.0, amplification: programs(&result) }))
+}

@@ -1,0 +1,253 @@
+//! Write-amplification, RAM, recovery time and tail of every FTL under every load.
+//!
+//! Each FTL meets each load on a device of its own, of one capacity, filled and overwritten by the
+//! load until steady. What is measured follows on that device: programs, then the rate that is
+//! sustained, then latencies below it, then a power cut.
+
+use super::loads::{BLOCK_PAGES, Load, PROFILE, REQUESTS_MAX, SPARE_PERCENT, loads, share};
+use super::measured::{LOAD_PERCENT, Measured, Outcome as Of, measure as measure_one};
+use crate::error::PaperError;
+use crate::figure::{Conclude, Figure, no_runs};
+use crate::lab::Lab;
+use crate::outcome::{Bar, Cell, Chart, DataTable, Outcome, Part};
+use crate::verdict::Verdict;
+use sim::SimError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "rows/table",
+    title: "write-amplification, RAM, recovery time and p99.9 of writes of every FTL under every load",
+    source: "no paper's: every row of the table of FTLs at equal capacity, from equal starts",
+    uses_traces: true,
+    plan: no_runs,
+    conclude: Conclude::Own(measure),
+};
+
+const FLAGSHIP: &str = "flagship";
+const GECKO: &str = "gecko";
+
+/// A load, an FTL, and what was measured.
+struct Row<'a> {
+    load: &'a Load,
+    ftl: &'static str,
+    of: Of,
+}
+
+fn measure(lab: &Lab, progress: &dyn Fn(f64)) -> Result<Outcome, PaperError> {
+    let (loads, others) = loads(lab)?;
+    let infos = ftl::ftls::infos();
+    let pairs: Vec<(&Load, &'static str)> =
+        loads.iter().flat_map(|load| infos.iter().map(move |info| (load, info.name))).collect();
+    let outcomes = in_parallel(lab, &pairs, progress)?;
+    let rows: Vec<Row<'_>> = pairs.into_iter().zip(outcomes).map(|((load, ftl), of)| Row { load, ftl, of }).collect();
+    Ok(Outcome {
+        setup: setup(lab, &loads),
+        verdicts: verdicts(&loads, &rows),
+        charts: COLUMNS.iter().filter_map(|column| chart(column, &rows)).collect(),
+        tables: COLUMNS.iter().map(|column| table(column, &loads, &rows)).collect(),
+        remarks: remarks(&rows, others),
+    })
+}
+
+/// Measures all pairs, several at once, and says how far it is; stops at the first error.
+fn in_parallel(lab: &Lab, pairs: &[(&Load, &'static str)], progress: &dyn Fn(f64)) -> Result<Vec<Of>, SimError> {
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..lab.jobs.clamp(1, pairs.len().max(1)) {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                let begin = || next.fetch_add(1, Ordering::Relaxed);
+                let of = |at: usize| pairs.get(at).map(|(load, ftl)| (at, measure_one(lab, ftl, load)));
+                // Nobody listens any more once a measurement has failed.
+                while of(begin()).is_some_and(|measured| sender.send(measured).is_ok()) {}
+            });
+        }
+        drop(sender);
+        let mut done: Vec<(usize, Of)> = Vec::with_capacity(pairs.len());
+        for (at, measured) in receiver {
+            done.push((at, measured?));
+            progress(done.len() as f64 / pairs.len() as f64);
+        }
+        done.sort_by_key(|(at, _)| *at);
+        Ok(done.into_iter().map(|(_, of)| of).collect())
+    })
+}
+
+/// What is shown of each measurement.
+struct Column {
+    /// Part of file names; empty for the main table.
+    name: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    value: fn(&Measured) -> Option<f64>,
+}
+
+const AMPLIFICATION: Column = Column {
+    name: "",
+    title: "write-amplification",
+    unit: "programs for each page written",
+    value: |of| Some(of.amplification),
+};
+
+const RAM: Column = Column { name: "ram", title: "RAM", unit: "KiB", value: |of| Some(of.ram_bytes as f64 / 1024.0) };
+
+const RECOVERY: Column = Column {
+    name: "recovery",
+    title: "recovery after a power cut",
+    unit: "ms of flash time",
+    value: |of| of.mount_s.map(|seconds| 1000.0 * seconds),
+};
+
+const TAIL: Column = Column {
+    name: "p999",
+    title: "p99.9 of writes at 70% of the sustained rate, collecting ahead",
+    unit: "ms",
+    value: |of| of.tail.map(|tail| tail.p999_ms),
+};
+
+const SUSTAINED: Column = Column {
+    name: "sustained",
+    title: "the rate that is sustained, collecting ahead",
+    unit: "requests a second",
+    value: |of| of.tail.map(|tail| tail.sustained),
+};
+
+const AHEAD: Column = Column {
+    name: "ahead",
+    title: "write-amplification at 70% of the sustained rate, collecting ahead",
+    unit: "programs for each page written",
+    value: |of| of.tail.map(|tail| tail.amplification),
+};
+
+const COLUMNS: [Column; 6] = [AMPLIFICATION, RAM, RECOVERY, TAIL, SUSTAINED, AHEAD];
+
+/// A column of measurements as a table: an FTL a row, a load a column.
+fn table(column: &Column, loads: &[Load], rows: &[Row<'_>]) -> DataTable {
+    let names = loads.iter().map(|load| load.name.as_str());
+    let columns: Vec<&str> = std::iter::once("FTL").chain(names).collect();
+    let mut table = DataTable::new(column.name, &format!("{}, {}", column.title, column.unit), &columns);
+    for info in ftl::ftls::infos() {
+        let of_ftl = rows.iter().filter(|row| row.ftl == info.name);
+        let cells = of_ftl.map(|row| Cell::from(row.of.as_ref().ok().and_then(column.value)));
+        table.row(std::iter::once(info.name.into()).chain(cells).collect());
+    }
+    table
+}
+
+/// The load that charts show.
+const CHARTED: &str = "zipf";
+
+/// A column under one load, drawn; none if nothing was measured.
+fn chart(column: &Column, rows: &[Row<'_>]) -> Option<Chart> {
+    let bar = |row: &Row<'_>| {
+        let value = row.of.as_ref().ok().and_then(column.value)?;
+        Some(Bar { label: row.ftl.to_owned(), parts: vec![Part::new(column.title, value)] })
+    };
+    let bars: Vec<Bar> = rows.iter().filter(|row| row.load.name == CHARTED).filter_map(bar).collect();
+    let title = format!("{}, {CHARTED}", column.title);
+    (!bars.is_empty()).then(|| Chart::Bars { name: column.name.to_owned(), title, axis: column.unit.to_owned(), bars })
+}
+
+fn value(rows: &[Row<'_>], load: &Load, ftl: &str, column: &Column) -> f64 {
+    let row = rows.iter().find(|row| row.load.name == load.name && row.ftl == ftl);
+    row.and_then(|row| row.of.as_ref().ok()).and_then(column.value).unwrap_or(f64::NAN)
+}
+
+fn verdicts(loads: &[Load], rows: &[Row<'_>]) -> Vec<Verdict> {
+    let named = |load: &Load, ftl: &'static str, column: &Column| (ftl, value(rows, load, ftl, column));
+    let mut verdicts = Vec::new();
+    for load in loads.iter().filter(|load| load.is_skewed) {
+        let claim = format!("{}: fewer programs than GeckoFTL", load.name);
+        let pair = [FLAGSHIP, GECKO].map(|ftl| named(load, ftl, &AMPLIFICATION));
+        verdicts.push(Verdict::below_by(&claim, pair[0], pair[1], FEWER_PERCENT));
+    }
+    let largest = |column: &Column| {
+        let ratios = loads.iter().map(|load| named(load, FLAGSHIP, column).1 / named(load, GECKO, column).1);
+        ratios.fold(f64::NAN, f64::max)
+    };
+    let most = |claim: &str, column: &Column, limit: f64| {
+        Verdict::at_most(claim, "no paper's", largest(column), limit, " times GeckoFTL's, the most of all loads")
+    };
+    verdicts.push(most("RAM beyond GeckoFTL's is what SepBIT holds", &RAM, RAM_TIMES));
+    verdicts.push(most("recovery takes no longer than GeckoFTL's", &RECOVERY, RECOVERY_TIMES));
+    verdicts.push(most("p99.9 of writes is no longer than GeckoFTL's", &TAIL, TAIL_TIMES));
+    for load in loads.iter().filter(|load| load.name == CHARTED) {
+        let values: Vec<(&str, f64)> = ftl::ftls::infos()
+            .iter()
+            .filter(|info| info.is_mountable())
+            .map(|info| named(load, info.name, &AMPLIFICATION))
+            .filter(|(_, value)| value.is_finite())
+            .collect();
+        verdicts.push(Verdict::least(
+            "zipf: the fewest programs of all that can be mounted",
+            "no paper's",
+            &values,
+            FLAGSHIP,
+        ));
+    }
+    for verdict in verdicts.iter_mut().filter(|verdict| verdict.paper != "no paper's") {
+        "no paper's".clone_into(&mut verdict.paper);
+    }
+    verdicts
+}
+
+/// Programs that better placement saves at least, percent.
+const FEWER_PERCENT: f64 = 5.0;
+
+/// RAM and recovery time over GeckoFTL's, and p99.9.
+const RAM_TIMES: f64 = 3.0;
+const RECOVERY_TIMES: f64 = 1.25;
+const TAIL_TIMES: f64 = 1.0;
+
+fn setup(lab: &Lab, loads: &[Load]) -> Vec<String> {
+    let device = |load: &Load| {
+        format!(
+            "{} on {} blocks of {} pages",
+            load.name,
+            load.device.geometry.blocks(),
+            load.device.geometry.pages_per_block()
+        )
+    };
+    vec![
+        format!(
+            "one die with the times of device profile {PROFILE}, on which pages of a block may be programmed in any order and flags              set again, so that every FTL can run; space beyond the logical pages: {SPARE_PERCENT}% of them; seed {}",
+            lab.seed
+        ),
+        format!("loads: {}", loads.iter().map(device).collect::<Vec<_>>().join(", ")),
+        format!(
+            "recorded: the samples that come with the program, and every trace in the folder that --traces names, at most {} requests              of each; {:.0}% of that at this scale; each on a device made for the pages that it touches, in blocks of {} pages",
+            REQUESTS_MAX,
+            100.0 * share(lab),
+            BLOCK_PAGES[1]
+        ),
+        "every FTL is told what it is told by default; each device is filled and overwritten by the load until steady, and all that          is measured of the FTL follows on it"
+            .to_owned(),
+        format!(
+            "p99.9: requests arrive at random at {LOAD_PERCENT}% of the rate that this FTL sustains, found as by `openftl tail`, with              --gc ahead; each FTL has a rate of its own, so that times of FTLs with other rates tell of other work"
+        ),
+    ]
+}
+
+fn remarks(rows: &[Row<'_>], others: Vec<String>) -> Vec<String> {
+    let mut remarks = others;
+    for row in rows {
+        match &row.of {
+            Err(reason) => remarks.push(format!("{} cannot run under {}: {reason}", row.ftl, row.load.name)),
+            Ok(Measured { tail: None, .. }) => {
+                remarks.push(format!("{} sustains none of the rates tried under {}", row.ftl, row.load.name));
+            }
+            Ok(_) => {}
+        }
+    }
+    for info in ftl::ftls::infos().iter().filter(|info| !info.is_mountable()) {
+        remarks.push(format!("{} has no recovery: {}", info.name, info.promise()));
+    }
+    remarks.push(
+        "recovery: flash time of the mount, all operations one after the other; what a battery or a flush saves before the cut is          not in it"
+            .to_owned(),
+    );
+    remarks
+}
