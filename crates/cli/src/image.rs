@@ -129,8 +129,8 @@ pub fn version_of(text: &str, wanted: u32) -> Result<()> {
 }
 
 impl Record {
-    /// The record of a disk that is made from this profile and told what [`ftl::ftls::Info::config`]
-    /// gives. Each shard is told the same.
+    /// The record of a disk that is made from this profile and told what
+    /// [`ftl::ftls::Info::config`] gives. Each shard is told the same.
     pub fn new(device: &str, ftl: &str, config: &Config, shards: u32) -> Self {
         // Every field by its name: a new one does not compile before it is recorded.
         let Config {

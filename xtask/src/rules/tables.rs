@@ -23,6 +23,8 @@ const SHARED: &[(&str, &str)] = &[
     ("crates/papers/src/lftl/setting.rs", "the card and its host, for every figure that is measured"),
     ("crates/papers/src/ftrm/setting.rs", "the device and the workloads, for every figure"),
     ("crates/papers/src/ftrm/responses.rs", "response times, for both figures that show them"),
+    ("crates/papers/src/rows/loads.rs", "the loads and their devices, for every figure"),
+    ("crates/papers/src/rows/measured.rs", "what is measured of an FTL under a load, for every figure"),
     ("crates/papers/src/janus/loads.rs", "workloads, for every figure that is measured"),
     ("crates/papers/src/janus/times.rs", "what time is spent on, for every figure that compares FTLs"),
     ("crates/ftl/src/victim/lists.rs", "blocks linked by valid count, for several policies"),

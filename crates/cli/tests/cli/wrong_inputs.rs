@@ -80,7 +80,7 @@ const IDLE_CASES: [Case; 20] = [
     (
         &["--ftl", "page", "--gecko-t", "2"],
         2,
-        &["by gecko, and with --validity gecko by page, dftl, asa, lazy, uftl, ib-ftl, ftrm, "],
+        &["by gecko, flagship, and with --validity gecko by page, dftl, asa, lazy, uftl, ib-ftl, ftrm, "],
     ),
     (&["--ftl", "page,dftl", "--gecko-s", "2"], 2, &["--gecko-s means nothing to page, dftl;"]),
     (&["--ftl", "page", "--gecko-two-way"], 2, &["--gecko-two-way means nothing to page;"]),

@@ -113,8 +113,8 @@ impl Info {
         }
     }
 
-    /// What of `asked` makes a difference to it, its preset of what is not asked for, and the default
-    /// of everything else.
+    /// What of `asked` makes a difference to it, its preset of what is not asked for, and the
+    /// default of everything else.
     #[must_use]
     pub fn config(&self, asked: &Config) -> Config {
         let mut config = Config::new(asked.logical_pages);

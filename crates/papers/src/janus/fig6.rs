@@ -31,19 +31,19 @@ fn plan(lab: &Lab) -> Result<Vec<Experiment>, SimError> {
     let mut plan = Vec::new();
     for kind in Kind::ALL {
         let load = Load::find(lab, kind)?;
-        let mut push = |system: &str, ftl: &str, placement: &'static str, percent: u32| {
+        let mut push = |system: &str, ftl: &str, placement: Option<&'static str>, percent: u32| {
             let mut spec = load.run(lab, ftl, f64::from(percent) / 100.0)?;
-            spec.config.placement = Some(placement);
+            spec.config.placement = placement;
             plan.push(Experiment { series: name(kind, system, percent), x: f64::from(percent), spec });
             Ok::<(), SimError>(())
         };
         for percent in PERCENTS {
-            push(PAGE, "page", "single", percent)?;
+            push(PAGE, "page", Some("single"), percent)?;
         }
         for percent in PERCENTS {
-            push(APART, "page", "split", percent)?;
+            push(APART, "page", Some("split"), percent)?;
         }
-        push(JANUS, "janus", "split", PERCENTS[0])?;
+        push(JANUS, "janus", None, PERCENTS[0])?;
     }
     Ok(plan)
 }

@@ -39,16 +39,16 @@ const COMPARED: [&str; 4] = [PPM, BAST, FAST, JANUS];
 fn plan(lab: &Lab) -> Result<Vec<Experiment>, SimError> {
     let load = PostMark::new(lab)?;
     let rows = [
-        (PPM, "lazy", "single"),
-        (BAST, "bast", "split"),
-        (FAST, "fast", "split"),
-        (JANUS, "janus", "split"),
-        (APART, "lazy", "split"),
-        (SCANNED, "page", "single"),
+        (PPM, "lazy", Some("single")),
+        (BAST, "bast", None),
+        (FAST, "fast", None),
+        (JANUS, "janus", None),
+        (APART, "lazy", Some("split")),
+        (SCANNED, "page", Some("single")),
     ];
-    let experiment = |(series, ftl, placement): (&str, &str, &'static str)| {
+    let experiment = |(series, ftl, placement): (&str, &str, Option<&'static str>)| {
         let mut spec = load.run(lab, ftl)?;
-        spec.config.placement = Some(placement);
+        spec.config.placement = placement;
         if ftl == "lazy" {
             spec.config.cache_entries = spec.device.logical_pages;
         }
