@@ -249,8 +249,8 @@ pub struct TuningArgs {
     pub janus: JanusArgs,
 }
 
-/// How Logarithmic Gecko is tuned. Whatever is given, the rest is as in the paper, also under an FTL
-/// with a way of its own.
+/// How Logarithmic Gecko is tuned. Whatever is given, the rest is as in the paper, also under an
+/// FTL with a way of its own.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "GeckoFTL")]
 pub struct GeckoArgs {

@@ -18,6 +18,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
 use std::vec;
 use std::vec::Vec;
 
@@ -225,12 +227,22 @@ fn several<M: Medium>(
     Ok(all)
 }
 
+/// How often a lock that somebody holds is tried again, and how long after.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// A process that a thread starts holds the locks of all until it runs its program: a lock that was
+/// just given back may seem held for some milliseconds.
 fn lock(file: &File, access: Access) -> Result<(), FileError> {
-    let locked = if access == Access::ReadWrite { file.try_lock() } else { file.try_lock_shared() };
-    locked.map_err(|error| match error {
-        TryLockError::WouldBlock => FileError::Locked,
-        TryLockError::Error(source) => FileError::io("locked", source),
-    })
+    for tries_left in (0..LOCK_TRIES).rev() {
+        match if access == Access::ReadWrite { file.try_lock() } else { file.try_lock_shared() } {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if tries_left > 0 => sleep(LOCK_PAUSE),
+            Err(TryLockError::WouldBlock) => break,
+            Err(TryLockError::Error(source)) => return Err(FileError::io("locked", source)),
+        }
+    }
+    Err(FileError::Locked)
 }
 
 fn check_owner(owner: &[u8]) -> Result<(), FileError> {
