@@ -368,6 +368,14 @@ pub struct RunResult {
 }
 
 impl RunResult {
+    /// Requests of any kind that a timed run did a second, those that ended at once too; 0 of a run
+    /// that took no time.
+    #[must_use]
+    pub fn requests_per_s(&self) -> f64 {
+        let simulated_s = self.throughput.map_or(0.0, |throughput| throughput.simulated_s);
+        if simulated_s > 0.0 { self.host.requests as f64 / simulated_s } else { 0.0 }
+    }
+
     /// A number that two runs share if they gave the same result, the computer's part apart.
     #[must_use]
     pub fn digest(&self) -> u64 {

@@ -143,7 +143,7 @@ impl Workers<'_> {
     fn tried(&self, spec: &RunSpec, bound: f64, bars: &Bars) -> Result<Vec<Tried>> {
         sustained::try_rates(bound, |per_s| {
             let result = self.one(&arriving(self.args, spec, at_random(per_s), true), bars)?;
-            Ok(result.throughput.unwrap_or_default().iops)
+            Ok(result.requests_per_s())
         })
     }
 }

@@ -33,7 +33,7 @@ impl Closed {
     /// Of a timed run.
     pub fn of(clients: u32, result: &RunResult) -> Self {
         let throughput = result.throughput.unwrap_or_default();
-        Self { clients, per_s: throughput.iops, die_utilisation: throughput.die_utilisation }
+        Self { clients, per_s: result.requests_per_s(), die_utilisation: throughput.die_utilisation }
     }
 }
 

@@ -74,3 +74,12 @@ fn what_cannot_be_done_is_refused_with_its_name() {
         assert!(ran.code == 2 && ran.err.contains(said), "{command:?}: {} {}", ran.code, ran.err);
     }
 }
+
+/// Of this trace two requests in five are flushes and trims.
+#[test]
+fn a_rate_counts_requests_of_every_kind() {
+    let arguments =
+        ["tail", "sample:sqlite", "--ftl", "page", "--load", "70", "--limit", "3000", "--lanes", "1", "--json"];
+    let document = json_of(&arguments);
+    assert!(document["results"][0]["sustained_per_s"].as_f64().unwrap() > 0.0, "{document}");
+}

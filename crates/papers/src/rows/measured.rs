@@ -71,7 +71,7 @@ fn timing(host: HostMode, warm_up_requests: u64) -> TimingMode {
 fn tail(parts: &mut Parts, load: &Load) -> Result<Option<Tail>, SimError> {
     let mut done_per_s = |host: HostMode| {
         let result = parts.measure(timing(host, 0), load.trial_writes, &mut |_| ())?;
-        Ok::<f64, SimError>(result.throughput.unwrap_or_default().iops)
+        Ok::<f64, SimError>(result.requests_per_s())
     };
     let mut bound = 0.0_f64;
     for clients in CLIENTS {
