@@ -46,18 +46,23 @@ impl Mutants {
         }
         files.sort();
         let mut sources = Vec::new();
+        let mut wrong = Vec::new();
         for path in &files {
             let file = path.strip_prefix(SOURCES)?.to_string_lossy().into_owned();
             let text = fs::read_to_string(root.join(path))?;
             let entries: Vec<&Entry> = by_hand.iter().filter(|entry| entry.file == file).collect();
-            sources.push(Source::read(&file, &text, &entries, &keep_const)?);
+            match Source::read(&file, &text, &entries, &keep_const) {
+                Ok(source) => sources.push(source),
+                Err(error) => wrong.push(format!("{error:#}")),
+            }
         }
-        if let Some(entry) = by_hand.iter().find(|entry| sources.iter().all(|source| source.file != entry.file)) {
-            bail!(
-                "by-hand mutant `{}`: there is no mutated file {}; correct or remove the entry",
-                entry.name,
-                entry.file
-            );
+        let is_mutated = |entry: &&Entry| files.iter().any(|path| path.ends_with(&entry.file));
+        wrong.extend(by_hand.iter().filter(|entry| !is_mutated(entry)).map(|entry| {
+            let Entry { name, file, .. } = entry;
+            format!("by-hand mutant `{name}`: there is no mutated file {file}; correct or remove the entry")
+        }));
+        if !wrong.is_empty() {
+            bail!("{}", wrong.join("\n"));
         }
         Ok(Self { sources, keep_const, dropped: BTreeSet::new(), inside: String::new() })
     }

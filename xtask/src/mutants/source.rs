@@ -77,8 +77,10 @@ impl Source {
         let syntax = syn::parse_file(text).with_context(|| format!("{file} does not parse"))?;
         let mut reader = Reader::new(file, text, keep_const);
         reader.read(&syntax);
-        for entry in by_hand {
-            by_hand_mutant(&mut reader, entry)?;
+        let added = by_hand.iter().map(|entry| by_hand_mutant(&mut reader, entry));
+        let wrong: Vec<String> = added.filter_map(Result::err).map(|error| format!("{error:#}")).collect();
+        if !wrong.is_empty() {
+            bail!("{}", wrong.join("\n"));
         }
         Ok(reader.finish())
     }

@@ -1,6 +1,6 @@
 //! The whole way of a tiny crate: its mutants compile, and the environment switches between them.
 
-use super::{one_in, render, rolled, source::Source};
+use super::{build::Mutants, hand, one_in, render, rolled, source::Source};
 use std::process::Command;
 
 const SWITCH: &str = include_str!("../../mutants/inject/switch.rs");
@@ -92,4 +92,14 @@ fn the_whole_has_a_share_of_each_function_and_what_is_kept() {
     assert_eq!(one_in(1, &mutants, &[]).len(), 14);
     let left = (0..13).find(|id| !chosen.contains(id)).unwrap();
     assert!(one_in(6, &mutants, &[identities[left as usize].clone()]).contains(&left));
+}
+
+#[test]
+fn the_tables_name_mutants_that_exist() {
+    let root = crate::root().unwrap();
+    let mutants = Mutants::read(&root, &hand::entries(&root).unwrap(), Vec::new()).unwrap();
+    let known: Vec<&str> = mutants.all().map(|(_, mutant)| &*mutant.identity).collect();
+    let named = hand::kept(&root).unwrap().into_iter().chain(hand::accepted(&root).unwrap().into_keys());
+    let gone: Vec<String> = named.filter(|identity| !known.contains(&&**identity)).collect();
+    assert!(gone.is_empty(), "these do not exist; correct or remove them: {gone:#?}");
 }
