@@ -9,12 +9,11 @@
 //!    so that trims stay done.
 //! 3. Under block mapping with log blocks the block that a merge or a collector was filling counts
 //!    for nothing, as at every mount.
-//! 4. A page counts if it can be read now. One whose program was cut short can read well at one
-//!    mount and not at the next. Nothing can be programmed to settle that. So a write or a flush
-//!    that was never acknowledged may come and go, and a logical page that reads as its newer
-//!    version may become an error when it is read again. Every other page reads as before. Under
-//!    block mapping with log blocks pages in doubt are read often instead, and count if they can
-//!    be.
+//! 4. A page whose program was cut short can read well at first and not later. Nothing can be
+//!    programmed to settle that. So pages that may be such a one are read often, and count if they
+//!    can be: under block mapping with log blocks those in doubt, else the last page of every
+//!    block. A write or a flush that was never acknowledged may still come and go with mounts.
+//!    Every other page reads as before.
 //! 5. Nothing is programmed, nothing erased. It can be done any number of times.
 //!
 //! Takes as long as a full scan, and four bytes of RAM for each logical page.
@@ -26,7 +25,7 @@ use crate::mapping::cached::{CachedMap, entries_of};
 use crate::mapping::{LOST, is_page};
 use crate::recovery::checkpoint::Checkpoint;
 use crate::recovery::copies::{Copies, Doubt, read_often};
-use crate::recovery::scan::{Mounts, Scan};
+use crate::recovery::scan::{Look, Mounts, Scan};
 use crate::space::age::aged;
 use alloc::boxed::Box;
 use alloc::format;
@@ -183,7 +182,7 @@ impl<N: Nand> ReadOnlyFtl<N> {
             | Evidence::AgedEntries
             | Evidence::AgedEntriesWithPasts => {
                 let mounts = if evidence == Evidence::TrimMap { Mounts::Mark } else { Mounts::DoNotMark };
-                let mut scan = Scan::run(&mut flash, config.logical_pages, mounts)?;
+                let mut scan = Scan::run(&mut flash, config.logical_pages, mounts, Look::Often)?;
                 if evidence == Evidence::TrimMap {
                     scan.forget_trimmed(&mut flash)?;
                 }

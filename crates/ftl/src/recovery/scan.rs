@@ -22,6 +22,7 @@
 //!
 //! K·B spare reads, 26.8 minutes at 2 TiB (GeckoFTL, section 2), and K page reads.
 
+use super::copies::read_often;
 use super::plausible::{self, Misfit};
 use super::survey::FoundPage;
 use crate::contract::FtlError;
@@ -66,6 +67,15 @@ pub enum Mounts {
     /// They do not: of a last page of a block that cannot be read nobody knows whether it was
     /// complete.
     DoNotMark,
+}
+
+/// How the last page of a block is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// It is read once. The caller programs again what is in doubt.
+    Once,
+    /// It is read so often that it fails if its program was cut short: nothing can be programmed.
+    Often,
 }
 
 /// What a full scan found.
@@ -156,7 +166,12 @@ impl Scan {
     /// [`FtlError::Damaged`] if a page lies outside the logical device, or does not belong to its
     /// block: the image is of another disk. Those of the device, except unreadable pages, which are
     /// counted.
-    pub fn run<N: Nand>(flash: &mut Flash<N>, logical_pages: u32, mounts: Mounts) -> Result<Self, FtlError> {
+    pub fn run<N: Nand>(
+        flash: &mut Flash<N>,
+        logical_pages: u32,
+        mounts: Mounts,
+        look: Look,
+    ) -> Result<Self, FtlError> {
         let geometry = *flash.nand().geometry();
         let mut scan = Self {
             copies: alloc::vec![NO_COPY; logical_pages as usize],
@@ -176,7 +191,7 @@ impl Scan {
         let mut pages = Vec::with_capacity(geometry.pages_per_block() as usize);
         for block in (0..geometry.blocks()).map(BlockId) {
             if !flash.nand().is_bad(block) {
-                scan.block(flash, block, mounts, &mut pages)?;
+                scan.block(flash, block, (mounts, look), &mut pages)?;
             }
         }
         scan.tell_worn_from_torn(mounts, &geometry);
@@ -189,7 +204,7 @@ impl Scan {
         &mut self,
         flash: &mut Flash<N>,
         block: BlockId,
-        mounts: Mounts,
+        (mounts, look): (Mounts, Look),
         pages: &mut Vec<FoundPage>,
     ) -> Result<(), FtlError> {
         let logical_pages = self.copies.len() as u32;
@@ -207,7 +222,7 @@ impl Scan {
         // Wherever a page of host data lies, it must be moved as one.
         let of_host = pages.iter().any(|(_, spare)| spare.kind == PageKind::User);
         if let Some(&last) = pages.last()
-            && !can_be_read(flash, last.0)?
+            && !can_be_read(flash, last.0, look)?
         {
             self.unread.push((last, pages.len() == 1));
             pages.pop();
@@ -452,9 +467,13 @@ pub fn read_block<N: Nand>(
     Ok(found)
 }
 
-fn can_be_read<N: Nand>(flash: &mut Flash<N>, ppn: Ppn) -> Result<bool, FtlError> {
-    match flash.probe(Purpose::Recovery, ppn) {
-        Ok(_) => Ok(true),
+fn can_be_read<N: Nand>(flash: &mut Flash<N>, ppn: Ppn, look: Look) -> Result<bool, FtlError> {
+    let outcome = match look {
+        Look::Once => flash.probe(Purpose::Recovery, ppn).map(drop),
+        Look::Often => read_often(flash, ppn),
+    };
+    match outcome {
+        Ok(()) => Ok(true),
         Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => Ok(false),
         Err(error) => Err(error.into()),
     }

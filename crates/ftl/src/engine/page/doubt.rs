@@ -42,7 +42,7 @@ pub(super) const KEPT: usize = 4;
 impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap> {
     /// Steps 6 to 8.
     pub(super) fn settle(&mut self, table: &mut Table, survey: &Survey, steps: &mut Steps) -> Result<(), FtlError> {
-        if self.core.space.free_blocks() < ROOM {
+        if self.core.space.free_blocks() < table.room() {
             let keep = table.keep(&mut self.core.flash)?;
             self.free_dead(|block, _| !keep.contains(&block) && !survey.illegible().contains(&block))?;
             self.free_dead(|block, _| !keep.contains(&block))?;
@@ -170,6 +170,13 @@ impl Table {
     /// The page programmed last, if it is one of the table.
     fn newest_of_table(&self) -> Option<u32> {
         self.newest.filter(|(_, spare)| spare.kind == PageKind::Translation).map(|(_, spare)| spare.tag)
+    }
+
+    /// Free blocks with which pages in doubt can be copied: each copy may begin a block of its own,
+    /// in a lane of its own, and one program may fail.
+    fn room(&self) -> u32 {
+        let copies = self.doubtful.len() + usize::from(self.newest_of_table().is_some());
+        ROOM.max(1 + copies as u32)
     }
 
     /// Whether a page that turned out to be unreadable was in doubt.

@@ -70,9 +70,9 @@ impl Doubt<'_> {
 
 impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
     /// Step 7, when blocks are short: erases blocks in which nothing lives, whether the page
-    /// programmed last counts or not.
-    pub(super) fn room_to_settle(&mut self, (_, newest): FoundPage) -> Result<(), FtlError> {
-        if self.core.space.free_blocks() >= ROOM {
+    /// programmed last counts or not. Each of so many copies may begin a block of its own.
+    pub(super) fn room_to_settle(&mut self, (_, newest): FoundPage, copies: usize) -> Result<(), FtlError> {
+        if self.core.space.free_blocks() >= ROOM.max(1 + copies as u32) {
             return Ok(());
         }
         // Without the last page of a run of the store older runs count, and an older flush.

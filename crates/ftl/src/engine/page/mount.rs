@@ -9,7 +9,7 @@ use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only};
 use crate::mapping::ram::RamMap;
 use crate::mapping::{Mapping, is_page};
 use crate::placement::Single;
-use crate::recovery::scan::{FoundTrims, Mounts, Scan};
+use crate::recovery::scan::{FoundTrims, Look, Mounts, Scan};
 use crate::space::blocks::{BlockState, Found};
 use crate::validity::ram_bitmap::RamBitmap;
 use crate::validity::{self, Receiver, Store, Validity};
@@ -160,7 +160,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         let geometry = *flash.nand().geometry();
         let validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
         let start = *flash.counts();
-        let mut scan = Scan::run(&mut flash, config.logical_pages, Mounts::Mark)?;
+        let mut scan = Scan::run(&mut flash, config.logical_pages, Mounts::Mark, Look::Once)?;
         let trims = scan.forget_trimmed(&mut flash)?;
         let scanned = *flash.counts();
         let doubt = Doubt::of(&scan, &trims, &geometry);

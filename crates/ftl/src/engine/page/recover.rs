@@ -265,7 +265,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         }
         let newest = survey.newest().map(|(ppn, _)| ppn);
         if let Some(newest) = survey.newest() {
-            self.room_to_settle(newest)?;
+            self.room_to_settle(newest, findings.in_doubt.len())?;
         }
         let in_doubt = core::mem::take(&mut findings.in_doubt);
         if !anew {

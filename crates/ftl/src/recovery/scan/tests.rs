@@ -45,7 +45,7 @@ fn put_trims(flash: &mut Device, ppn: u32, tag: u32, (seq, in_use_seq): (u64, Op
 }
 
 fn scan(flash: &mut Device) -> (Scan, FoundTrims) {
-    let mut scan = Scan::run(flash, DISK, Mounts::Mark).unwrap();
+    let mut scan = Scan::run(flash, DISK, Mounts::Mark, Look::Once).unwrap();
     let trims = scan.forget_trimmed(flash).unwrap();
     (scan, trims)
 }
@@ -187,7 +187,7 @@ fn mounts_that_do_not_mark_take_no_last_page_that_cannot_be_read_for_worn() {
     let mut flash = device();
     (0..6).for_each(|ppn| put(&mut flash, ppn, ppn, 10 + u64::from(ppn), 0));
     harm(&mut flash, 3, Blemish::DataUnreadable);
-    let scan = Scan::run(&mut flash, DISK, Mounts::DoNotMark).unwrap();
+    let scan = Scan::run(&mut flash, DISK, Mounts::DoNotMark, Look::Once).unwrap();
     assert_eq!((scan.copy_of(Lpn(3)), scan.excluded()), (Ppn::NONE, [Ppn(3)].as_slice()));
 }
 
@@ -239,9 +239,12 @@ fn a_page_of_the_trim_map_of_a_larger_disk_is_an_error_if_it_can_be_read() {
         if !readable {
             harm(&mut flash, 4, Blemish::DataUnreadable);
         }
-        let outcome = Scan::run(&mut flash, DISK, Mounts::Mark);
+        let outcome = Scan::run(&mut flash, DISK, Mounts::Mark, Look::Once);
         assert_eq!(matches!(outcome, Err(FtlError::Damaged { ppn: Ppn(4), .. })), readable);
-        assert!(Scan::run(&mut flash, DISK, Mounts::DoNotMark).is_ok(), "a translation page like any other");
+        assert!(
+            Scan::run(&mut flash, DISK, Mounts::DoNotMark, Look::Once).is_ok(),
+            "a translation page like any other"
+        );
     }
 }
 
