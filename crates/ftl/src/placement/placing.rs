@@ -9,6 +9,8 @@ use nand::BlockId;
 /// Decides over every write of a page of host data.
 pub(crate) struct Placing {
     policy: Box<dyn Placement>,
+    /// [`Placement::by_cause`].
+    by_cause: Option<[Stream; 2]>,
     /// Whether the policy hears of blocks.
     follows: bool,
     /// Whether the policy wants to know a page's past.
@@ -22,6 +24,7 @@ impl Placing {
     /// A policy alone.
     pub(crate) fn new(policy: Box<dyn Placement>) -> Self {
         Self {
+            by_cause: policy.by_cause(),
             follows: policy.follows_blocks(),
             asks: policy.asks_for_past(),
             blind: policy.is_blind(),
@@ -33,7 +36,7 @@ impl Placing {
     /// Exchanges the policy; answers what was there.
     pub(crate) fn exchange(&mut self, policy: Box<dyn Placement>) -> Box<dyn Placement> {
         (self.follows, self.asks) = (policy.follows_blocks(), policy.asks_for_past());
-        self.blind = policy.is_blind();
+        (self.blind, self.by_cause) = (policy.is_blind(), policy.by_cause());
         core::mem::replace(&mut self.policy, policy)
     }
 
@@ -58,6 +61,11 @@ impl Placing {
             && (write.cause == Cause::Wear || wear.has_settled(age))
         {
             return Stream(self.policy.streams());
+        }
+        if let Some(streams) = self.by_cause {
+            let stream = streams[usize::from(write.cause != Cause::Host)];
+            debug_assert!(stream == self.policy.place(write) && !self.policy.idle(1));
+            return stream;
         }
         let stream = self.policy.place(write);
         debug_assert!(stream.0 < self.policy.streams(), "{stream:?} is none of the policy's");

@@ -86,9 +86,24 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Those of the device, if the validity store wrote. What the store did not take is told again.
     #[inline]
     pub(super) fn tell(&mut self) -> Result<(), FtlError> {
-        if self.core.newly_erased.is_empty() && self.core.deaths.is_empty() { Ok(()) } else { self.tell_all() }
+        if self.core.newly_erased.is_empty() {
+            if self.core.deaths.is_empty() {
+                return Ok(());
+            }
+            // The common case, in line: one death.
+            if let Some(death) = self.core.deaths.first() {
+                self.tell_of(death)?;
+                self.core.deaths.pop();
+                if self.core.deaths.first().is_none() && self.core.newly_erased.is_empty() {
+                    self.core.deaths.clear();
+                    return Ok(());
+                }
+            }
+        }
+        self.tell_all()
     }
 
+    #[inline(never)]
     fn tell_all(&mut self) -> Result<(), FtlError> {
         self.tell_erased()?;
         while let Some(death) = self.core.deaths.first() {
