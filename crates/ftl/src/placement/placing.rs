@@ -1,10 +1,10 @@
 //! The placement policy of an FTL, behind levelling of wear if that is wanted.
 
 use super::wear::Wear;
-use super::{Cause, Future, PageWrite, Placement, Stream};
+use super::{Cause, Future, PageWrite, Past, Placement, Stream};
 use crate::config::WearOptions;
 use alloc::boxed::Box;
-use nand::BlockId;
+use nand::{BlockId, Lpn};
 
 /// Decides over every write of a page of host data.
 pub(crate) struct Placing {
@@ -49,6 +49,24 @@ impl Placing {
     #[inline]
     pub(crate) const fn wear(&mut self) -> Option<&mut Wear> {
         self.wear.as_mut()
+    }
+
+    /// Where a page goes that the host writes.
+    #[inline]
+    pub(crate) fn place_written(&mut self, lpn: Lpn, past: Option<Past>) -> Stream {
+        match self.by_cause {
+            Some([stream, _]) => stream,
+            None => self.place(&PageWrite { past, ..PageWrite::by_host(lpn) }),
+        }
+    }
+
+    /// Where every page goes that is moved, if nothing is known of it that matters.
+    #[inline]
+    pub(crate) const fn of_moved(&self) -> Option<Stream> {
+        match (self.by_cause, &self.wear) {
+            (Some([_, stream]), None) => Some(stream),
+            _ => None,
+        }
     }
 
     /// Where a page goes: data at rest to worn blocks, if wear is levelled; else where the policy

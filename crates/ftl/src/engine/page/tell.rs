@@ -130,7 +130,18 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
 
     /// Tells the store of a death, and counts it.
     #[inline]
-    fn tell_of(&mut self, Death { ppn, was }: Death) -> Result<(), FtlError> {
+    fn tell_of(&mut self, death: Death) -> Result<(), FtlError> {
+        // The common case, in line.
+        if death.was == Was::Host && !self.flags_dead {
+            self.validity.invalidate(&mut self.core, death.ppn)?;
+            self.core.space.page_died(death.ppn);
+            return Ok(());
+        }
+        self.tell_of_any(death)
+    }
+
+    #[inline(never)]
+    fn tell_of_any(&mut self, Death { ppn, was }: Death) -> Result<(), FtlError> {
         let reported = match was {
             Was::Host | Was::Abandoned | Was::Uncounted => true,
             Was::HostPerhapsTold if self.is_told(ppn)? => return Ok(()),
