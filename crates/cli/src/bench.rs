@@ -91,7 +91,7 @@ fn as_text(measured: &[Measured], quick: bool) -> String {
     let what = if quick {
         "\nQuick: small devices and short runs. Rates and memory say nothing; equal digests say the results are equal.\n"
     } else {
-        "\nHost page writes per second of this computer, one core, every read checked. Uniform random writes at 70% full; of FAST and\n\
+        "\nHost page writes per second of a core of this computer, every read checked. Uniform random writes at 70% full; of FAST and\n\
          Janus-FTL at 90%, on the device of Janus-FTL's paper, and Zipf as well. The bare loop maps pages and collects greedily\n\
          in a few arrays, without device, spare areas and checks. It runs before each case, uniformly, on a device of that shape.\n"
     };

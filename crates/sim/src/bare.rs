@@ -11,9 +11,9 @@
 //!    in it dies.
 //! 4. The block with the fewest live pages is collected when the free blocks are few.
 
+use crate::stopwatch::Stopwatch;
 use nand::{BlockId, Geometry, Ppn};
 use std::hint::black_box;
-use std::time::Instant;
 
 /// Pages drawn together.
 const BATCH: usize = 64;
@@ -46,11 +46,10 @@ pub fn measure(geometry: &Geometry, logical_pages: u32, writes: u64) -> Option<B
     (0..logical_pages).for_each(|lpn| bare.write(lpn));
     bare.write_random(ROUNDS * u64::from(logical_pages));
     let before = bare.programs;
-    let begun = Instant::now();
+    let watch = Stopwatch::start();
     bare.write_random(writes);
-    let wall_s = begun.elapsed().as_secs_f64();
     Some(BareResult {
-        writes_per_s: if wall_s > 0.0 { writes as f64 / wall_s } else { 0.0 },
+        writes_per_s: watch.rate(writes),
         programs_per_write: (bare.programs - before) as f64 / writes.max(1) as f64,
     })
 }

@@ -34,6 +34,7 @@ pub mod run;
 pub mod source;
 pub mod spec;
 pub mod steps;
+mod stopwatch;
 pub mod sustained;
 mod timed;
 mod timeline;
