@@ -7,7 +7,7 @@
 //!    one that is used. So a cursor only moves on, past each group once for each use of it.
 //! 3. A group that loses blocks usually loses all. One that keeps some sends a cursor back to the
 //!    front when somebody asks next.
-//! 4. If a group has [`LEVELS`] blocks or more, all are looked at: few can.
+//! 4. If a group has more blocks than there are cursors, all are looked at: few can have so many.
 //!
 //! No more RAM than the cursors.
 
