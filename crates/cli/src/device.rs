@@ -22,7 +22,7 @@ const BLOCKS_A_PLANE_MIN: [u64; 2] = [4, 16];
 /// More pages than this take minutes, because ageing writes each more than twice.
 const PAGES_SOON_DONE: u32 = 1 << 25;
 /// Bytes of memory that a simulation takes for each physical page, roughly.
-const MEMORY_A_PAGE: u64 = 16;
+pub const MEMORY_A_PAGE: u64 = 16;
 
 /// The device with what was decided about it, in sentences.
 pub struct Chosen {

@@ -21,6 +21,7 @@ mod error;
 #[cfg(target_os = "linux")]
 mod flash;
 mod format;
+mod growth;
 mod image;
 mod inspect;
 mod list;

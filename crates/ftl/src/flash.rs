@@ -4,6 +4,7 @@
 //! kept, in order, for a timing model to drain; the core itself holds no clock.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 use nand::{BlockId, Flags, Nand, NandError, PageKind, Ppn, Spare};
 
 /// Why a flash operation was done. Write-amplification is split along these.
@@ -287,6 +288,25 @@ impl<N: Nand> Flash<N> {
         self.counts.of_mut(purpose).reads += 1;
         self.note(OpKind::Read, purpose, ppn, Ppn::NONE);
         let outcome = self.nand.read_meta(ppn, out);
+        self.feel(ppn);
+        outcome
+    }
+
+    /// [`Nand::read_meta_part`], counted as a read.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[inline]
+    pub fn read_meta_part(
+        &mut self,
+        purpose: Purpose,
+        ppn: Ppn,
+        out: &mut [u8],
+        needed: Range<usize>,
+    ) -> Result<Spare, NandError> {
+        self.counts.of_mut(purpose).reads += 1;
+        self.note(OpKind::Read, purpose, ppn, Ppn::NONE);
+        let outcome = self.nand.read_meta_part(ppn, out, needed);
         self.feel(ppn);
         outcome
     }

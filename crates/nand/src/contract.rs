@@ -5,6 +5,7 @@ use crate::error::NandError;
 use crate::flags::Flags;
 use crate::geometry::{Capabilities, Geometry};
 use crate::spare::Spare;
+use core::ops::Range;
 
 /// What a device keeps of a page of host data: all its bytes (`[u8]`), or a [`Stamp`].
 ///
@@ -76,6 +77,17 @@ pub trait Nand: Send {
     /// # Errors
     /// As [`Nand::read`], with the roles of host data and metadata exchanged.
     fn read_meta(&mut self, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError>;
+
+    /// Reads a page of metadata of which only the bytes in `needed` are wanted. What is left in
+    /// `out` beside them is unspecified. One read of a whole page all the same: what a device saves
+    /// is the transfer.
+    ///
+    /// # Errors
+    /// As [`Nand::read_meta`].
+    fn read_meta_part(&mut self, ppn: Ppn, out: &mut [u8], needed: Range<usize>) -> Result<Spare, NandError> {
+        let end = needed.end.min(out.len());
+        self.read_meta(ppn, &mut out[..end])
+    }
 
     /// Reads only the spare area; `None` if the page is erased.
     ///

@@ -1,7 +1,13 @@
 //! How fast the simulator is: host page writes per second of the computer's time, on one core, in
 //! steady state, every read checked. Each case also runs tiny, for tests, and gives a digest of its
 //! result.
+//!
+//! Before each case a bare loop runs on a device of the same shape ([`BareResult`]): computers
+//! differ and are shared with others, but the ratio of two rates of one process says how much an
+//! FTL costs.
 
+use crate::bare;
+pub use crate::bare::BareResult;
 use crate::error::SimError;
 use crate::progress::Progress;
 use crate::result::RunResult;
@@ -84,6 +90,13 @@ pub enum Scale {
     Full,
     /// 64 MiB and a few thousand writes.
     Tiny,
+    /// On a device of so many bytes, for so many writes.
+    Of {
+        /// Raw capacity; rounded down to whole blocks.
+        capacity_bytes: u64,
+        /// Page writes measured.
+        writes: u64,
+    },
 }
 
 /// What a case gave.
@@ -95,6 +108,10 @@ pub struct Measured {
     pub host_writes_per_s: f64,
     /// The same over the goal.
     pub of_goal: f64,
+    /// What the bare loop did just before, writing uniformly at random on a device of this shape.
+    pub bare: BareResult,
+    /// The rate of the case over that of the bare loop.
+    pub of_bare: f64,
     /// Programs per host write: shows that the work was done.
     pub programs_per_write: f64,
     /// Memory of device, FTL and check model, in bytes for each physical page.
@@ -106,7 +123,7 @@ pub struct Measured {
 }
 
 /// A modern SLC-cached die: 50 µs reads, 500 µs programs, 800 MB/s buses.
-const TIMING: Timing = Timing {
+pub(crate) const TIMING: Timing = Timing {
     read_ns: 50_000,
     spare_read_ns: 20_000,
     program_ns: 500_000,
@@ -128,6 +145,7 @@ pub fn spec(case: &Case, scale: Scale) -> Result<RunSpec, SimError> {
     let (capacity, writes) = match scale {
         Scale::Full => (case.gibibytes << 30, case.writes),
         Scale::Tiny => (if timed { 256 << 20 } else { 64 << 20 }, 20_000),
+        Scale::Of { capacity_bytes, writes } => (capacity_bytes, writes),
     };
     let dimensions = Dimensions {
         channels,
@@ -154,17 +172,27 @@ pub fn spec(case: &Case, scale: Scale) -> Result<RunSpec, SimError> {
 /// # Errors
 /// As [`run`].
 pub fn measure(case: &Case, scale: Scale, progress: &mut dyn FnMut(Progress)) -> Result<Measured, SimError> {
-    let result = run(&spec(case, scale)?, progress)?;
+    let spec = spec(case, scale)?;
+    let bare = bare(&spec);
+    let result = run(&spec, progress)?;
     let host_writes_per_s = result.simulation.host_writes_per_s;
     Ok(Measured {
         case: *case,
         host_writes_per_s,
         of_goal: host_writes_per_s / case.goal_writes_per_s,
+        bare,
+        of_bare: if bare.writes_per_s > 0.0 { host_writes_per_s / bare.writes_per_s } else { 0.0 },
         programs_per_write: result.write_amplification.programs_per_write,
         bytes_per_page: result.simulation.run_memory_bytes as f64 / f64::from(result.geometry.physical_pages),
         digest: result.digest(),
         result,
     })
+}
+
+/// The bare loop on the device of a run, for as many writes; at rest on a device without room.
+#[must_use]
+pub fn bare(spec: &RunSpec) -> BareResult {
+    bare::measure(&spec.device.geometry, spec.device.logical_pages, spec.writes).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -178,6 +206,7 @@ mod tests {
             let second = measure(&case, Scale::Tiny, &mut |_| {}).unwrap();
             assert_eq!(first.digest, second.digest, "{}", case.name);
             assert!(first.programs_per_write > 1.0, "{} collected nothing", case.name);
+            assert!(first.bare.programs_per_write > 1.0, "{}: {:?}", case.name, first.bare);
             println!("{}: {:016x}", case.name, first.digest);
         }
     }

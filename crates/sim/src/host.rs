@@ -194,6 +194,15 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
         }))
     }
 
+    /// The page that a request writes, if it is that and nothing else: the common case.
+    #[inline]
+    fn whole_page_written(&self, request: &Request) -> Option<u32> {
+        let shift = self.page.shift?;
+        let page = request.offset >> shift;
+        let whole = request.op == Op::Write && request.bytes == self.page.bytes && page << shift == request.offset;
+        (whole && page < self.versions.len() as u64).then_some(page as u32)
+    }
+
     #[cold]
     fn outside(&self, request: &Request) -> SimError {
         SimError::Workload {
@@ -222,6 +231,12 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
                 break;
             }
             done += 1;
+            if let Some(page) = self.whole_page_written(request) {
+                self.tally.writes += 1;
+                self.plan(page, Access::Write);
+                self.run_full_batch()?;
+                continue;
+            }
             let span = self.span(request)?;
             match (request.op, span) {
                 (Op::Read, Some(span)) => {

@@ -15,11 +15,13 @@
 
 pub mod aged;
 pub mod amplification;
+mod bare;
 pub mod bench;
 pub mod device;
 pub mod error;
 mod feed;
 mod future;
+pub mod growth;
 pub mod host;
 mod latency;
 pub mod memory;
@@ -32,6 +34,7 @@ pub mod run;
 pub mod source;
 pub mod spec;
 pub mod steps;
+mod stopwatch;
 pub mod sustained;
 mod timed;
 mod timeline;

@@ -314,7 +314,8 @@ pub struct SimulationResult {
     pub wall_s: f64,
     /// Wall-clock seconds of everything before it.
     pub precondition_wall_s: f64,
-    /// Host pages written per wall-clock second of the measured part.
+    /// Host pages written in the measured part per second that its thread had a processor; per
+    /// wall-clock second where the system does not tell.
     pub host_writes_per_s: f64,
     /// The most memory the process ever held, earlier runs in it included; 0 where it cannot be
     /// told.

@@ -15,6 +15,7 @@ use crate::result::{
 };
 use crate::source::WorkloadError;
 use crate::spec::{RunSpec, TimingMode, WorkloadContext};
+use crate::stopwatch::Stopwatch;
 use crate::timed::{self, TimedResult};
 use crate::timeline::Timeline;
 use ftl::ftls::{self, Durability, Entry, Format, Mount};
@@ -197,7 +198,7 @@ fn measure<N: Device>(
         })?;
     }
     let start = host.counts();
-    let begun = Instant::now();
+    let watch = Stopwatch::start();
     let mut timeline = Timeline::new(spec.writes, spec.interval_writes, start);
     let timed = match &spec.timing {
         TimingMode::None => {
@@ -206,7 +207,7 @@ fn measure<N: Device>(
         }
         TimingMode::Queued(options) => Some(timed::play(host, &mut feed, spec, options, &mut timeline, report)?),
     };
-    let wall_s = begun.elapsed().as_secs_f64();
+    let (wall_s, host_writes_per_s) = (watch.wall_s(), watch.rate(host.tally().writes));
     let counts = host.counts();
     let end_ns = timed.as_ref().map_or(0, |t| t.end_ns);
     Ok(Measured {
@@ -214,12 +215,7 @@ fn measure<N: Device>(
         timeline: timeline.finish(host.tally().writes, end_ns, counts, host.ftl().gauges()),
         timed,
         aged,
-        simulation: SimulationResult {
-            wall_s,
-            precondition_wall_s,
-            host_writes_per_s: if wall_s > 0.0 { host.tally().writes as f64 / wall_s } else { 0.0 },
-            ..SimulationResult::default()
-        },
+        simulation: SimulationResult { wall_s, precondition_wall_s, host_writes_per_s, ..SimulationResult::default() },
     })
 }
 

@@ -528,9 +528,30 @@ pub enum Listing {
     Stores,
 }
 
+const BENCH_EXAMPLES: &str = "\
+Examples:
+  openftl bench
+  openftl bench --case page-8g,dftl-8g --json
+  openftl bench --sizes 1GiB,4GiB,16GiB
+  openftl bench --sizes 1GiB,64GiB --ftl gecko,nftl";
+
 /// Options of `openftl bench`.
 #[derive(Args)]
+#[command(after_help = BENCH_EXAMPLES)]
 pub struct BenchArgs {
+    /// Only these cases, separated by commas, as the table names them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub case: Vec<String>,
+    /// Instead of the cases, every FTL on a device of each of these sizes: whether a write takes
+    /// longer the larger the device is
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', conflicts_with_all = ["case", "quick"])]
+    pub sizes: Vec<Size>,
+    /// With --sizes, only these FTLs, separated by commas (openftl list ftls)
+    #[arg(long, short, value_name = "NAMES", value_delimiter = ',', requires = "sizes")]
+    pub ftl: Vec<String>,
+    /// With --sizes, how many page writes are measured
+    #[arg(long, value_name = "N", default_value = "200k", requires = "sizes")]
+    pub writes: Count,
     /// Small devices and short runs: tells whether it works, not how fast it is
     #[arg(long)]
     pub quick: bool,

@@ -146,8 +146,23 @@ fn bench_runs_small_and_gives_rates() {
     for case in document["cases"].as_array().unwrap() {
         assert!(case["host_writes_per_s"].as_f64().unwrap() > 0.0, "{case}");
         assert!(case["of_goal"].is_number() && case["digest"].is_string());
+        assert!(case["of_bare"].as_f64().unwrap() > 0.0 && case["bare_programs_per_write"].as_f64().unwrap() > 1.0);
     }
-    assert!(output_of(&["bench", "--quick"]).contains("of target"));
+    let text = output_of(&["bench", "--quick", "--case", "page-8g"]);
+    assert!(text.contains("of target") && text.contains("of bare loop") && !text.contains("dftl-8g"), "{text}");
+}
+
+#[test]
+fn bench_compares_sizes() {
+    let sizes = ["bench", "--sizes", "64MiB,128MiB", "--ftl", "page,nftl", "--writes", "2k"];
+    let document = json_of(&[&sizes[..], &["--json"]].concat());
+    for ftl in document["ftls"].as_array().unwrap() {
+        assert!(ftl["fastest_over_slowest"].as_f64().unwrap() >= 1.0, "{ftl}");
+        let capacity = |at: usize| ftl["rates"][at]["capacity_bytes"].as_u64().unwrap();
+        assert_eq!((capacity(0), capacity(1)), (64 << 20, 128 << 20));
+    }
+    let text = output_of(&sizes);
+    assert!(text.contains("128 MiB") && text.contains("nftl") && text.contains("fastest/slowest"), "{text}");
 }
 
 #[test]

@@ -54,6 +54,9 @@ const CASES: &[Case] = &[
     (&["compare", "small.trace", "--workload", "uniform"], 2, &["cannot be used with"]),
     (&["compare", "--delta", "0"], 2, &["--delta"]),
     (&["compare", "--map", "fold"], 2, &["<TRACE>"]),
+    (&["bench", "--case", "page-9g"], 2, &["page-9g", "none of the cases", "page-8g, page-64g"]),
+    (&["bench", "--ftl", "page"], 2, &["--sizes"]),
+    (&["bench", "--quick", "--sizes", "1GiB"], 2, &["cannot be used with"]),
 ];
 
 /// Options that mean nothing to any FTL of the run.

@@ -29,9 +29,9 @@ use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
 use crate::engine::log_block::groups::{Groups, Owed};
+use crate::engine::log_block::longest::Longest;
 use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
 use alloc::boxed::Box;
-use core::cmp::Reverse;
 use nand::{BlockId, Nand, ProgramOrder};
 
 pub(super) const INFO: Info = Info {
@@ -58,24 +58,24 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
 
 struct Nftl {
     /// The replacement blocks of each logical block, in the order of its chain.
-    chains: Groups,
+    chains: Longest,
 }
 
 impl Nftl {
     fn new(size: Size) -> Self {
-        Self { chains: Groups::new(&size.geometry, size.logical_blocks, 1, Owed::Nothing) }
+        Self { chains: Longest::new(Groups::new(&size.geometry, size.logical_blocks, 1, Owed::Nothing)) }
     }
 
     /// The first replacement block that takes a page. If the last does not, none does but after a
     /// failed program.
     fn place(&self, blocks: &View, Target { lbn, offset }: Target) -> Option<BlockId> {
-        self.chains.newest(lbn).filter(|&last| blocks.takes(last, offset))?;
-        self.chains.blocks(lbn).find(|&block| blocks.takes(block, offset))
+        let chains = self.chains.groups();
+        chains.newest(lbn).filter(|&last| blocks.takes(last, offset))?;
+        chains.blocks(lbn).find(|&block| blocks.takes(block, offset))
     }
 
-    fn fold_longest(&self) -> Step {
-        let longest = self.chains.by_last_use().min_by_key(|&lbn| Reverse(self.chains.excess(lbn)));
-        longest.map_or(Step::Stuck, |lbn| Step::Merge(lbn, self.chains.newest(lbn)))
+    fn fold_longest(&mut self) -> Step {
+        self.chains.longest().map_or(Step::Stuck, |lbn| Step::Merge(lbn, self.chains.groups().newest(lbn)))
     }
 }
 
@@ -116,10 +116,10 @@ impl Scheme for Nftl {
     }
 
     fn owned_by(&self, lbn: u32) -> Option<BlockId> {
-        self.chains.blocks(lbn).next()
+        self.chains.groups().blocks(lbn).next()
     }
 
     fn ram_bytes(&self) -> u64 {
-        self.chains.ram_bytes()
+        self.chains.groups().ram_bytes()
     }
 }

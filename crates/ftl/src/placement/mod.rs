@@ -84,6 +84,12 @@ pub trait Placement: Send {
     /// Where a page goes.
     fn place(&mut self, write: &PageWrite) -> Stream;
 
+    /// The streams of what the host writes and of what is moved, if it decides by nothing else and
+    /// has no background work: then it need not be asked.
+    fn by_cause(&self) -> Option<[Stream; 2]> {
+        None
+    }
+
     /// Whether it wants to hear which blocks its streams fill.
     fn follows_blocks(&self) -> bool {
         false

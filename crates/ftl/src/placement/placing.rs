@@ -1,14 +1,16 @@
 //! The placement policy of an FTL, behind levelling of wear if that is wanted.
 
 use super::wear::Wear;
-use super::{Cause, Future, PageWrite, Placement, Stream};
+use super::{Cause, Future, PageWrite, Past, Placement, Stream};
 use crate::config::WearOptions;
 use alloc::boxed::Box;
-use nand::BlockId;
+use nand::{BlockId, Lpn};
 
 /// Decides over every write of a page of host data.
 pub(crate) struct Placing {
     policy: Box<dyn Placement>,
+    /// [`Placement::by_cause`].
+    by_cause: Option<[Stream; 2]>,
     /// Whether the policy hears of blocks.
     follows: bool,
     /// Whether the policy wants to know a page's past.
@@ -22,6 +24,7 @@ impl Placing {
     /// A policy alone.
     pub(crate) fn new(policy: Box<dyn Placement>) -> Self {
         Self {
+            by_cause: policy.by_cause(),
             follows: policy.follows_blocks(),
             asks: policy.asks_for_past(),
             blind: policy.is_blind(),
@@ -33,7 +36,7 @@ impl Placing {
     /// Exchanges the policy; answers what was there.
     pub(crate) fn exchange(&mut self, policy: Box<dyn Placement>) -> Box<dyn Placement> {
         (self.follows, self.asks) = (policy.follows_blocks(), policy.asks_for_past());
-        self.blind = policy.is_blind();
+        (self.blind, self.by_cause) = (policy.is_blind(), policy.by_cause());
         core::mem::replace(&mut self.policy, policy)
     }
 
@@ -48,6 +51,24 @@ impl Placing {
         self.wear.as_mut()
     }
 
+    /// Where a page goes that the host writes.
+    #[inline]
+    pub(crate) fn place_written(&mut self, lpn: Lpn, past: Option<Past>) -> Stream {
+        match self.by_cause {
+            Some([stream, _]) => stream,
+            None => self.place(&PageWrite { past, ..PageWrite::by_host(lpn) }),
+        }
+    }
+
+    /// Where every page goes that is moved, if nothing is known of it that matters.
+    #[inline]
+    pub(crate) const fn of_moved(&self) -> Option<Stream> {
+        match (self.by_cause, &self.wear) {
+            (Some([_, stream]), None) => Some(stream),
+            _ => None,
+        }
+    }
+
     /// Where a page goes: data at rest to worn blocks, if wear is levelled; else where the policy
     /// says.
     #[inline]
@@ -58,6 +79,11 @@ impl Placing {
             && (write.cause == Cause::Wear || wear.has_settled(age))
         {
             return Stream(self.policy.streams());
+        }
+        if let Some(streams) = self.by_cause {
+            let stream = streams[usize::from(write.cause != Cause::Host)];
+            debug_assert!(stream == self.policy.place(write) && !self.policy.idle(1));
+            return stream;
         }
         let stream = self.policy.place(write);
         debug_assert!(stream.0 < self.policy.streams(), "{stream:?} is none of the policy's");

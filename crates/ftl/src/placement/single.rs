@@ -27,6 +27,10 @@ impl Placement for Single {
         Stream(0)
     }
 
+    fn by_cause(&self) -> Option<[Stream; 2]> {
+        Some([Stream(0); 2])
+    }
+
     fn ram_bytes(&self) -> u64 {
         0
     }

@@ -27,6 +27,10 @@ impl Placement for Split {
         Stream(u8::from(write.cause != Cause::Host))
     }
 
+    fn by_cause(&self) -> Option<[Stream; 2]> {
+        Some([Stream(0), Stream(1)])
+    }
+
     fn ram_bytes(&self) -> u64 {
         0
     }

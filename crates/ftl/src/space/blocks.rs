@@ -15,6 +15,7 @@
 //! 5. The count of live pages of every block (BVC) is kept here, in two bytes a block.
 
 mod free;
+mod within;
 
 use super::candidates::Candidates;
 use crate::contract::RamItem;

@@ -233,8 +233,46 @@ impl<N: Nand> Core<N> {
     #[inline]
     pub fn program(&mut self, stream: Stream, lpn: Lpn, data: &N::Payload) -> Result<Ppn, FtlError> {
         debug_assert!(lpn.is_some(), "host data of no logical page");
+        let Some(slot) = self.space.next_host_page_within(stream) else {
+            return self.program_anywhere(stream, lpn, data);
+        };
+        let spare = self.spare(slot, PageKind::User, lpn.0, 0);
+        match self.flash.program(Purpose::Host, slot.ppn, data, &spare) {
+            Ok(()) => Ok(self.programmed_within(slot)),
+            Err(error) => {
+                self.failed_within(slot, &spare, error)?;
+                self.program_again(stream, lpn, data, spare.seq)
+            }
+        }
+    }
+
+    /// Books a program that worked at once, in a block that has pages left.
+    #[inline]
+    fn programmed_within(&mut self, slot: Slot) -> Ppn {
+        self.unfinished = None;
+        self.host_last = true;
+        self.space.page_born_within(slot.ppn);
+        slot.ppn
+    }
+
+    /// Books a program that failed at once; another page has to be tried if that is no error.
+    #[cold]
+    fn failed_within(&mut self, slot: Slot, spare: &Spare, error: NandError) -> Result<(), FtlError> {
+        self.unfinished = Some(Unfinished { first: spare.seq, kind: spare.kind, tag: spare.tag });
+        self.settle(slot, spare, Err(error)).map(|page| debug_assert!(page.is_none()))
+    }
+
+    #[inline(never)]
+    fn program_anywhere(&mut self, stream: Stream, lpn: Lpn, data: &N::Payload) -> Result<Ppn, FtlError> {
         let first = self.seq;
         self.begin(PageKind::User, lpn.0);
+        self.program_again(stream, lpn, data, first)
+    }
+
+    /// Tries pages until one can be programmed. The sequence number of the first attempt was
+    /// `first`.
+    #[inline(never)]
+    fn program_again(&mut self, stream: Stream, lpn: Lpn, data: &N::Payload, first: u64) -> Result<Ppn, FtlError> {
         loop {
             let slot = self.host_slot(stream)?;
             let spare = self.spare(slot, PageKind::User, lpn.0, age(self.seq, first));
@@ -251,10 +289,35 @@ impl<N: Nand> Core<N> {
     /// # Errors
     /// [`NandError::Uncorrectable`] about `origin` if it cannot be read; else as [`Core::program`].
     #[inline]
-    pub fn move_host_page(&mut self, purpose: Purpose, stream: Stream, origin: Origin) -> Result<Ppn, FtlError> {
+    pub fn move_host_page(&mut self, purpose: Purpose, stream: Stream, origin: &Origin) -> Result<Ppn, FtlError> {
         debug_assert!(origin.spare.kind == PageKind::User, "{} holds metadata", origin.ppn);
+        if self.settling.is_some() {
+            return self.move_anywhere(purpose, stream, origin);
+        }
+        let Some(slot) = self.space.next_host_page_within(stream) else {
+            return self.move_anywhere(purpose, stream, origin);
+        };
+        let spare = self.spare(slot, PageKind::User, origin.spare.tag, 0);
+        match self.flash.copy(purpose, origin.ppn, slot.ppn, &spare) {
+            Ok(()) => Ok(self.programmed_within(slot)),
+            Err(error) => {
+                self.failed_within(slot, &spare, error)?;
+                self.move_again(purpose, stream, origin, spare.seq)
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn move_anywhere(&mut self, purpose: Purpose, stream: Stream, origin: &Origin) -> Result<Ppn, FtlError> {
         let first = if self.settling.is_some() { aged(&origin.spare) } else { self.seq };
         self.begin(PageKind::User, origin.spare.tag);
+        self.move_again(purpose, stream, origin, first)
+    }
+
+    /// Tries pages until one can be programmed. What is moved was written, or tried first, with the
+    /// sequence number `first`.
+    #[inline(never)]
+    fn move_again(&mut self, purpose: Purpose, stream: Stream, origin: &Origin, first: u64) -> Result<Ppn, FtlError> {
         loop {
             let slot = self.host_slot(stream)?;
             debug_assert!(slot.ppn != origin.ppn, "{} is moved to where it is", slot.ppn);

@@ -91,6 +91,19 @@ impl PageSet {
         self.words[(offset / 64) as usize] >> (offset % 64) & 1 != 0
     }
 
+    /// The first page from `from` on that is not in the set.
+    #[inline]
+    #[must_use]
+    pub fn next_outside(&self, from: u32) -> Option<u32> {
+        let mut at = (from / 64) as usize;
+        let mut outside = !*self.words.get(at)? >> (from % 64) << (from % 64);
+        while outside == 0 {
+            at += 1;
+            outside = !*self.words.get(at)?;
+        }
+        Some(at as u32 * 64 + outside.trailing_zeros()).filter(|offset| *offset < self.pages)
+    }
+
     /// How many pages are in the set.
     #[must_use]
     pub fn count(&self) -> u32 {

@@ -23,6 +23,7 @@ use crate::spare::{PageKind, Spare};
 use alloc::vec;
 use alloc::vec::Vec;
 use cell::{Cell, Extra, NOTHING, PerPage, RECORD, SEQ_BITS};
+use core::ops::Range;
 use slab::{Body, Bytes, Record, Slab};
 
 /// One block: its cells, and what its compact pages share.
@@ -340,7 +341,13 @@ impl Nand for SimNand {
         }
     }
 
+    #[inline]
     fn read_meta(&mut self, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError> {
+        let all = 0..out.len();
+        self.read_meta_part(ppn, out, all)
+    }
+
+    fn read_meta_part(&mut self, ppn: Ppn, out: &mut [u8], needed: Range<usize>) -> Result<Spare, NandError> {
         laws::check_size(&self.geometry, out.len(), false).map_err(|law| illegal("read", ppn, law))?;
         let (_, _, cell) = self.cell("read", ppn)?;
         match cell.seq_low {
@@ -348,7 +355,7 @@ impl Nand for SimNand {
             RECORD => {
                 let record = self.slab.read(cell.tag);
                 let Body::Bytes(bytes) = &record.body else { return Err(illegal("read", ppn, Law::PageContent)) };
-                bytes.read(out);
+                bytes.read(out, needed);
                 Ok(record.spare())
             }
             _ => Err(illegal("read", ppn, Law::PageContent)),

@@ -11,6 +11,7 @@ use crate::flags::Flags;
 use crate::spare::{PageKind, Spare};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// Records of a chunk. Those of the first are kept whole: they fit a processor's cache, where
 /// copying takes less time than comparing.
@@ -73,16 +74,20 @@ pub(super) struct Bytes {
 }
 
 impl Bytes {
-    /// Fills `out`, as far as there is something.
-    pub(super) fn read(&self, out: &mut [u8]) {
+    /// Fills `out`, as far as there is something, of what is needed.
+    pub(super) fn read(&self, out: &mut [u8], needed: Range<usize>) {
         let changes = self.changes.as_deref().unwrap_or_default();
         // On a large device both come from memory: asked for now, the changes are there when the
         // page is.
         core::hint::black_box(changes.first().copied());
-        let kept = self.base.len().min(out.len());
-        out[..kept].copy_from_slice(&self.base[..kept]);
-        out[kept..].fill(0xFF);
-        changes.iter().for_each(|change| change.apply(out));
+        let end = needed.end.min(out.len());
+        let from = needed.start.min(end);
+        let kept = self.base.len().clamp(from, end);
+        if let Some(base) = self.base.get(from..kept) {
+            out[from..kept].copy_from_slice(base);
+        }
+        out[kept..end].fill(0xFF);
+        changes.iter().for_each(|change| change.apply(&mut out[..end]));
     }
 }
 

@@ -31,6 +31,7 @@
 pub mod cost;
 pub mod ghost;
 pub mod learn;
+mod open;
 mod paged;
 mod recycle;
 

@@ -10,12 +10,12 @@
 //!    or was never programmed, and collecting gains.
 
 use super::learn::Learned;
+use super::open::OpenBlocks;
 use crate::contract::FtlError;
 use crate::engine::log_block::area::Area;
 use crate::engine::log_block::blocks::{RESERVE, Role};
 use crate::engine::log_block::lru::Lru;
 use crate::victim::Choice;
-use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 use nand::{BlockId, Lpn, Nand, Ppn};
@@ -41,7 +41,7 @@ pub(super) fn wanted<N: Nand>(area: &Area<N>) -> u32 {
 pub(super) struct PagedArea {
     active: BlockId,
     /// Blocks with pages never programmed.
-    open: VecDeque<BlockId>,
+    open: OpenBlocks,
     /// Blocks collected, and pages that lived in them.
     collected: u64,
     collected_live_pages: u64,
@@ -52,13 +52,7 @@ pub(super) struct PagedArea {
 impl PagedArea {
     /// No block at all.
     pub(super) fn new(blocks: u32, learned: Option<Learned>) -> Self {
-        Self {
-            active: BlockId::NONE,
-            open: VecDeque::with_capacity(blocks as usize),
-            collected: 0,
-            collected_live_pages: 0,
-            learned,
-        }
+        Self { active: BlockId::NONE, open: OpenBlocks::new(blocks), collected: 0, collected_live_pages: 0, learned }
     }
 
     /// A block joined the area with what lives in it.
@@ -68,7 +62,7 @@ impl PagedArea {
             "{block} is no new block of the area"
         );
         if area.blocks.has_room(block) {
-            self.open.push_back(block);
+            self.open.push(&mut area.blocks, block);
         }
         area.blocks.offer(block);
     }
@@ -91,7 +85,7 @@ impl PagedArea {
     /// Makes a block that joined with room the active one, if there is one.
     fn reopen<N: Nand>(&mut self, area: &mut Area<N>) -> bool {
         self.close_active(area);
-        let Some(block) = self.open.pop_front() else { return false };
+        let Some(block) = self.open.pop() else { return false };
         area.blocks.withhold(block);
         debug_assert!(area.blocks.role(block) == Role::Paged && area.blocks.has_room(block), "{block} takes no page");
         self.active = block;
@@ -152,7 +146,7 @@ impl PagedArea {
             learned.collected(fused.len(), f64::from(valid) / f64::from(area.blocks.geometry().pages_per_block()));
         }
         if area.blocks.has_room(victim) {
-            self.open.retain(|&block| block != victim);
+            self.open.remove(&area.blocks, victim);
         }
         let geometry = *area.blocks.geometry();
         for offset in 0..area.blocks.next(victim) {
@@ -206,7 +200,7 @@ impl PagedArea {
 
     /// Every block of the area but the active one is a candidate, and those in `open` have room.
     pub(super) fn check<N: Nand>(&self, area: &Area<N>) -> Result<(), String> {
-        for &block in &self.open {
+        for block in self.open.iter() {
             if area.blocks.role(block) != Role::Paged || !area.blocks.has_room(block) || block == self.active {
                 return Err(format!("{block} ({:?}) is to be written next but cannot", area.blocks.role(block)));
             }
@@ -232,6 +226,6 @@ impl PagedArea {
 
     /// Bytes of RAM held.
     pub(super) fn ram_bytes(&self) -> u64 {
-        (self.open.capacity() * size_of::<BlockId>()) as u64
+        self.open.ram_bytes()
     }
 }

@@ -48,7 +48,8 @@ struct Block {
     erased_at: u32,
     /// The logical block that it belongs to; [`u32::MAX`] if it is shared.
     owner: u32,
-    /// Of a log block, its slot in the page map.
+    /// Of a log block, its slot in the page map; of a block of a page-mapped area, its place in the
+    /// order in which blocks with room are written.
     slot: u32,
     next: u16,
     valid: u16,
@@ -275,7 +276,8 @@ impl Blocks {
         self.records[block.index()].owner
     }
 
-    /// The slot of a log block in the page map.
+    /// The slot of a log block in the page map, or the place that a block of a page-mapped area was
+    /// given.
     #[inline]
     #[must_use]
     pub fn slot(&self, block: BlockId) -> u32 {
@@ -382,6 +384,12 @@ impl Blocks {
     pub(super) fn set_slot(&mut self, block: BlockId, slot: u32) {
         debug_assert!(self.role(block) == Role::Log, "{block} is no log block");
         self.records[block.index()].slot = slot;
+    }
+
+    /// Gives a block of a page-mapped area a place.
+    pub fn set_place(&mut self, block: BlockId, place: u32) {
+        debug_assert!(self.role(block) == Role::Paged, "{block} is of no page-mapped area");
+        self.records[block.index()].slot = place;
     }
 
     fn count(&mut self, role: Role, by: i32) {

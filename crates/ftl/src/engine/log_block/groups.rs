@@ -121,6 +121,13 @@ impl Groups {
         self.recent.iter()
     }
 
+    /// The group used next after one that has more blocks than it is owed.
+    #[inline]
+    #[must_use]
+    pub fn used_after(&self, group: u32) -> Option<u32> {
+        self.recent.newer(group)
+    }
+
     /// A group is used.
     #[inline]
     pub fn touch(&mut self, group: u32) {

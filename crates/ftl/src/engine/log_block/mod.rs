@@ -19,6 +19,7 @@ pub mod blocks;
 mod check;
 mod checkpoint;
 pub mod groups;
+pub mod longest;
 mod lost;
 pub mod lru;
 mod make;

@@ -217,7 +217,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             // By what the page says: a mount can take a block of which little can be read for
             // another kind.
             match origin.spare.kind {
-                PageKind::User => self.move_host_page(purpose, origin)?,
+                PageKind::User => self.move_host_page(purpose, &origin)?,
                 PageKind::Translation => {
                     self.change(|mapping, core| mapping.move_page(core, origin, purpose))?;
                 }
@@ -244,16 +244,24 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let asks = M::LAZY || (kind != PageKind::User && !V::TRACKS_METADATA);
         let valid = self.core.space.valid(victim);
         let (mut erase_count, mut unreadable, mut erased, mut stale) = (0, false, false, 0);
-        for offset in 0..geometry.pages_per_block() {
-            if self.dead.contains(offset) {
-                continue;
-            }
+        let mut next = 0;
+        while let Some(offset) = self.dead.next_outside(next) {
+            next = offset + 1;
             let ppn = geometry.page_at(victim, offset);
             let spare =
                 if asks { self.core.flash.read_spare(purpose, ppn) } else { self.core.flash.spare_of_read(ppn) };
-            unreadable |= spare.is_err();
-            erased |= spare == Ok(None);
-            let Some(spare) = Self::readable(spare)? else { continue };
+            let spare = match spare {
+                Ok(Some(spare)) => spare,
+                Ok(None) => {
+                    erased = true;
+                    continue;
+                }
+                Err(NandError::Uncorrectable { .. }) => {
+                    unreadable = true;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
             erase_count = spare.erase_count;
             let lives = match spare.kind {
                 // A tag beyond the disk is of an image that contradicts itself, and in a block of
@@ -349,46 +357,37 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(())
     }
 
-    /// A spare area, or `None` if the page holds nothing that could live: never programmed, or its
-    /// program failed.
-    fn readable(spare: Result<Option<nand::Spare>, NandError>) -> Result<Option<nand::Spare>, FtlError> {
-        match spare {
-            Ok(spare) => Ok(spare),
-            Err(NandError::Uncorrectable { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
     #[inline]
-    fn move_host_page(&mut self, purpose: Purpose, origin: Origin) -> Result<(), FtlError> {
+    fn move_host_page(&mut self, purpose: Purpose, origin: &Origin) -> Result<(), FtlError> {
         let lpn = Lpn(origin.spare.tag);
         debug_assert!(lpn.0 < self.logical_pages, "{lpn} is moved and lies outside the disk");
-        let stream = self.stream_of_moved(purpose, &origin);
-        let to = match self.core.move_host_page(purpose, stream, origin) {
-            Ok(to) => to,
-            Err(FtlError::Nand(NandError::Uncorrectable { ppn } | NandError::Erased { ppn })) if ppn == origin.ppn => {
-                // A torn page can look alive: its spare area may read only now and then, so that
-                // nobody reported it.
-                if self.change(|mapping, core| mapping.lookup(core, lpn))? != origin.ppn {
-                    self.core.space.page_died(origin.ppn);
-                    return Ok(());
-                }
-                LOST
+        let stream = self.stream_of_moved(purpose, origin);
+        match self.core.move_host_page(purpose, stream, origin) {
+            Ok(to) => {
+                self.placing.placed(stream, || self.core.space.geometry().block_of(to));
+                self.record_new(lpn, to, |ftl| ftl.record_move(lpn, origin.ppn, to))?;
             }
-            Err(error) => return Err(error),
-        };
-        if is_page(to) {
-            self.placing.placed(stream, || self.core.space.geometry().block_of(to));
-        }
-        if to == LOST {
-            self.hold_trim_blocks();
-            self.record_move(lpn, origin.ppn, to)?;
-            self.change(|mapping, core| mapping.keep_lost(core, lpn))?;
-        } else {
-            self.record_new(lpn, to, |ftl| ftl.record_move(lpn, origin.ppn, to))?;
+            Err(error) => self.not_moved(lpn, origin.ppn, error)?,
         }
         self.core.space.page_died(origin.ppn);
         Ok(())
+    }
+
+    /// A page of host data could not be moved. If nothing can be read of it, it is lost.
+    #[cold]
+    fn not_moved(&mut self, lpn: Lpn, from: Ppn, error: FtlError) -> Result<(), FtlError> {
+        match error {
+            FtlError::Nand(NandError::Uncorrectable { ppn } | NandError::Erased { ppn }) if ppn == from => {}
+            error => return Err(error),
+        }
+        // A torn page can look alive: its spare area may read only now and then, so that nobody
+        // reported it.
+        if self.change(|mapping, core| mapping.lookup(core, lpn))? != from {
+            return Ok(());
+        }
+        self.hold_trim_blocks();
+        self.record_move(lpn, from, LOST)?;
+        self.change(|mapping, core| mapping.keep_lost(core, lpn))
     }
 
     /// Has an entry lead to a page of host data that was just programmed, by `record`. If that

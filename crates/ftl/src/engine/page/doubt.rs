@@ -96,7 +96,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         let Copy { lpn, ppn, seq, age: aux, .. } = table.doubtful[at];
         let spare =
             Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count: 0, erased_at: 0, aux, flags: Flags::NONE };
-        let to = self.core.move_host_page(Purpose::Recovery, Stream(0), Origin { ppn, spare })?;
+        let to = self.core.move_host_page(Purpose::Recovery, Stream(0), &Origin { ppn, spare })?;
         debug_assert!(table.doubtful[..at].iter().all(|copy| copy.seq >= seq), "a younger page in doubt comes first");
         self.tell()?;
         table.changes.insert(lpn, to);

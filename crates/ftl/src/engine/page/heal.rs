@@ -20,12 +20,29 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// it again.
     #[inline]
     pub(super) fn healing<T>(&mut self, mut act: impl FnMut(&mut Self) -> Result<T, FtlError>) -> Result<T, FtlError> {
-        self.powered(|ftl| match act(ftl) {
-            Err(error) if ftl.heal.is_some() => {
-                ftl.heal_from(error)?;
-                act(ftl)
+        if self.power_lost {
+            return Err(NandError::PowerLost.into());
+        }
+        match act(self) {
+            Ok(done) => Ok(done),
+            Err(error) => self.heal_and(error, act),
+        }
+    }
+
+    /// Something failed: heals if that can help, and does it again.
+    #[cold]
+    #[inline(never)]
+    fn heal_and<T>(
+        &mut self,
+        error: FtlError,
+        mut act: impl FnMut(&mut Self) -> Result<T, FtlError>,
+    ) -> Result<T, FtlError> {
+        self.powered(|ftl| {
+            if ftl.heal.is_none() {
+                return Err(error);
             }
-            outcome => outcome,
+            ftl.heal_from(error)?;
+            act(ftl)
         })
     }
 

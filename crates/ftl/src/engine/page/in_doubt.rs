@@ -87,7 +87,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
             PageKind::User => {
                 let Some(at) = findings.unsaved.iter().position(|copy| copy.ppn == ppn) else { return Ok(()) };
                 debug_assert!(findings.unsaved[at].lpn == Lpn(spare.tag), "{ppn} is taken for another page");
-                let to = self.core.move_host_page(Purpose::Recovery, Stream(0), origin)?;
+                let to = self.core.move_host_page(Purpose::Recovery, Stream(0), &origin)?;
                 findings.unsaved[at] = Copy { lpn: Lpn(spare.tag), seq: self.core.seq - 1, ppn: to };
                 findings.unsaved.sort_unstable_by_key(|copy| copy.seq);
                 self.core.space.page_died(ppn);

@@ -46,7 +46,7 @@ use crate::flash::{Flash, Purpose};
 use crate::inspect::Inspector;
 use crate::mapping::ram::RamMap;
 use crate::mapping::{LOST, Mapping, is_page};
-use crate::placement::{self, Future, PageWrite, Placement, Placing};
+use crate::placement::{self, Future, Placement, Placing};
 use crate::space::blocks::{Space, SpaceOptions};
 use crate::space::core::{Core, Origin};
 use crate::space::deaths::Deaths;
@@ -453,7 +453,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if self.placing.wear().is_some() && self.core.space.may_free(1) && self.level_wear()? {
             self.prepare()?;
         }
-        let stream = self.placing.place(&PageWrite { past, ..PageWrite::by_host(lpn) });
+        let stream = self.placing.place_written(lpn, past);
         let ppn = self.core.program(stream, lpn, data)?;
         self.placing.placed(stream, || self.core.space.geometry().block_of(ppn));
         self.record_new(lpn, ppn, |ftl| {

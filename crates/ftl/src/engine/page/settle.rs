@@ -85,7 +85,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
     /// is, or [`LOST`].
     fn copy_page(&mut self, table: &mut Table, (from, spare): FoundPage) -> Result<Ppn, FtlError> {
         let lpn = Lpn(spare.tag);
-        let to = match self.core.move_host_page(Purpose::Recovery, Stream(0), Origin { ppn: from, spare }) {
+        let to = match self.core.move_host_page(Purpose::Recovery, Stream(0), &Origin { ppn: from, spare }) {
             Ok(to) => to,
             // What is in doubt does not count; any other page is worn.
             Err(FtlError::Nand(NandError::Uncorrectable { ppn } | NandError::Erased { ppn }))

@@ -57,7 +57,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         while let Some(((ppn, spare), is_last)) = present {
             debug_assert!(spare.kind == PageKind::User && spare.tag == lpn.0, "{ppn} is no version of {lpn}");
             self.free_undoubted(doubt)?;
-            match self.core.move_host_page(Purpose::Recovery, Stream(0), Origin { ppn, spare }) {
+            match self.core.move_host_page(Purpose::Recovery, Stream(0), &Origin { ppn, spare }) {
                 Ok(to) => return self.place(lpn, to),
                 Err(FtlError::Nand(NandError::Uncorrectable { ppn: at } | NandError::Erased { ppn: at }))
                     if at == ppn => {}

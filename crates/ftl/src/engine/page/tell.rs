@@ -86,9 +86,24 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Those of the device, if the validity store wrote. What the store did not take is told again.
     #[inline]
     pub(super) fn tell(&mut self) -> Result<(), FtlError> {
-        if self.core.newly_erased.is_empty() && self.core.deaths.is_empty() { Ok(()) } else { self.tell_all() }
+        if self.core.newly_erased.is_empty() {
+            if self.core.deaths.is_empty() {
+                return Ok(());
+            }
+            // The common case, in line: one death.
+            if let Some(death) = self.core.deaths.first() {
+                self.tell_of(death)?;
+                self.core.deaths.pop();
+                if self.core.deaths.first().is_none() && self.core.newly_erased.is_empty() {
+                    self.core.deaths.clear();
+                    return Ok(());
+                }
+            }
+        }
+        self.tell_all()
     }
 
+    #[inline(never)]
     fn tell_all(&mut self) -> Result<(), FtlError> {
         self.tell_erased()?;
         while let Some(death) = self.core.deaths.first() {
@@ -115,7 +130,18 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
 
     /// Tells the store of a death, and counts it.
     #[inline]
-    fn tell_of(&mut self, Death { ppn, was }: Death) -> Result<(), FtlError> {
+    fn tell_of(&mut self, death: Death) -> Result<(), FtlError> {
+        // The common case, in line.
+        if death.was == Was::Host && !self.flags_dead {
+            self.validity.invalidate(&mut self.core, death.ppn)?;
+            self.core.space.page_died(death.ppn);
+            return Ok(());
+        }
+        self.tell_of_any(death)
+    }
+
+    #[inline(never)]
+    fn tell_of_any(&mut self, Death { ppn, was }: Death) -> Result<(), FtlError> {
         let reported = match was {
             Was::Host | Was::Abandoned | Was::Uncounted => true,
             Was::HostPerhapsTold if self.is_told(ppn)? => return Ok(()),

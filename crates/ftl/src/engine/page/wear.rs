@@ -62,6 +62,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Where a page goes that is moved.
     #[inline]
     pub(super) fn stream_of_moved(&mut self, purpose: Purpose, origin: &Origin) -> Stream {
+        if let Some(stream) = self.placing.of_moved() {
+            return stream;
+        }
         let cause = match purpose {
             Purpose::Wear => Cause::Wear,
             Purpose::Refresh => Cause::Refresh,

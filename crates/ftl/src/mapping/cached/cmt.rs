@@ -10,6 +10,7 @@
 //! without scanning the cache (GeckoFTL, section 4, footnote 6), in one array access instead of a
 //! tree walk.
 
+mod dirty;
 mod saved;
 
 use crate::inspect::{Inspector, LevelView};
@@ -256,26 +257,6 @@ impl Cmt {
         if head != NONE {
             self.entries[head as usize].dirty_prev = at;
         }
-    }
-
-    /// A dirty entry of a translation page.
-    #[inline]
-    pub(in crate::mapping) fn first_dirty(&self, page: u32) -> Option<Slot> {
-        let at = self.dirty_heads[page as usize];
-        debug_assert!(at == NONE || self.is_dirty_of(at, page), "a clean entry, or one of another page than {page}");
-        (at != NONE).then_some(Slot(at))
-    }
-
-    /// Whether a place holds a dirty entry of a translation page.
-    fn is_dirty_of(&self, at: u32, page: u32) -> bool {
-        self.is_dirty(Slot(at)) && self.translation_page(self.lpn(Slot(at))) == page
-    }
-
-    /// The dirty entry of the same translation page that comes after a dirty one.
-    pub(in crate::mapping) fn next_dirty(&self, slot: Slot) -> Option<Slot> {
-        let at = self.entries[slot.0 as usize].dirty_next;
-        debug_assert!(at == NONE || self.is_dirty_of(at, self.translation_page(self.lpn(slot))));
-        (at != NONE).then_some(Slot(at))
     }
 
     /// The before-image of an entry has been, or is being, reported.

@@ -92,9 +92,9 @@ pub struct CachedMap<const LAZY: bool> {
     buffer: Vec<u8>,
 }
 
+#[inline]
 fn entry_at(page: &[u8], index: usize) -> Ppn {
-    let at = index * ENTRY_BYTES;
-    Ppn(u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]))
+    Ppn(u32::from_le_bytes(page.as_chunks::<ENTRY_BYTES>().0[index]))
 }
 
 impl<const LAZY: bool> CachedMap<LAZY> {
@@ -145,8 +145,8 @@ impl<const LAZY: bool> CachedMap<LAZY> {
             return Ok(Ppn::NONE);
         }
         let index = (lpn.0 % self.entries_per_page) as usize;
-        let head = &mut self.buffer[..self.pasts.bytes_to_read(index)];
-        core.flash.read_meta(Purpose::Translation, page, head)?;
+        let needed = self.pasts.bytes_to_read(index);
+        core.flash.read_meta_part(Purpose::Translation, page, &mut self.buffer, needed)?;
         self.checked(core, page, entry_at(&self.buffer, index))
     }
 
@@ -169,9 +169,10 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         slot
     }
 
+    #[inline]
     fn set_entry(&mut self, index: usize, ppn: Ppn) {
         debug_assert!(index < self.entries_per_page as usize);
-        self.buffer[index * ENTRY_BYTES..][..ENTRY_BYTES].copy_from_slice(&ppn.0.to_le_bytes());
+        self.buffer.as_chunks_mut::<ENTRY_BYTES>().0[index] = ppn.0.to_le_bytes();
     }
 
     /// Whether one of these entries of the translation page in the buffer is, or was when it was

@@ -56,8 +56,9 @@ impl Pasts {
 
     /// Bytes of a translation page to read for an entry, and its past if that is kept.
     #[inline]
-    pub(super) const fn bytes_to_read(&self, index: usize) -> usize {
-        (if self.are_kept() { self.entries_per_page + index + 1 } else { index + 1 }) * ENTRY_BYTES
+    pub(super) const fn bytes_to_read(&self, index: usize) -> core::ops::Range<usize> {
+        let last = if self.are_kept() { self.entries_per_page + index } else { index };
+        index * ENTRY_BYTES..(last + 1) * ENTRY_BYTES
     }
 
     fn place(&self, index: usize) -> core::ops::Range<usize> {
@@ -154,7 +155,7 @@ mod tests {
         assert_eq!(pasts.get(Slot(1), 4800), Some(Past { age: 1600, stream: Stream(5) }));
         pasts.clear(&mut page, 7);
         assert_eq!(page, [0xFF; 64]);
-        assert_eq!([pasts.bytes_to_read(0), Pasts::new(0, 16).bytes_to_read(3)], [36, 16]);
+        assert_eq!([pasts.bytes_to_read(0), Pasts::new(0, 16).bytes_to_read(3)], [0..36, 12..16]);
     }
 
     #[test]

@@ -66,9 +66,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         let old = core::mem::replace(&mut self.gmd[page as usize], new);
         debug_assert!(old != new, "translation page {page} was at {new}");
         self.heat.programmed(page);
-        while let Some(slot) = self.cmt.first_dirty(page) {
-            self.cmt.mark_clean(slot);
-        }
+        self.cmt.mark_all_clean(page);
         if old.is_some() {
             core.translation_page_died(old);
         }
