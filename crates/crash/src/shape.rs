@@ -4,7 +4,7 @@ use crate::faults::Fault;
 use crate::tap::{Tapped, blank};
 use crate::{Device, Shared};
 use ftl::ftls::Entry;
-use ftl::{Config, Flash, FtlError, GeckoOptions, GroupOptions, JanusOptions, Setting, WearOptions};
+use ftl::{Config, Flash, FtlError, GeckoAsked, GeckoOptions, GroupOptions, JanusOptions, Setting, WearOptions};
 use nand::{BlockId, Capabilities, Dimensions, FaultPlan, Geometry, GeometryError, Pairing, ProgramOrder};
 
 /// A device, and what an FTL on it is told. The number of a row is part of replay ids: rows are
@@ -207,7 +207,7 @@ impl Shape {
             validity: self.validity,
             groups: self.groups,
             wear,
-            gecko: (self.gecko != GeckoOptions::PAPER).then_some(self.gecko),
+            gecko: if self.gecko == GeckoOptions::PAPER { GeckoAsked::NOTHING } else { self.gecko.into() },
             janus: self.janus,
             placement,
             victim: victim.unwrap_or(config.victim),

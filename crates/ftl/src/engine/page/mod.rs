@@ -248,7 +248,7 @@ fn site<N: Nand, M: Mapping>(nand: &N, config: &Config, mapping: &M) -> Site {
         page_bytes: geometry.page_bytes(),
         logical_pages: config.logical_pages,
         reports: mapping.reports() + 2 * trim_step(geometry),
-        gecko: config.gecko.unwrap_or_default(),
+        gecko: config.gecko(),
     }
 }
 
