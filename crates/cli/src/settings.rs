@@ -318,6 +318,23 @@ mod tests {
     }
 
     #[test]
+    fn options_of_gecko_are_applied_on_top_of_what_an_ftl_has() {
+        let geometry = nand::profiles::find("demo").unwrap().geometry().unwrap();
+        let of = |ftl: &str, arguments: &[&str]| {
+            let asked = asked(&compare(arguments).tuning, Config::new(100_000), &geometry).unwrap();
+            info(ftl).config(&asked).gecko()
+        };
+        let (own, paper) = (info("flagship").preset.gecko, ftl::GeckoOptions::PAPER);
+        assert!(own.packed && own.filter_bytes > 0);
+        let t4 = ["--gecko-t", "4"];
+        assert_eq!(of("flagship", &t4), ftl::GeckoOptions { size_ratio: 4, ..own });
+        assert_eq!(of("gecko", &t4), ftl::GeckoOptions { size_ratio: 4, ..paper });
+        let back = ["--gecko-packed=false", "--gecko-filter=0", "--gecko-two-way"];
+        assert_eq!(of("flagship", &back), ftl::GeckoOptions { multi_way: false, ..paper });
+        assert_eq!(of("gecko", &["--gecko-packed"]), ftl::GeckoOptions { packed: true, ..paper });
+    }
+
+    #[test]
     fn options_are_told_apart_by_who_takes_them() {
         let args = compare(&["--cache", "8KiB", "--segmented-lru", "--maps", "flash", "--victim", "fifo"]);
         let ftls = ["page", "dftl", "bast"].map(info);

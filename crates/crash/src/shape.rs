@@ -171,6 +171,17 @@ pub const SHAPES: &[Shape] = &[
     },
     Shape { name: "warm", blocks: 44, pages_per_block: 6, cache_entries: 150, warm: true, ..MODERN },
     Shape { name: "warm-short-cache", blocks: 40, pages_per_block: 7, cache_entries: 6, warm: true, ..MODERN },
+    Shape { name: "midas", age: 1500, pages_per_block: 6, policies: Some(("midas", "greedy")), ..AGED },
+    Shape {
+        name: "midas-level",
+        blocks: 100,
+        pages_per_block: 5,
+        channels: 2,
+        age: 1500,
+        policies: Some(("midas", "fifo")),
+        level_wear: true,
+        ..AGED
+    },
 ];
 
 /// The shape with this name, and its number.

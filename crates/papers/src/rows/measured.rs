@@ -10,13 +10,16 @@ use sim::{GcMode, HostMode, QueueOptions, RunResult, RunSpec, SimError, TimingMo
 /// Percent of the sustained rate at which latencies are taken.
 pub(super) const LOAD_PERCENT: f64 = 70.0;
 
+/// Power cuts of which the mean is taken: what a mount does depends on when power is cut.
+pub(super) const CUTS: u32 = 8;
+
 /// What one FTL does under one load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     /// Pages and flags programmed for each page that the host wrote.
     pub(super) amplification: f64,
     pub(super) ram_bytes: u64,
-    /// Flash time of the mount after a power cut; none if it cannot be mounted.
+    /// Flash time of a mount after a power cut, the mean of some; none if it cannot be mounted.
     pub(super) mount_s: Option<f64>,
     /// None if no rate was found that it sustains.
     pub(super) tail: Option<Tail>,
@@ -63,11 +66,12 @@ fn measure_formatted(spec: &RunSpec, load: &Load) -> Result<Measured, SimError> 
     let counted = parts.measure(TimingMode::None, load.writes, &mut |_| ())?;
     let tail = tail(&mut parts, load)?;
     let is_mountable = ftl::ftls::infos().iter().any(|info| info.name == spec.ftl && info.is_mountable());
-    let mount = if is_mountable { Some(parts.power_cut()?) } else { None };
+    let mounts = if is_mountable { parts.power_cuts(CUTS, load.trial_writes / 8)? } else { Vec::new() };
+    let seconds: f64 = mounts.iter().map(|mount| mount.seconds).sum();
     Ok(Measured {
         amplification: programs(&counted),
         ram_bytes: counted.ram_bytes.get("total").copied().unwrap_or(0),
-        mount_s: mount.map(|mount| mount.seconds),
+        mount_s: (!mounts.is_empty()).then(|| seconds / mounts.len() as f64),
         tail,
     })
 }

@@ -5,7 +5,7 @@
 //! sustained, then latencies below it, then a power cut.
 
 use super::loads::{BLOCK_PAGES, Load, PROFILE, REQUESTS_MAX, SPARE_PERCENT, loads, share};
-use super::measured::{Candidate, LOAD_PERCENT, Measured, Outcome as Of, measure as measure_one};
+use super::measured::{CUTS, Candidate, LOAD_PERCENT, Measured, Outcome as Of, measure as measure_one};
 use crate::error::PaperError;
 use crate::figure::{Conclude, Figure, no_runs};
 use crate::lab::Lab;
@@ -112,7 +112,7 @@ const RAM: Column =
 const RECOVERY: Column = Column {
     name: "recovery",
     title: "recovery after a power cut",
-    unit: "ms of flash time",
+    unit: "ms of flash time, the mean of some cuts",
     value: |of| of.mount_s.map(|seconds| 1000.0 * seconds),
     missing: "cannot be mounted",
 };
@@ -283,10 +283,9 @@ fn remarks(rows: &[Row<'_>], others: Vec<String>) -> Vec<String> {
     for info in ftl::ftls::infos().iter().filter(|info| !info.is_mountable()) {
         remarks.push(format!("{} has no recovery: {}", info.name, info.promise()));
     }
-    remarks.push(
-        "recovery: flash time of the mount, all operations one after the other; what a battery or a flush saves before the cut is \
-             not in it"
-            .to_owned(),
-    );
+    remarks.push(format!(
+        "recovery: flash time of the mount, all operations one after the other, the mean of {CUTS} cuts; what a battery or a flush \
+         saves before a cut is not in it"
+    ));
     remarks
 }
