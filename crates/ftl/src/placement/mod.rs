@@ -90,8 +90,8 @@ pub trait Placement: Send {
         false
     }
 
-    /// Whether it says for some of its streams when a block is collected: those are queues, of which
-    /// the block that was filled first goes first, and the victim policy has the other blocks.
+    /// Whether it says for some of its streams when a block is collected: those are queues, of
+    /// which the block that was filled first goes first. The victim policy has the other blocks.
     fn names_victims(&self) -> bool {
         false
     }

@@ -19,6 +19,8 @@ pub(super) struct Measured {
     /// Pages and flags programmed for each page that the host wrote.
     pub(super) amplification: f64,
     pub(super) ram_bytes: u64,
+    /// What of it the placement policy holds.
+    pub(super) placement_bytes: u64,
     /// Flash time of a mount after a power cut, the mean of some; none if it cannot be mounted.
     pub(super) mount_s: Option<f64>,
     /// None if no rate was found that it sustains.
@@ -71,6 +73,7 @@ fn measure_formatted(spec: &RunSpec, load: &Load) -> Result<Measured, SimError> 
     Ok(Measured {
         amplification: programs(&counted),
         ram_bytes: counted.ram_bytes.get("total").copied().unwrap_or(0),
+        placement_bytes: counted.ram_bytes.get("placement").copied().unwrap_or(0),
         mount_s: (!mounts.is_empty()).then(|| seconds / mounts.len() as f64),
         tail,
     })

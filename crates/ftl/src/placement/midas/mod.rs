@@ -5,18 +5,20 @@
 //! 2. All groups but the last are queues: once a group has more blocks than the model gives it, its
 //!    oldest block is collected. If none has, the victim policy chooses among the other blocks. The
 //!    last group fills several streams, so that what is moved within it stays apart.
-//! 3. A page is hot after three writes more by the host than collections that moved it. Each write
-//!    counts up to three; a move out of group 1 counts back one, out of the hot group two.
-//! 4. Of some pages, chosen by chance, the time of the last write is kept, and the intervals between
-//!    writes are counted, hot pages apart from others. After as many writes as the disk has pages
-//!    the model ([`model`]) tries sizes of groups, one a write. The best are taken if they would
-//!    program less than was programmed of late.
-//! 5. A group of which other shares live than the model said, by more than a tenth, becomes the last.
+//! 3. Each page has a heat from 0 to 3. A write by the host heats it by one. A move out of group 1
+//!    cools it by one, a move out of the hot group by two. At 3 a page is hot.
+//! 4. Of some pages, chosen by chance, the time of the last write is kept, and the intervals
+//!    between writes are counted, hot pages apart from others. After as many writes as the disk has
+//!    pages the model ([`model`]) tries sizes of groups, one a write. The best are taken if they
+//!    would program less than was programmed of late.
+//! 5. A group of which another share lives than the model said, by more than a tenth, becomes the
+//!    last.
 //!
-//! The original finds out whether a page is hot from the group and age of its present copy, and sizes
-//! the hot group after all others. Here RAM holds two bits a page for that, and one model sizes all.
-//! A block in which nothing lives waits in no queue. All of it is in RAM only: after a mount every
-//! block counts as one of the last group, which costs write amplification and nothing else.
+//! The original finds out whether a page is hot from the group and age of its present copy, and
+//! sizes the hot group after all others. Here RAM holds two bits a page for that, and one model
+//! sizes all. A block in which nothing lives waits in no queue. All of it is in RAM only: after a
+//! mount every block counts as one of the last group, which costs write amplification and nothing
+//! else.
 
 mod intervals;
 mod model;
