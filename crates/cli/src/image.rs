@@ -151,7 +151,7 @@ impl Record {
             warm,
         } = *config;
         let GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes } =
-            gecko.unwrap_or_default();
+            gecko.over(GeckoOptions::PAPER);
         Self {
             version: VERSION,
             device: device.to_owned(),
@@ -219,7 +219,7 @@ impl Record {
             warm: Some(ftl.warm),
             lanes: ftl.lanes,
             validity: ftl.validity.as_ref().map(store).transpose()?.map(|entry| entry.name),
-            gecko: Some(GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes }),
+            gecko: GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes }.into(),
             janus: JanusOptions { utilisation_percent, defuse_among, learn_utilisation, page_map_percent },
             groups: ftl.groups.as_ref().map(|groups| GroupOptions { blocks: groups.blocks, extra: groups.extra }),
             wear: ftl.wear.as_ref().map(|wear| WearOptions { spread: wear.spread, scans: wear.scans }),
@@ -408,14 +408,15 @@ mod tests {
             warm: Some(true),
             lanes: 3,
             validity: Some("gecko"),
-            gecko: Some(GeckoOptions {
+            gecko: GeckoOptions {
                 size_ratio: 4,
                 partitions: 8,
                 multi_way: false,
                 buffer_pages: 2,
                 packed: true,
                 filter_bytes: 4096,
-            }),
+            }
+            .into(),
             janus: JanusOptions {
                 utilisation_percent: 60,
                 defuse_among: 16,

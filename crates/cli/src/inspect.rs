@@ -219,7 +219,7 @@ fn description(image: &mut Opened) -> Result<Value> {
 /// The settings that the FTL honours, by their names.
 fn settings(image: &Image) -> Value {
     let (info, c) = (image.entry.info, &image.config);
-    let gecko = c.gecko.unwrap_or(info.preset.gecko);
+    let gecko = c.gecko.over(info.preset.gecko);
     let mut all = Map::new();
     for setting in Setting::ALL.into_iter().filter(|&setting| info.honours_over(setting, c.validity)) {
         let value = match setting {

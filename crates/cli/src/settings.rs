@@ -11,7 +11,7 @@ use crate::units::{Groups, bytes};
 use anyhow::Result;
 use ftl::config::Maps;
 use ftl::ftls::Info;
-use ftl::{Config, GeckoOptions, GroupOptions, JanusOptions, Setting, WearOptions, placement, validity};
+use ftl::{Config, GeckoAsked, GroupOptions, JanusOptions, Setting, WearOptions, placement, validity};
 use nand::Geometry;
 
 /// Bytes of a cached mapping entry, as GeckoFTL counts them: 2^19 entries are 4 MiB.
@@ -33,9 +33,9 @@ pub fn given(args: &TuningArgs) -> [Choice; 22] {
         ("--validity", Setting::Validity, args.validity.is_some()),
         ("--gecko-t", Setting::Gecko, gecko.t.is_some()),
         ("--gecko-s", Setting::Gecko, gecko.s.is_some()),
-        ("--gecko-two-way", Setting::Gecko, gecko.two_way),
+        ("--gecko-two-way", Setting::Gecko, gecko.two_way.is_some()),
         ("--gecko-buffer", Setting::Gecko, gecko.buffer.is_some()),
-        ("--gecko-packed", Setting::Gecko, gecko.packed),
+        ("--gecko-packed", Setting::Gecko, gecko.packed.is_some()),
         ("--gecko-filter", Setting::Gecko, gecko.filter.is_some()),
         ("--janus-defuse", Setting::JanusDefuse, janus.defuse.is_some()),
         ("--janus-window", Setting::JanusDefuse, janus.window.is_some()),
@@ -157,7 +157,7 @@ pub fn asked(args: &TuningArgs, default: Config, geometry: &Geometry) -> Result<
         wear: args
             .level_wear
             .map(|spread| WearOptions { spread, scans: args.wear_scans.unwrap_or(WearOptions::default().scans) }),
-        gecko: gecko(&args.gecko, geometry)?.or(default.gecko),
+        gecko: gecko(&args.gecko, default.gecko, geometry)?,
         warm: args.warm.or(default.warm),
         ..default
     };
@@ -182,23 +182,22 @@ pub fn asked(args: &TuningArgs, default: Config, geometry: &Geometry) -> Result<
     Ok(config)
 }
 
-/// How Logarithmic Gecko is tuned, if any of that is asked for: the rest is the paper's.
-fn gecko(args: &GeckoArgs, geometry: &Geometry) -> Result<Option<GeckoOptions>> {
-    let paper = GeckoOptions::PAPER;
-    let asked = GeckoOptions {
-        size_ratio: args.t.unwrap_or(paper.size_ratio),
-        partitions: args.s.unwrap_or(paper.partitions),
-        multi_way: !args.two_way,
-        buffer_pages: args.buffer.unwrap_or(paper.buffer_pages),
-        packed: args.packed,
-        filter_bytes: args.filter.map_or(Ok(0), |size| filter_bytes(size.0, geometry))?,
-    };
-    let (partitions, pages) = (asked.partitions, geometry.pages_per_block());
-    if partitions > pages {
-        return Err(usage(format!("--gecko-s {partitions} is more than the {pages} pages of a block")));
+/// What is asked of Logarithmic Gecko, from `default` on.
+fn gecko(args: &GeckoArgs, default: GeckoAsked, geometry: &Geometry) -> Result<GeckoAsked> {
+    let filter_bytes = args.filter.map(|size| filter_bytes(size.0, geometry)).transpose()?;
+    match (args.s, geometry.pages_per_block()) {
+        (Some(partitions), pages) if partitions > pages => {
+            Err(usage(format!("--gecko-s {partitions} is more than the {pages} pages of a block")))
+        }
+        _ => Ok(GeckoAsked {
+            size_ratio: args.t.or(default.size_ratio),
+            partitions: args.s.or(default.partitions),
+            multi_way: args.two_way.map(|two_way| !two_way).or(default.multi_way),
+            buffer_pages: args.buffer.or(default.buffer_pages),
+            packed: args.packed.or(default.packed),
+            filter_bytes: filter_bytes.or(default.filter_bytes),
+        }),
     }
-    let is_given = args.t.or(args.s).or(args.buffer).is_some() || args.filter.is_some() || args.two_way || args.packed;
-    Ok(is_given.then_some(asked))
 }
 
 fn cache_entries(args: &TuningArgs, default: Config) -> Result<u32> {
@@ -225,9 +224,9 @@ pub fn cache_note(args: &TuningArgs, logical_pages: u32) -> Option<String> {
 fn filter_bytes(asked: u64, geometry: &Geometry) -> Result<u32> {
     let most = geometry.pages().max(4);
     match u32::try_from(asked) {
-        Ok(bytes) if (4..=most).contains(&bytes) => Ok(bytes),
+        Ok(bytes) if bytes == 0 || (4..=most).contains(&bytes) => Ok(bytes),
         _ => Err(usage(format!(
-            "--gecko-filter {asked} B is not between 4 B and {}, a byte for each page of the device; 1MiB is enough for 2 TiB",
+            "--gecko-filter {asked} B is neither 0 nor between 4 B and {}, a byte for each page of the device; 1MiB is enough for 2 TiB",
             bytes(most.into())
         ))),
     }
@@ -316,6 +315,23 @@ mod tests {
         let given: Vec<&str> =
             given(&args.tuning).into_iter().filter(|(.., given)| *given).map(|(option, ..)| option).collect();
         assert_eq!(given, ["--victim", "--gecko-t", "--janus-defuse", "--maps"]);
+    }
+
+    #[test]
+    fn options_of_gecko_are_applied_on_top_of_what_an_ftl_has() {
+        let geometry = nand::profiles::find("demo").unwrap().geometry().unwrap();
+        let of = |ftl: &str, arguments: &[&str]| {
+            let asked = asked(&compare(arguments).tuning, Config::new(100_000), &geometry).unwrap();
+            info(ftl).config(&asked).gecko()
+        };
+        let (own, paper) = (info("flagship").preset.gecko, ftl::GeckoOptions::PAPER);
+        assert!(own.packed && own.filter_bytes > 0);
+        let t4 = ["--gecko-t", "4"];
+        assert_eq!(of("flagship", &t4), ftl::GeckoOptions { size_ratio: 4, ..own });
+        assert_eq!(of("gecko", &t4), ftl::GeckoOptions { size_ratio: 4, ..paper });
+        let back = ["--gecko-packed=false", "--gecko-filter=0", "--gecko-two-way"];
+        assert_eq!(of("flagship", &back), ftl::GeckoOptions { multi_way: false, ..paper });
+        assert_eq!(of("gecko", &["--gecko-packed"]), ftl::GeckoOptions { packed: true, ..paper });
     }
 
     #[test]

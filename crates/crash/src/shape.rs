@@ -4,7 +4,7 @@ use crate::faults::Fault;
 use crate::tap::{Tapped, blank};
 use crate::{Device, Shared};
 use ftl::ftls::Entry;
-use ftl::{Config, Flash, FtlError, GeckoOptions, GroupOptions, JanusOptions, Setting, WearOptions};
+use ftl::{Config, Flash, FtlError, GeckoAsked, GeckoOptions, GroupOptions, JanusOptions, Setting, WearOptions};
 use nand::{BlockId, Capabilities, Dimensions, FaultPlan, Geometry, GeometryError, Pairing, ProgramOrder};
 
 /// A device, and what an FTL on it is told. The number of a row is part of replay ids: rows are
@@ -171,6 +171,17 @@ pub const SHAPES: &[Shape] = &[
     },
     Shape { name: "warm", blocks: 44, pages_per_block: 6, cache_entries: 150, warm: true, ..MODERN },
     Shape { name: "warm-short-cache", blocks: 40, pages_per_block: 7, cache_entries: 6, warm: true, ..MODERN },
+    Shape { name: "midas", age: 1500, pages_per_block: 6, policies: Some(("midas", "greedy")), ..AGED },
+    Shape {
+        name: "midas-level",
+        blocks: 100,
+        pages_per_block: 5,
+        channels: 2,
+        age: 1500,
+        policies: Some(("midas", "fifo")),
+        level_wear: true,
+        ..AGED
+    },
 ];
 
 /// The shape with this name, and its number.
@@ -207,7 +218,7 @@ impl Shape {
             validity: self.validity,
             groups: self.groups,
             wear,
-            gecko: (self.gecko != GeckoOptions::PAPER).then_some(self.gecko),
+            gecko: if self.gecko == GeckoOptions::PAPER { GeckoAsked::NOTHING } else { self.gecko.into() },
             janus: self.janus,
             placement,
             victim: victim.unwrap_or(config.victim),

@@ -37,6 +37,62 @@ impl Default for GeckoOptions {
     }
 }
 
+/// What is asked of Logarithmic Gecko: each field of [`GeckoOptions`], `None` for the FTL's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GeckoAsked {
+    /// [`GeckoOptions::size_ratio`].
+    pub size_ratio: Option<u32>,
+    /// [`GeckoOptions::partitions`].
+    pub partitions: Option<u32>,
+    /// [`GeckoOptions::multi_way`].
+    pub multi_way: Option<bool>,
+    /// [`GeckoOptions::buffer_pages`].
+    pub buffer_pages: Option<u32>,
+    /// [`GeckoOptions::packed`].
+    pub packed: Option<bool>,
+    /// [`GeckoOptions::filter_bytes`].
+    pub filter_bytes: Option<u32>,
+}
+
+impl GeckoAsked {
+    /// Nothing: all is the FTL's own.
+    pub const NOTHING: Self = Self {
+        size_ratio: None,
+        partitions: None,
+        multi_way: None,
+        buffer_pages: None,
+        packed: None,
+        filter_bytes: None,
+    };
+
+    /// What is asked for, on top of `own`.
+    #[must_use]
+    pub fn over(self, own: GeckoOptions) -> GeckoOptions {
+        GeckoOptions {
+            size_ratio: self.size_ratio.unwrap_or(own.size_ratio),
+            partitions: self.partitions.unwrap_or(own.partitions),
+            multi_way: self.multi_way.unwrap_or(own.multi_way),
+            buffer_pages: self.buffer_pages.unwrap_or(own.buffer_pages),
+            packed: self.packed.unwrap_or(own.packed),
+            filter_bytes: self.filter_bytes.unwrap_or(own.filter_bytes),
+        }
+    }
+}
+
+impl From<GeckoOptions> for GeckoAsked {
+    fn from(options: GeckoOptions) -> Self {
+        let GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes } = options;
+        Self {
+            size_ratio: Some(size_ratio),
+            partitions: Some(partitions),
+            multi_way: Some(multi_way),
+            buffer_pages: Some(buffer_pages),
+            packed: Some(packed),
+            filter_bytes: Some(filter_bytes),
+        }
+    }
+}
+
 /// What an FTL has where nothing is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
@@ -302,8 +358,8 @@ pub struct Config {
     pub lanes: u32,
     /// Page-validity store, by its name in [`crate::validity::table`]; `None` for the FTL's own.
     pub validity: Option<&'static str>,
-    /// How Logarithmic Gecko is tuned; `None` for the FTL's own way.
-    pub gecko: Option<GeckoOptions>,
+    /// How Logarithmic Gecko is tuned.
+    pub gecko: GeckoAsked,
     /// How Janus-FTL is tuned.
     pub janus: JanusOptions,
     /// How logical blocks are grouped; `None` for the FTL's own way.
@@ -337,7 +393,7 @@ impl Config {
             age_groups: 3,
             lanes: 1,
             validity: None,
-            gecko: None,
+            gecko: GeckoAsked::NOTHING,
             janus: JanusOptions::PAPER,
             groups: None,
             maps: Maps::InFlash,
@@ -347,12 +403,18 @@ impl Config {
         }
     }
 
+    /// How Logarithmic Gecko is tuned: the paper's way where nothing is asked for.
+    #[must_use]
+    pub fn gecko(&self) -> GeckoOptions {
+        self.gecko.over(GeckoOptions::PAPER)
+    }
+
     /// The same, with what is not asked for as the preset has it.
     #[must_use]
     pub fn or(&self, preset: &Preset) -> Self {
         Self {
             placement: self.placement.or(Some(preset.placement)),
-            gecko: self.gecko.or(Some(preset.gecko)),
+            gecko: self.gecko.over(preset.gecko).into(),
             warm: self.warm.or(Some(preset.warm)),
             ..*self
         }

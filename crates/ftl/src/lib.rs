@@ -25,7 +25,7 @@ pub mod space;
 pub mod validity;
 pub mod victim;
 
-pub use config::{Config, GeckoOptions, GroupOptions, JanusOptions, Maps, Preset, Setting, WearOptions};
+pub use config::{Config, GeckoAsked, GeckoOptions, GroupOptions, JanusOptions, Maps, Preset, Setting, WearOptions};
 pub use contract::{Ftl, FtlError, Gauge, MountReport, MountStep, RamItem, RamReport, Shortage};
 pub use flash::{Counts, Flash, Op, OpCounts, OpKind, Purpose};
 pub use inspect::Inspector;

@@ -7,7 +7,7 @@ use crate::disk::{self, Device};
 use crate::input::Input;
 use crate::operations::mountable;
 use ftl::ftls::Entry;
-use ftl::{Config, Flash, GeckoOptions, Maps};
+use ftl::{Config, Flash, GeckoAsked, GeckoOptions, Maps};
 use nand::{
     BlockId, Capabilities, Dimensions, Flags, Geometry, Lpn, MemNand, Nand, PageKind, Ppn, ProgramOrder, Spare,
 };
@@ -63,7 +63,7 @@ pub(crate) fn run(bytes: &[u8]) -> Result<(), String> {
     let config = Config {
         cache_entries: 4,
         validity: STORES[usize::from(flags % 4)],
-        gecko: (flags & 4 != 0).then_some(packed),
+        gecko: if flags & 4 == 0 { GeckoAsked::NOTHING } else { packed.into() },
         battery: flags & 8 == 0,
         maps: Maps::InFlash,
         ..Config::new(logical_pages)

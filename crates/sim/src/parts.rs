@@ -46,13 +46,20 @@ impl Parts {
         run::part(&spec, &mut self.host, self.aged.clone(), &mut Reporter::new(progress))
     }
 
-    /// Cuts power and mounts. An FTL that keeps completed writes only after a flush is flushed
-    /// before.
+    /// Cuts power and mounts, so often, and writes so many pages before each cut. An FTL that keeps
+    /// completed writes only after a flush is flushed before.
     ///
     /// # Errors
     /// As [`crate::run()`] with [`RunSpec::power_cut`].
-    pub fn power_cut(self) -> Result<MountResult, SimError> {
-        run::mounted(&self.spec, self.host).map(|(_, mount)| mount)
+    pub fn power_cuts(mut self, cuts: u32, writes: u64) -> Result<Vec<MountResult>, SimError> {
+        let mut mounts = Vec::new();
+        for _ in 0..cuts {
+            self.measure(TimingMode::None, writes, &mut |_| ())?;
+            let (host, mount) = run::mounted(&self.spec, self.host)?;
+            self.host = host;
+            mounts.push(mount);
+        }
+        Ok(mounts)
     }
 }
 

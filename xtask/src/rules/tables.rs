@@ -28,6 +28,7 @@ const SHARED: &[(&str, &str)] = &[
     ("crates/papers/src/janus/loads.rs", "workloads, for every figure that is measured"),
     ("crates/papers/src/janus/times.rs", "what time is spent on, for every figure that compares FTLs"),
     ("crates/ftl/src/victim/lists.rs", "blocks linked by valid count, for several policies"),
+    ("crates/ftl/src/victim/queues.rs", "blocks in the order in which they were filled, for who collects them so"),
     ("crates/ftl/src/placement/wear.rs", "levelling of wear, which decides before any policy"),
     ("crates/ftl/src/placement/kmeans.rs", "ages in groups, for the policy that parts pages by age"),
     ("crates/ftl/src/ftls/over_ring.rs", "FTLs over a cached table with a ring of recent updates"),

@@ -249,27 +249,32 @@ pub struct TuningArgs {
     pub janus: JanusArgs,
 }
 
-/// How Logarithmic Gecko is tuned. Whatever is given, the rest is as in the paper, also under an
-/// FTL with a way of its own.
+/// How Logarithmic Gecko is tuned. What is not given is each FTL's own: the paper's, unless its row
+/// has a preset (openftl list ftls).
 #[derive(Args, Clone)]
 #[command(next_help_heading = "GeckoFTL")]
 pub struct GeckoArgs {
-    /// Size ratio T between levels [default: 2]
+    /// Size ratio T between levels [default: 2, as in the paper]
     #[arg(long = "gecko-t", value_name = "T", value_parser = clap::value_parser!(u32).range(2..=64))]
     pub t: Option<u32>,
     /// Partitions S of a block's bitmap; 0 takes pages per block / 32 [default: 0]
     #[arg(long = "gecko-s", value_name = "S")]
     pub s: Option<u32>,
     /// Merge runs two at a time instead of all at once
-    #[arg(long = "gecko-two-way")]
-    pub two_way: bool,
+    /// [default: each FTL's own way; false for all]
+    #[arg(long = "gecko-two-way", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub two_way: Option<bool>,
     /// Pages of entries that the buffer in RAM holds [default: 1, as in the paper]
     #[arg(long = "gecko-buffer", value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..=16_384))]
     pub buffer: Option<u32>,
     /// Pack entries: each as short as what it says, instead of a key and a bitmap
-    #[arg(long = "gecko-packed")]
-    pub packed: bool,
-    /// RAM for a filter by which queries pass over shorter runs [default: none]
+    /// [default: each FTL's own way; false for those of papers]
+    #[arg(long = "gecko-packed", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub packed: Option<bool>,
+    /// RAM for a filter by which queries pass over shorter runs; 0 for none
+    /// [default: each FTL's own; none for those of papers]
     #[arg(long = "gecko-filter", value_name = "SIZE")]
     pub filter: Option<Size>,
 }

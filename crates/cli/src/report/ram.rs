@@ -11,6 +11,7 @@ const STRUCTURES: &[(&str, &str)] = &[
     ("cmt", "cached entries of the mapping table"),
     ("cmt_index", "finds cached entries"),
     ("collector_buffers", "the pages of the victim"),
+    ("placement", "what the placement policy knows of pages and blocks"),
     ("free_and_active_blocks", "free blocks and write points"),
     ("free_blocks", "free blocks"),
     ("fused_blocks", "logical blocks mapped by page, by last write"),

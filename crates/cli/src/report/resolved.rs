@@ -38,7 +38,7 @@ fn device(spec: &RunSpec) -> Value {
 
 fn config(spec: &RunSpec) -> Value {
     let config = &spec.config;
-    let (gecko, janus) = (config.gecko.unwrap_or_default(), &config.janus);
+    let (gecko, janus) = (config.gecko(), &config.janus);
     json!({
         "cache_entries": config.cache_entries,
         "protected_percent": config.protected_percent,

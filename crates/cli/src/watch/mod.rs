@@ -110,7 +110,7 @@ fn prepare(args: &WatchArgs) -> Result<(RunSpec, String)> {
         spec.config.cache_entries = SMALL_CACHE;
     }
     if is_small && tuning.gecko.s.is_none() && info.honours_over(Setting::Gecko, tuning.validity.as_deref()) {
-        spec.config.gecko.get_or_insert(info.preset.gecko).partitions = SMALL_PARTITIONS;
+        spec.config.gecko.partitions = Some(SMALL_PARTITIONS);
     }
     Ok((spec, format!("openftl watch: {}, {}", info.name, load.spec.name)))
 }

@@ -10,6 +10,7 @@ mod fk;
 mod future;
 mod kmeans;
 mod lives;
+mod midas;
 mod placing;
 mod sepbit;
 mod single;
@@ -95,6 +96,23 @@ pub trait Placement: Send {
         false
     }
 
+    /// Whether it says for some of its streams when a block is collected: those are queues, of
+    /// which the block that was filled first goes first. The victim policy has the other blocks.
+    fn names_victims(&self) -> bool {
+        false
+    }
+
+    /// The streams that are queues now, a bit each from the least; of the first eight only.
+    fn queues(&self) -> u8 {
+        0
+    }
+
+    /// A queue of which a block is to be collected next; `None` leaves the choice to the victim
+    /// policy.
+    fn overfull(&self) -> Option<Stream> {
+        None
+    }
+
     /// Whether it wants to know what the mapping keeps of a page's past ([`PageWrite::past`]).
     fn asks_for_past(&self) -> bool {
         false
@@ -149,7 +167,7 @@ pub struct Entry {
 /// Every placement policy.
 #[must_use]
 pub fn table() -> &'static [Entry] {
-    &[split::ENTRY, single::ENTRY, dac::ENTRY, sepbit::ENTRY, age::ENTRY, fk::ENTRY, lives::ENTRY]
+    &[split::ENTRY, single::ENTRY, dac::ENTRY, sepbit::ENTRY, midas::ENTRY, age::ENTRY, fk::ENTRY, lives::ENTRY]
 }
 
 /// The row with this name.

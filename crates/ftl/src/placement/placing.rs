@@ -15,6 +15,8 @@ pub(crate) struct Placing {
     follows: bool,
     /// Whether the policy wants to know a page's past.
     asks: bool,
+    /// Whether streams of the policy are queues.
+    names: bool,
     /// Whether the policy waits to be told the future.
     blind: bool,
     wear: Option<Wear>,
@@ -27,6 +29,7 @@ impl Placing {
             by_cause: policy.by_cause(),
             follows: policy.follows_blocks(),
             asks: policy.asks_for_past(),
+            names: policy.names_victims(),
             blind: policy.is_blind(),
             policy,
             wear: None,
@@ -36,7 +39,7 @@ impl Placing {
     /// Exchanges the policy; answers what was there.
     pub(crate) fn exchange(&mut self, policy: Box<dyn Placement>) -> Box<dyn Placement> {
         (self.follows, self.asks) = (policy.follows_blocks(), policy.asks_for_past());
-        (self.blind, self.by_cause) = (policy.is_blind(), policy.by_cause());
+        (self.blind, self.by_cause, self.names) = (policy.is_blind(), policy.by_cause(), policy.names_victims());
         core::mem::replace(&mut self.policy, policy)
     }
 
@@ -97,6 +100,12 @@ impl Placing {
     #[inline]
     pub(crate) const fn asks_for_past(&self) -> bool {
         self.asks
+    }
+
+    /// The streams that are queues, and the one of which a block is to go; `None` if no stream of
+    /// the policy ever is.
+    pub(crate) fn queues(&self) -> Option<(u8, Option<Stream>)> {
+        self.names.then(|| (self.policy.queues(), self.policy.overfull()))
     }
 
     /// Does background work of the policy; whether there was any.

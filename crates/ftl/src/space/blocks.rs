@@ -15,6 +15,7 @@
 //! 5. The count of live pages of every block (BVC) is kept here, in two bytes a block.
 
 mod free;
+mod queues;
 mod within;
 
 use super::candidates::Candidates;
@@ -122,6 +123,8 @@ pub struct SpaceOptions {
     pub victim: &'static victim::Entry,
     /// Hold metadata blocks back from the victim policy until no page in them lives.
     pub metadata_apart: bool,
+    /// Streams of host data may become queues ([`Space::set_queues`]).
+    pub has_queues: bool,
     /// Give the last stream of host data the most worn free block, every other the least worn.
     pub level_wear: bool,
 }
@@ -387,6 +390,7 @@ impl Space {
         debug_assert!(matches!(self.state(fresh.block), BlockState::Virgin | BlockState::Free));
         debug_assert!(!self.has_failed(fresh.block), "{} failed to program and is opened again", fresh.block);
         let kind = self.streams[stream].kind;
+        self.candidates.opened(fresh.block, stream);
         self.metadata_blocks += u32::from(kind != PageKind::User);
         self.blocks[fresh.block.index()] = Block { valid: 0, state: BlockState::Active, kind };
         let state = &mut self.streams[stream];

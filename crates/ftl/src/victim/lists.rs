@@ -38,7 +38,7 @@ impl Links {
     }
 
     /// Whether a block is in a list.
-    fn holds(&self, block: BlockId) -> bool {
+    pub(super) fn holds(&self, block: BlockId) -> bool {
         let Node { next, prev } = self.nodes[block.index()];
         next != block.0 && self.nodes[prev as usize].next == block.0 && self.nodes[next as usize].prev == block.0
     }

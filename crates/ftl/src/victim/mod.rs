@@ -14,11 +14,13 @@ mod cost_benefit;
 mod fifo;
 mod greedy;
 mod lists;
+mod queues;
 
 use alloc::boxed::Box;
 pub use banks::Banks;
 pub use lists::Links;
 use nand::BlockId;
+pub(crate) use queues::Queues;
 
 /// A victim policy over the blocks it has been told of.
 pub trait Victim: Send {

@@ -178,7 +178,7 @@ impl Disk {
         let device = Device::new(Faulty::new(nand, FaultPlan::default()));
         let gecko = GeckoOptions { partitions: shape.partitions, ..GeckoOptions::PAPER };
         let config =
-            Config { cache_entries: shape.cache_entries, gecko: Some(gecko), ..Config::new(shape.logical_pages) };
+            Config { cache_entries: shape.cache_entries, gecko: gecko.into(), ..Config::new(shape.logical_pages) };
         let ftl = (ftls::find::<Device>(name).unwrap().format)(Flash::new(device.clone()), &config).unwrap();
         let versions = vec![vec![0]; shape.logical_pages as usize];
         Self { device, ftl, host: Host { name, config, versions, next: 0, state: 2016 } }

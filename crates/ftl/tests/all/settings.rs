@@ -39,7 +39,7 @@ pub fn others(setting: Setting) -> Vec<Config> {
     let gecko = |change: fn(&mut GeckoOptions)| {
         let mut gecko = GeckoOptions::PAPER;
         change(&mut gecko);
-        Config { gecko: Some(gecko), ..plain }
+        Config { gecko: gecko.into(), ..plain }
     };
     let janus = |change: fn(&mut JanusOptions)| {
         let mut config = plain;

@@ -104,7 +104,7 @@ pub fn collections_left_out(runs: &[Run]) -> Option<String> {
 
 /// The device of a run in the terms of the formulas.
 pub fn model_of(spec: &RunSpec) -> model::Device {
-    let (g, gecko) = (&spec.device.geometry, spec.config.gecko.unwrap_or_default());
+    let (g, gecko) = (&spec.device.geometry, spec.config.gecko());
     let pages_per_block = u64::from(g.pages_per_block());
     let partitions = match gecko.partitions {
         0 => model::Device::best_partitions(pages_per_block),

@@ -8,7 +8,6 @@ use crate::outcome::{Cell, Chart, DataTable, Lines, Outcome, Series};
 use crate::series::line;
 use crate::units::short;
 use crate::verdict::Verdict;
-use ftl::GeckoOptions;
 use sim::SimError;
 
 pub(super) const FIGURE: Figure = Figure {
@@ -34,7 +33,7 @@ fn plan(lab: &Lab) -> Result<Vec<Experiment>, SimError> {
         let device = lab.device(PROFILE, shape)?;
         for partitions in PARTITIONS {
             plan.push(gecko_run(lab, &device, &label(pages), f64::from(partitions), |spec| {
-                spec.config.gecko = Some(GeckoOptions { partitions, ..GeckoOptions::PAPER });
+                spec.config.gecko.partitions = Some(partitions);
             })?);
         }
     }

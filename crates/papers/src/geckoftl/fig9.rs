@@ -7,7 +7,6 @@ use crate::outcome::{Cell, Chart, DataTable, Lines, Outcome, Series};
 use crate::series::series_of;
 use crate::units::short;
 use crate::verdict::{Named, Verdict};
-use ftl::GeckoOptions;
 use sim::SimError;
 
 pub(super) const FIGURE: Figure = Figure {
@@ -32,7 +31,7 @@ fn plan(lab: &Lab) -> Result<Vec<Experiment>, SimError> {
     let mut plan = Vec::new();
     for ratio in RATIOS {
         plan.push(gecko_run(lab, &device, &label(ratio), f64::from(ratio), |spec| {
-            spec.config.gecko = Some(GeckoOptions { size_ratio: ratio, ..GeckoOptions::PAPER });
+            spec.config.gecko.size_ratio = Some(ratio);
             spec.interval_writes = INTERVAL;
         })?);
     }

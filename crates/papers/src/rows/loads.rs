@@ -8,7 +8,7 @@ use nand::profiles;
 use sim::{DevicePlan, SimError, WorkloadSpec};
 use std::sync::Arc;
 use workload::Op;
-use workload::trace::{self, Map, OpenOptions, Trace, footprint};
+use workload::trace::{self, Map, OpenOptions, Trace, footprint, written_only};
 
 /// The profile whose times the device has.
 pub(super) const PROFILE: &str = "demo";
@@ -74,13 +74,13 @@ pub(super) fn loads(lab: &Lab) -> Result<(Vec<Load>, Vec<String>), PaperError> {
         if share < 1.0 {
             found = of(Some((found.records().len() as f64 * share) as u64)).map_err(failed)?;
         }
-        loads.push(Load::recorded(share, sample.name, found)?);
+        loads.push(Load::recorded(share, sample.name, &found)?);
     }
     let limit = (REQUESTS_MAX as f64 * share) as u64;
     let (traces, mut others) = all_recorded(lab, limit)?;
     for (name, found) in traces {
         if found.records().iter().any(|record| record.op() == Op::Write) {
-            loads.push(Load::recorded(share, &name, found)?);
+            loads.push(Load::recorded(share, &name, &found)?);
         } else {
             others.push(format!("{name} is not played: it writes nothing"));
         }
@@ -115,11 +115,14 @@ impl Load {
         }
     }
 
-    /// A trace on a device made for the pages that it touches, played again and again.
-    fn recorded(share: f64, name: &str, trace: Trace) -> Result<Self, SimError> {
+    /// What a trace writes, on a device made for the pages written, played again and again. Without
+    /// trims all of them stay live: with the trims of making a file system and of discard, most of
+    /// such a device would be empty, and collection would not matter.
+    fn recorded(share: f64, name: &str, trace: &Trace) -> Result<Self, SimError> {
         let page_bytes = u64::from(profiles::find(PROFILE).map_or(4096, |profile| profile.geometry.page_bytes));
-        let touched = footprint(&trace, page_bytes as u32).touched_pages * page_bytes;
-        let raw = touched * u64::from(100 + SPARE_PERCENT) / 100;
+        let trace = written_only(trace, page_bytes as u32);
+        let written = footprint(&trace, page_bytes as u32).touched_pages * page_bytes;
+        let raw = written * u64::from(100 + SPARE_PERCENT) / 100;
         let block_bytes = u64::from(BLOCK_PAGES[1]) * page_bytes;
         let raw = (raw + block_bytes).max(TRACE_BLOCKS_MIN * block_bytes);
         let device = device(raw as f64, BLOCK_PAGES[1])?;

@@ -2,6 +2,7 @@
 
 use super::loads::Load;
 use crate::lab::Lab;
+use ftl::FtlError;
 use sim::parts::Parts;
 use sim::sustained::{self, CLIENTS, at_random, closed, largest, try_rates};
 use sim::{GcMode, HostMode, QueueOptions, RunResult, RunSpec, SimError, TimingMode};
@@ -9,13 +10,18 @@ use sim::{GcMode, HostMode, QueueOptions, RunResult, RunSpec, SimError, TimingMo
 /// Percent of the sustained rate at which latencies are taken.
 pub(super) const LOAD_PERCENT: f64 = 70.0;
 
+/// Power cuts of which the mean is taken: what a mount does depends on when power is cut.
+pub(super) const CUTS: u32 = 8;
+
 /// What one FTL does under one load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     /// Pages and flags programmed for each page that the host wrote.
     pub(super) amplification: f64,
     pub(super) ram_bytes: u64,
-    /// Flash time of the mount after a power cut; none if it cannot be mounted.
+    /// What of it the placement policy holds.
+    pub(super) placement_bytes: u64,
+    /// Flash time of a mount after a power cut, the mean of some; none if it cannot be mounted.
     pub(super) mount_s: Option<f64>,
     /// None if no rate was found that it sustains.
     pub(super) tail: Option<Tail>,
@@ -34,28 +40,43 @@ pub(super) struct Tail {
 /// A measurement, or why the FTL cannot run on the device.
 pub(super) type Outcome = Result<Measured, String>;
 
+/// An FTL of the table, under its own placement or another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) ftl: &'static str,
+    pub(super) placement: Option<&'static str>,
+}
+
 /// Measures an FTL on a device that is aged once.
 ///
 /// # Errors
 /// As [`sim::run()`]; that a device is too small for an FTL is none.
-pub(super) fn measure(lab: &Lab, ftl: &str, load: &Load) -> Result<Outcome, SimError> {
-    let mut spec = RunSpec::new(ftl, load.device.clone(), load.workload.clone());
-    spec.seed = lab.seed;
-    match sim::run::format(&spec) {
-        Err(SimError::Ftl { source, .. }) => return Ok(Err(source.to_string())),
-        formatted => formatted?,
+pub(super) fn measure(lab: &Lab, of: Candidate, load: &Load) -> Result<Outcome, SimError> {
+    let mut spec = RunSpec::new(of.ftl, load.device.clone(), load.workload.clone());
+    (spec.seed, spec.config.placement) = (lab.seed, of.placement);
+    match sim::run::format(&spec).and_then(|()| measure_formatted(&spec, load)) {
+        Err(SimError::Ftl { source: source @ (FtlError::Unsupported { .. } | FtlError::NoSpace(_)), .. }) => {
+            Ok(Err(source.to_string()))
+        }
+        Err(error) => Err(error),
+        Ok(measured) => Ok(Ok(measured)),
     }
-    let mut parts = Parts::age(&spec, &mut |_| ())?;
+}
+
+fn measure_formatted(spec: &RunSpec, load: &Load) -> Result<Measured, SimError> {
+    let mut parts = Parts::age(spec, &mut |_| ())?;
     let counted = parts.measure(TimingMode::None, load.writes, &mut |_| ())?;
     let tail = tail(&mut parts, load)?;
-    let is_mountable = ftl::ftls::infos().iter().any(|info| info.name == ftl && info.is_mountable());
-    let mount = if is_mountable { Some(parts.power_cut()?) } else { None };
-    Ok(Ok(Measured {
+    let is_mountable = ftl::ftls::infos().iter().any(|info| info.name == spec.ftl && info.is_mountable());
+    let mounts = if is_mountable { parts.power_cuts(CUTS, load.trial_writes / 8)? } else { Vec::new() };
+    let seconds: f64 = mounts.iter().map(|mount| mount.seconds).sum();
+    Ok(Measured {
         amplification: programs(&counted),
         ram_bytes: counted.ram_bytes.get("total").copied().unwrap_or(0),
-        mount_s: mount.map(|mount| mount.seconds),
+        placement_bytes: counted.ram_bytes.get("placement").copied().unwrap_or(0),
+        mount_s: (!mounts.is_empty()).then(|| seconds / mounts.len() as f64),
         tail,
-    }))
+    })
 }
 
 fn programs(result: &RunResult) -> f64 {

@@ -110,7 +110,7 @@ fn placements_lie_between_one_log_and_separate_logs() {
     let device = device(1, 1, 1024, 0.85);
     let rates = Rates::new(&spec.write_rates(u64::from(device.logical_pages)).unwrap()).unwrap();
     let spare = f64::from(device.geometry.pages()) / f64::from(device.logical_pages) - 1.0;
-    for placement in ["single", "split", "dac", "sepbit", "asa"] {
+    for placement in ["single", "split", "dac", "sepbit", "midas", "asa"] {
         let mut spec = RunSpec::new("page", device.clone(), WorkloadSpec::synthetic("hotcold").unwrap());
         spec.config.placement = Some(placement);
         let found = go(&spec).write_amplification.programs_per_write;

@@ -79,6 +79,14 @@ impl Extents {
         extent.dense + (page - extent.first)
     }
 
+    /// The parts of a record that lie in these extents, first byte and end of each.
+    pub(super) fn parts_of(&self, record: &Record) -> impl Iterator<Item = (u64, u64)> {
+        let (device, page_bytes, start, end) = (record.device, self.page_bytes, record.offset, record.end());
+        let from = self.list.partition_point(|e| (e.device, (e.last + 1) * page_bytes) <= (device, start));
+        let near = self.list[from..].iter().take_while(move |e| e.device == device && e.first * page_bytes < end);
+        near.map(move |e| (start.max(e.first * page_bytes), end.min((e.last + 1) * page_bytes)))
+    }
+
     /// Dense places of the pages a record covers. They are adjacent, because a record lies in one
     /// extent.
     pub(super) fn dense_range(&self, record: &Record) -> std::ops::Range<u64> {

@@ -23,6 +23,7 @@ mod record;
 mod replay;
 mod reuse;
 mod samples;
+mod written;
 
 pub use convert::{CsvWriter, Format, convert};
 pub use fit::fit;
@@ -34,6 +35,7 @@ pub use options::{FlagMeaning, OpenOptions, SizeUnit, TimeUnit, Unsaid};
 pub use record::record;
 pub use replay::{Map, Replay, ReplayOptions};
 pub use samples::{Sample, sample, samples};
+pub use written::written_only;
 
 use crate::request::Op;
 

@@ -3,7 +3,8 @@
 //!
 //! 1. Metadata in which nothing lives goes first, if metadata is held apart, and metadata beyond
 //!    its limit.
-//! 2. Else the victim policy is asked.
+//! 2. Else the placement policy says whether one of its queues has a block to give; if not, the
+//!    victim policy is asked.
 //! 3. If all that it offers is full, room can be gained by saying more of what died: the store is
 //!    flushed, or the mapping says which entries are out of date.
 //!
@@ -125,10 +126,24 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
     }
 
-    /// What the victim policy says; if it has only full blocks to offer, what may change that.
+    /// What the placement policy says, or the victim policy; if that has only full blocks to offer,
+    /// what may change that.
     fn ask(&mut self, unpinned: bool) -> Option<Decision> {
         let pages = self.core.space.geometry().pages_per_block();
-        match self.core.space.pick(|valid| valid < pages) {
+        if let Some((queues, overfull)) = self.placing.queues() {
+            self.core.space.set_queues(queues);
+            let oldest = overfull.and_then(|stream| self.core.space.oldest(stream));
+            if let Some(block) = oldest {
+                return Some(Decision::Collect(block));
+            }
+        }
+        let picked = self.core.space.pick(|valid| valid < pages);
+        // Rather a block of a queue before its time than none.
+        let picked = picked.or_else(|| {
+            self.core.space.set_queues(0);
+            self.core.space.pick(|valid| valid < pages)
+        });
+        match picked {
             Some(Choice { block, .. }) => Some(Decision::Collect(block)),
             _ if unpinned => None,
             _ if self.core.space.dead_metadata() > 0 && V::BUFFERED => Some(Decision::Unpin),

@@ -193,6 +193,7 @@ impl Plan {
             metadata_lanes,
             victim,
             metadata_apart: options.metadata_apart,
+            has_queues: placement.names_victims(),
             level_wear,
         };
         let flags_dead = options.flags > 0;
@@ -248,7 +249,7 @@ fn site<N: Nand, M: Mapping>(nand: &N, config: &Config, mapping: &M) -> Site {
         page_bytes: geometry.page_bytes(),
         logical_pages: config.logical_pages,
         reports: mapping.reports() + 2 * trim_step(geometry),
-        gecko: config.gecko.unwrap_or_default(),
+        gecko: config.gecko(),
     }
 }
 
@@ -530,7 +531,8 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
         self.validity.ram(&mut report);
         self.core.space.ram(&mut report);
         let buffers = self.live.capacity() * size_of::<Origin>() + self.dead.ram_bytes() + self.asked.ram_bytes();
-        report.push(RamItem { name: "collector_buffers", bytes: buffers as u64 + self.placing.policy_bytes() });
+        report.push(RamItem { name: "collector_buffers", bytes: buffers as u64 });
+        report.push(RamItem { name: "placement", bytes: self.placing.policy_bytes() });
         report.push(RamItem { name: "untold_deaths", bytes: self.core.deaths.ram_bytes() });
         if !self.saving.is_empty() {
             report.push(RamItem { name: "save_buffer", bytes: self.saving.capacity() as u64 });

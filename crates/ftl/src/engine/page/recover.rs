@@ -125,7 +125,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let (page_bytes, pages) = (geometry.page_bytes(), geometry.pages_per_block());
         let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config).warmed_for(config) };
         let mapping = Mapped::new(config.logical_pages, page_bytes, cached);
-        Ok((mapping, Gecko::new(page_bytes as usize, geometry.blocks(), pages, &config.gecko.unwrap_or_default())?))
+        Ok((mapping, Gecko::new(page_bytes as usize, geometry.blocks(), pages, &config.gecko())?))
     }
 
     /// Brings everything back from flash, trusting it less each time that a page of metadata cannot
@@ -229,7 +229,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let whole = trust == Trust::Whole;
         let recovered = match trust {
             Trust::Nothing => Ok(None),
-            _ => Gecko::recover(&mut self.core, &config.gecko.unwrap_or_default(), found.iter().copied()).map(Some),
+            _ => Gecko::recover(&mut self.core, &config.gecko(), found.iter().copied()).map(Some),
         };
         let recovered = match recovered {
             Err(error) if whole || !is_loss(&error) => return Err(error),
@@ -243,7 +243,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let anew = recovered.is_none();
         let gecko = match recovered {
             Some(gecko) => gecko,
-            None => Gecko::restart(&self.core, &config.gecko.unwrap_or_default(), found)?,
+            None => Gecko::restart(&self.core, &config.gecko(), found)?,
         };
         Ok((gecko, anew))
     }
