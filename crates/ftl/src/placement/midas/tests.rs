@@ -112,7 +112,7 @@ fn skewed(logical: u32) -> impl FnMut(u32) -> u32 {
     let mut state = 7_u32;
     let mut random = move |below: u32| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (u64::from(state) * u64::from(below) >> 32) as u32
+        ((u64::from(state) * u64::from(below)) >> 32) as u32
     };
     move |_| if random(10) > 0 { random(logical / 10) } else { logical / 10 + random(logical - logical / 10) }
 }
