@@ -73,6 +73,8 @@ struct Gecko {
     buffer_pages: u32,
     packed: bool,
     filter_bytes: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    spread_ops: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +103,10 @@ struct Wear {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
 const fn is_false(value: &bool) -> bool {
     !*value
+}
+
+const fn is_zero(value: &u32) -> bool {
+    *value == 0
 }
 
 const fn default_age_groups() -> u32 {
@@ -150,7 +156,7 @@ impl Record {
             battery: _,
             warm,
         } = *config;
-        let GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes } =
+        let GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes, spread_ops } =
             gecko.over(GeckoOptions::PAPER);
         Self {
             version: VERSION,
@@ -167,7 +173,7 @@ impl Record {
                 age_groups,
                 lanes,
                 validity: validity.map(str::to_owned),
-                gecko: Gecko { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes },
+                gecko: Gecko { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes, spread_ops },
                 janus: Janus { utilisation_percent, defuse_among, learn_utilisation, page_map_percent },
                 groups: groups.map(|GroupOptions { blocks, extra }| Groups { blocks, extra }),
                 wear: wear.map(|WearOptions { spread, scans }| Wear { spread, scans }),
@@ -208,7 +214,7 @@ impl Record {
         let victim = victim::find(&ftl.victim).ok_or_else(|| unknown("victim policy", &ftl.victim))?;
         let placement = placement::find(&ftl.placement).ok_or_else(|| unknown("placement policy", &ftl.placement))?;
         let store = |name: &String| validity::find(name).ok_or_else(|| unknown("page-validity store", name));
-        let Gecko { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes } = ftl.gecko;
+        let Gecko { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes, spread_ops } = ftl.gecko;
         let Janus { utilisation_percent, defuse_among, learn_utilisation, page_map_percent } = ftl.janus;
         Ok(Config {
             cache_entries: ftl.cache_entries,
@@ -219,7 +225,8 @@ impl Record {
             warm: Some(ftl.warm),
             lanes: ftl.lanes,
             validity: ftl.validity.as_ref().map(store).transpose()?.map(|entry| entry.name),
-            gecko: GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes }.into(),
+            gecko: GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes, spread_ops }
+                .into(),
             janus: JanusOptions { utilisation_percent, defuse_among, learn_utilisation, page_map_percent },
             groups: ftl.groups.as_ref().map(|groups| GroupOptions { blocks: groups.blocks, extra: groups.extra }),
             wear: ftl.wear.as_ref().map(|wear| WearOptions { spread: wear.spread, scans: wear.scans }),
@@ -415,6 +422,7 @@ mod tests {
                 buffer_pages: 2,
                 packed: true,
                 filter_bytes: 4096,
+                spread_ops: 3,
             }
             .into(),
             janus: JanusOptions {

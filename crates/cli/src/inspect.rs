@@ -237,6 +237,7 @@ fn settings(image: &Image) -> Value {
                 "buffer": gecko.buffer_pages,
                 "packed": gecko.packed,
                 "filter_bytes": gecko.filter_bytes,
+                "spread_ops": gecko.spread_ops,
             }),
             Setting::JanusUtilisation => json!(c.janus.utilisation_percent),
             Setting::JanusDefuse => json!(c.janus.defuse_among),

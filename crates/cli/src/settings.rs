@@ -21,7 +21,7 @@ const CACHE_ENTRY_BYTES: u64 = 8;
 pub type Choice = (&'static str, Setting, bool);
 
 /// Every option that configures FTLs.
-pub fn given(args: &TuningArgs) -> [Choice; 22] {
+pub fn given(args: &TuningArgs) -> [Choice; 23] {
     let (gecko, janus) = (&args.gecko, &args.janus);
     [
         ("--cache", Setting::CacheEntries, args.cache.is_some()),
@@ -37,6 +37,7 @@ pub fn given(args: &TuningArgs) -> [Choice; 22] {
         ("--gecko-buffer", Setting::Gecko, gecko.buffer.is_some()),
         ("--gecko-packed", Setting::Gecko, gecko.packed.is_some()),
         ("--gecko-filter", Setting::Gecko, gecko.filter.is_some()),
+        ("--gecko-spread", Setting::Gecko, gecko.spread.is_some()),
         ("--janus-defuse", Setting::JanusDefuse, janus.defuse.is_some()),
         ("--janus-window", Setting::JanusDefuse, janus.window.is_some()),
         ("--janus-learn", Setting::JanusLearn, janus.learn),
@@ -185,6 +186,9 @@ pub fn asked(args: &TuningArgs, default: Config, geometry: &Geometry) -> Result<
 /// What is asked of Logarithmic Gecko, from `default` on.
 fn gecko(args: &GeckoArgs, default: GeckoAsked, geometry: &Geometry) -> Result<GeckoAsked> {
     let filter_bytes = args.filter.map(|size| filter_bytes(size.0, geometry)).transpose()?;
+    if args.two_way == Some(true) && args.spread.is_some_and(|ops| ops > 0) {
+        return Err(usage("--gecko-spread spreads merges of many runs; leave --gecko-two-way out".to_owned()));
+    }
     match (args.s, geometry.pages_per_block()) {
         (Some(partitions), pages) if partitions > pages => {
             Err(usage(format!("--gecko-s {partitions} is more than the {pages} pages of a block")))
@@ -196,6 +200,7 @@ fn gecko(args: &GeckoArgs, default: GeckoAsked, geometry: &Geometry) -> Result<G
             buffer_pages: args.buffer.or(default.buffer_pages),
             packed: args.packed.or(default.packed),
             filter_bytes: filter_bytes.or(default.filter_bytes),
+            spread_ops: args.spread.or(default.spread_ops),
         }),
     }
 }

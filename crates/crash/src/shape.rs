@@ -77,6 +77,14 @@ const OLD_SLC: Capabilities =
 /// Logarithmic Gecko beyond its paper.
 const PACKED: GeckoOptions = GeckoOptions { buffer_pages: 2, packed: true, filter_bytes: 64, ..GeckoOptions::PAPER };
 
+/// Merges of Logarithmic Gecko spread over reports.
+const SPREAD: GeckoOptions = GeckoOptions { partitions: 4, spread_ops: 1, ..GeckoOptions::PAPER };
+
+/// An entry a page, so that runs are of several levels.
+const SPREAD_PARTS: GeckoOptions = GeckoOptions { partitions: 8, ..SPREAD };
+
+const SPREAD_PACKED: GeckoOptions = GeckoOptions { size_ratio: 3, spread_ops: 2, ..PACKED };
+
 /// Janus-FTL beyond its paper.
 const BEYOND: JanusOptions =
     JanusOptions { defuse_among: 4, learn_utilisation: true, page_map_percent: 50, ..JanusOptions::PAPER };
@@ -181,6 +189,18 @@ pub const SHAPES: &[Shape] = &[
         policies: Some(("midas", "fifo")),
         level_wear: true,
         ..AGED
+    },
+    Shape { name: "spread", logical_pages: 150, gecko: SPREAD, ..RUNS },
+    Shape { name: "spread-wide", blocks: 110, pages_per_block: 8, cache_entries: 40, gecko: SPREAD_PARTS, ..RUNS },
+    Shape { name: "spread-packed", blocks: 70, pages_per_block: 8, gecko: SPREAD_PACKED, ..AGED },
+    Shape {
+        name: "over-gecko-spread",
+        blocks: 90,
+        pages_per_block: 8,
+        logical_pages: 220,
+        validity: Some("gecko"),
+        gecko: SPREAD_PARTS,
+        ..MODERN
     },
 ];
 

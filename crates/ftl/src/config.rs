@@ -23,12 +23,22 @@ pub struct GeckoOptions {
     /// RAM for a filter that spares queries the pages of shorter runs, bytes; 0 for none, as in the
     /// paper.
     pub filter_bytes: u32,
+    /// Pages that a merge reads and programs for each entry that the buffer takes, at least: no
+    /// report waits for more of it. 0 does each merge at once, as in the paper.
+    pub spread_ops: u32,
 }
 
 impl GeckoOptions {
     /// The paper's preset: T = 2, S = B / key bits, multi-way merging; and nothing beyond it.
-    pub const PAPER: Self =
-        Self { size_ratio: 2, partitions: 0, multi_way: true, buffer_pages: 1, packed: false, filter_bytes: 0 };
+    pub const PAPER: Self = Self {
+        size_ratio: 2,
+        partitions: 0,
+        multi_way: true,
+        buffer_pages: 1,
+        packed: false,
+        filter_bytes: 0,
+        spread_ops: 0,
+    };
 }
 
 impl Default for GeckoOptions {
@@ -52,6 +62,8 @@ pub struct GeckoAsked {
     pub packed: Option<bool>,
     /// [`GeckoOptions::filter_bytes`].
     pub filter_bytes: Option<u32>,
+    /// [`GeckoOptions::spread_ops`].
+    pub spread_ops: Option<u32>,
 }
 
 impl GeckoAsked {
@@ -63,6 +75,7 @@ impl GeckoAsked {
         buffer_pages: None,
         packed: None,
         filter_bytes: None,
+        spread_ops: None,
     };
 
     /// What is asked for, on top of `own`.
@@ -75,13 +88,15 @@ impl GeckoAsked {
             buffer_pages: self.buffer_pages.unwrap_or(own.buffer_pages),
             packed: self.packed.unwrap_or(own.packed),
             filter_bytes: self.filter_bytes.unwrap_or(own.filter_bytes),
+            spread_ops: self.spread_ops.unwrap_or(own.spread_ops),
         }
     }
 }
 
 impl From<GeckoOptions> for GeckoAsked {
     fn from(options: GeckoOptions) -> Self {
-        let GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes } = options;
+        let GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes, spread_ops } =
+            options;
         Self {
             size_ratio: Some(size_ratio),
             partitions: Some(partitions),
@@ -89,6 +104,7 @@ impl From<GeckoOptions> for GeckoAsked {
             buffer_pages: Some(buffer_pages),
             packed: Some(packed),
             filter_bytes: Some(filter_bytes),
+            spread_ops: Some(spread_ops),
         }
     }
 }
@@ -113,7 +129,7 @@ impl Preset {
     pub fn words(&self) -> Vec<String> {
         // Every field by its name: a new one does not compile before it is said.
         let Self { placement, gecko, warm } = *self;
-        let GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes } = gecko;
+        let GeckoOptions { size_ratio, partitions, multi_way, buffer_pages, packed, filter_bytes, spread_ops } = gecko;
         let (paper, of) = (Self::PAPER, GeckoOptions::PAPER);
         let words = [
             (placement != paper.placement, format!("placement {placement}")),
@@ -123,6 +139,7 @@ impl Preset {
             (buffer_pages != of.buffer_pages, format!("gecko-buffer {buffer_pages}")),
             (packed != of.packed, "gecko-packed".to_owned()),
             (filter_bytes != of.filter_bytes, format!("gecko-filter {filter_bytes}")),
+            (spread_ops != of.spread_ops, format!("gecko-spread {spread_ops}")),
             (warm != paper.warm, "warm".to_owned()),
         ];
         words.into_iter().filter(|(differs, _)| *differs).map(|(_, word)| word).collect()

@@ -59,7 +59,7 @@ pub(crate) fn run(bytes: &[u8]) -> Result<(), String> {
     .map_err(|error| error.to_string())?;
     let flags = input.byte();
     let logical_pages = 1 + geometry.pages() * u32::from(input.byte()) / 512;
-    let packed = GeckoOptions { buffer_pages: 2, packed: true, filter_bytes: 64, ..GeckoOptions::PAPER };
+    let packed = GeckoOptions { buffer_pages: 2, packed: true, filter_bytes: 64, spread_ops: 1, ..GeckoOptions::PAPER };
     let config = Config {
         cache_entries: 4,
         validity: STORES[usize::from(flags % 4)],

@@ -277,6 +277,10 @@ pub struct GeckoArgs {
     /// [default: each FTL's own; none for those of papers]
     #[arg(long = "gecko-filter", value_name = "SIZE")]
     pub filter: Option<Size>,
+    /// Spread merges: so many pages of a merge for each new entry of the buffer, or as many as it
+    /// takes to keep up [default: a merge is done inside one write, as in the paper]
+    #[arg(long = "gecko-spread", value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub spread: Option<u32>,
 }
 
 /// How Janus-FTL goes beyond its paper.

@@ -54,6 +54,7 @@ fn config(spec: &RunSpec) -> Value {
             "buffer_pages": gecko.buffer_pages,
             "packed": gecko.packed,
             "filter_bytes": gecko.filter_bytes,
+            "spread_ops": gecko.spread_ops,
         },
         "janus": {
             "utilisation_percent": janus.utilisation_percent,

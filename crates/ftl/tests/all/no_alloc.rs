@@ -164,7 +164,8 @@ struct Composition {
 fn compositions() -> Vec<Composition> {
     let plain = Config { cache_entries: 60, ..Config::new(PAGES) };
     let janus = JanusOptions { defuse_among: 6, learn_utilisation: true, page_map_percent: 40, ..JanusOptions::PAPER };
-    let gecko = GeckoOptions { packed: true, buffer_pages: 2, filter_bytes: 4096, ..GeckoOptions::PAPER }.into();
+    let gecko =
+        GeckoOptions { packed: true, buffer_pages: 2, filter_bytes: 4096, spread_ops: 1, ..GeckoOptions::PAPER }.into();
     let mut configs = vec![
         plain,
         Config { lanes: 2, wear: Some(WearOptions { spread: 1, scans: 4 }), victim: "cost-benefit", ..plain },

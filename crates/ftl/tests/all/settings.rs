@@ -72,6 +72,7 @@ pub fn others(setting: Setting) -> Vec<Config> {
             gecko(|gecko| gecko.buffer_pages = 3),
             gecko(|gecko| gecko.packed = true),
             gecko(|gecko| gecko.filter_bytes = 4096),
+            gecko(|gecko| gecko.spread_ops = 1),
         ],
         Setting::JanusUtilisation => vec![janus(|janus| janus.utilisation_percent = 50)],
         Setting::JanusDefuse => vec![janus(|janus| janus.defuse_among = 8)],

@@ -115,6 +115,11 @@ impl Buffer {
         Ok(())
     }
 
+    /// Whether there is an entry.
+    pub fn has(&self, id: u32) -> bool {
+        self.find(id).is_ok()
+    }
+
     /// An entry's erase flag, and where its bitmap begins in [`Buffer::bitmaps`].
     pub fn get(&self, id: u32) -> Option<(bool, usize)> {
         let index = self.find(id).ok()?;

@@ -3,6 +3,9 @@
 //! All directories share one array, oldest run first. A flush always merges the youngest runs, so
 //! the array is a stack: the output's pages are pushed on top and then slide down over its inputs.
 //! Its capacity is the store's footprint; it never grows.
+//!
+//! A merge that is spread over reports takes longer than a flush. The pages of its output lie aside
+//! until the next flush announces them.
 
 use super::format::{self, PageName};
 use super::shape::{SLACK_BYTES, Shape};
@@ -52,21 +55,53 @@ pub(super) struct Directory {
     pending: usize,
     /// The most entries there can be.
     limit: usize,
+    /// The pages of the run that a spread merge writes, and its number.
+    aside: Vec<DirEntry>,
+    aside_run: Option<u64>,
+    aside_limit: usize,
+}
+
+/// Which of two runs under way a page belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Under {
+    /// A flush, or a merge that is done at once.
+    Flush,
+    /// A merge that is spread over reports.
+    Spread,
+}
+
+/// Where the page of a run is noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Of a live run.
+    Live(usize),
+    /// Of the run that a spread merge writes.
+    Aside(usize),
 }
 
 impl Directory {
     pub fn new(shape: &Shape) -> Self {
+        let aside = shape.aside_pages() as usize;
+        let limit = shape.footprint_pages() as usize - aside;
         Self {
-            entries: Vec::with_capacity(shape.footprint_pages() as usize),
+            entries: Vec::with_capacity(limit),
             runs: Vec::with_capacity(shape.runs_max() + 1),
             pending: 0,
-            limit: shape.footprint_pages() as usize,
+            limit,
+            aside: Vec::with_capacity(aside),
+            aside_run: None,
+            aside_limit: aside,
         }
     }
 
     /// The live runs, oldest first.
     pub fn runs(&self) -> &[Run] {
         &self.runs
+    }
+
+    /// Whether a run lives, or is being written by a spread merge.
+    pub fn has(&self, number: u64) -> bool {
+        self.aside_run == Some(number) || self.runs.iter().any(|run| run.number == number)
     }
 
     /// The pages of a run that have entries.
@@ -98,20 +133,82 @@ impl Directory {
         Err(FtlError::Damaged { structure: "Gecko run", ppn, reason: "it holds another page than was written there" })
     }
 
-    /// Where every page of every live run lies.
+    /// Where every page lies of every live run, and of the run that a spread merge writes.
     pub fn live(&self) -> impl Iterator<Item = Ppn> {
-        self.entries[..self.pending].iter().map(|entry| entry.ppn)
+        self.entries[..self.pending].iter().chain(&self.aside).map(|entry| entry.ppn)
     }
 
-    /// Notes a page of the run under way.
-    pub fn push(&mut self, entry: DirEntry) {
-        debug_assert!(self.entries.len() < self.limit, "the footprint is no bound");
-        self.entries.push(entry);
+    /// Pages of live runs.
+    #[cfg(test)]
+    pub fn live_of_runs(&self) -> usize {
+        self.pending
     }
 
-    /// Pages of the run under way.
-    pub fn pending(&self) -> &[DirEntry] {
-        &self.entries[self.pending..]
+    /// Makes room for so many pages of live runs: another setting may have left more than this one
+    /// would.
+    pub fn allow(&mut self, pages: usize) {
+        self.limit = self.limit.max(pages);
+    }
+
+    /// Notes a page of a run under way.
+    pub fn push(&mut self, under: Under, entry: DirEntry) {
+        match under {
+            Under::Flush => {
+                debug_assert!(self.entries.len() < self.limit, "the footprint is no bound");
+                self.entries.push(entry);
+            }
+            Under::Spread => {
+                debug_assert!(self.aside.len() < self.aside_limit, "the output is longer than a full run");
+                self.aside.push(entry);
+            }
+        }
+    }
+
+    /// Pages of a run under way.
+    pub fn pending(&self, under: Under) -> &[DirEntry] {
+        match under {
+            Under::Flush => &self.entries[self.pending..],
+            Under::Spread => &self.aside,
+        }
+    }
+
+    /// A spread merge begins to write this run.
+    pub fn begin_aside(&mut self, run: u64) {
+        debug_assert!(self.aside.is_empty() && self.aside_run.is_none(), "two merges are spread at a time");
+        self.aside_run = Some(run);
+    }
+
+    /// The run of a spread merge takes the place of so many runs from the `first` oldest on, whose
+    /// pages go to `discard`.
+    pub fn announce(&mut self, mut run: Run, first: usize, inputs: usize, mut discard: impl FnMut(Ppn)) {
+        debug_assert!(self.aside_run == Some(run.number) && self.pending == self.entries.len());
+        debug_assert!(first + inputs <= self.runs.len() && self.aside.len() == run.all_pages as usize);
+        let start = self.runs[first].start as usize;
+        let end = self.runs.get(first + inputs).map_or(self.pending, |run| run.start as usize);
+        self.entries[start..end].iter().for_each(|entry| discard(entry.ppn));
+        let (len, pages) = (self.entries.len(), self.aside.len());
+        let after = len - end + start + pages;
+        self.entries.resize(len.max(after), DirEntry { first_id: format::NO_ENTRY, ppn: Ppn::NONE });
+        self.entries.copy_within(end..len, start + pages);
+        self.entries.truncate(after);
+        self.entries[start..start + pages].copy_from_slice(&self.aside);
+        self.aside.clear();
+        self.aside_run = None;
+        self.pending = after;
+        run.start = start as u32;
+        self.runs[first] = run;
+        self.runs.drain(first + 1..first + inputs);
+        for younger in &mut self.runs[first + 1..] {
+            younger.start = younger.start - end as u32 + (start + pages) as u32;
+        }
+        debug_assert!(self.pending <= self.limit, "more pages live than the footprint says");
+        debug_assert!(self.runs.is_sorted_by(|a, b| a.number < b.number && a.start < b.start));
+    }
+
+    /// The run of a spread merge is given up; its pages go to `discard`.
+    pub fn abandon_aside(&mut self, mut discard: impl FnMut(Ppn)) {
+        self.aside.drain(..).for_each(|entry| discard(entry.ppn));
+        self.aside_run = None;
     }
 
     /// The run under way is complete: it takes the place of the youngest `inputs` runs, whose pages
@@ -142,22 +239,34 @@ impl Directory {
         debug_assert!(self.entries.len() == self.pending);
     }
 
-    /// The place in the directory of a page of a live run.
-    pub fn find(&self, name: PageName) -> Option<usize> {
+    /// The place in the directory of a page of a live run, or of the run that a spread merge
+    /// writes.
+    pub fn find(&self, name: PageName) -> Option<Place> {
+        if self.aside_run == Some(name.run) {
+            return ((name.index as usize) < self.aside.len()).then_some(Place::Aside(name.index as usize));
+        }
         let at = self.runs.binary_search_by_key(&name.run, |run| run.number).ok()?;
         let run = &self.runs[at];
-        (name.index < run.all_pages).then_some((run.start + name.index) as usize)
+        (name.index < run.all_pages).then_some(Place::Live((run.start + name.index) as usize))
     }
 
-    /// Where a page of a live run lies.
-    pub fn at(&self, index: usize) -> Ppn {
-        self.entries[index].ppn
+    /// Where a page lies.
+    pub fn at(&self, place: Place) -> Ppn {
+        match place {
+            Place::Live(index) => self.entries[index].ppn,
+            Place::Aside(index) => self.aside[index].ppn,
+        }
     }
 
     /// A page was moved.
-    pub fn relocate(&mut self, index: usize, to: Ppn) {
-        debug_assert!(index < self.pending, "page {index} is of no live run");
-        self.entries[index].ppn = to;
+    pub fn relocate(&mut self, place: Place, to: Ppn) {
+        match place {
+            Place::Live(index) => {
+                debug_assert!(index < self.pending, "page {index} is of no live run");
+                self.entries[index].ppn = to;
+            }
+            Place::Aside(index) => self.aside[index].ppn = to,
+        }
     }
 
     /// The directory indices of the pages of a run that may hold sub-entries from `first` to
@@ -189,7 +298,7 @@ impl Directory {
 
     /// Bytes of RAM it holds.
     pub fn ram_bytes(&self) -> u64 {
-        let bytes = self.entries.capacity() * size_of::<DirEntry>() + self.runs.capacity() * size_of::<Run>();
-        bytes as u64
+        let pages = self.entries.capacity() + self.aside.capacity();
+        (pages * size_of::<DirEntry>() + self.runs.capacity() * size_of::<Run>()) as u64
     }
 }

@@ -21,15 +21,13 @@ pub(super) struct Filter {
     shift: u32,
     /// The run of each bit.
     runs: [Option<u64>; BITS],
-    /// The bit of the run under way, 0 if it gets none.
-    pending: u16,
 }
 
 impl Filter {
     /// A filter in at most so many bytes of RAM; one in less than 4 never says no.
     pub fn new(bytes: u32) -> Self {
         let cells = if bytes < 4 { 0 } else { 1_usize << (bytes / 2).ilog2() };
-        Self { shift: 32 - cells.max(2).trailing_zeros(), cells: vec![0; cells], runs: [None; BITS], pending: 0 }
+        Self { shift: 32 - cells.max(2).trailing_zeros(), cells: vec![0; cells], runs: [None; BITS] }
     }
 
     #[inline]
@@ -37,34 +35,26 @@ impl Filter {
         (block.0.wrapping_mul(0x9E37_79B1) >> self.shift) as usize
     }
 
-    /// A run is begun that will have at most so many entries.
-    pub fn begin(&mut self, run: u64, entries: u64) {
+    /// A run is begun that will have at most so many entries; its bit, 0 if it gets none.
+    pub fn begin(&mut self, run: u64, entries: u64) -> u16 {
         debug_assert!(!self.runs.contains(&Some(run)), "run {run} has a bit");
-        debug_assert!(self.pending == 0, "the run before was neither completed nor given up");
         let free = self.runs.iter().position(Option::is_none);
-        if let Some(bit) = free.filter(|_| entries <= self.cells.len() as u64) {
-            self.runs[bit] = Some(run);
-            self.pending = 1 << bit;
-        }
+        let Some(bit) = free.filter(|_| entries <= self.cells.len() as u64) else { return 0 };
+        self.runs[bit] = Some(run);
+        1 << bit
     }
 
-    /// The run under way has an entry of a block.
+    /// The run with this bit has an entry of a block.
     #[inline]
-    pub fn add(&mut self, block: BlockId) {
-        if self.pending != 0 {
+    pub fn add(&mut self, bit: u16, block: BlockId) {
+        if bit != 0 {
             let cell = self.cell(block);
-            self.cells[cell] |= self.pending;
+            self.cells[cell] |= bit;
         }
-    }
-
-    /// The run under way is complete.
-    pub fn complete(&mut self) {
-        self.pending = 0;
     }
 
     /// Forgets every run but those of which `lives` is true.
     pub fn retain(&mut self, lives: impl Fn(u64) -> bool) {
-        self.pending = 0;
         let mut gone = 0;
         for (bit, run) in self.runs.iter_mut().enumerate() {
             if run.is_some_and(|run| !lives(run)) {
@@ -102,17 +92,16 @@ mod tests {
             let mut filter = Filter::new(bytes);
             assert!(filter.ram_bytes() <= u64::from(bytes) + 16 * 16);
             for run in 0..20 {
-                filter.begin(run, 2);
-                filter.add(BlockId(run as u32));
-                filter.add(BlockId(run as u32 * 1000));
-                filter.complete();
+                let bit = filter.begin(run, 2);
+                filter.add(bit, BlockId(run as u32));
+                filter.add(bit, BlockId(run as u32 * 1000));
             }
             assert!((0..20).all(|run| filter.may_have(run, BlockId(run as u32 * 1000))));
             let no = (0..1000).filter(|&block| !filter.may_have(7, BlockId(block))).count();
             assert_eq!(no > 900, bytes >= 100, "{no} with {bytes} bytes");
             filter.retain(|run| run == 7);
             assert!(filter.may_have(7, BlockId(7)) && filter.may_have(8, BlockId(9)));
-            filter.begin(30, u64::MAX);
+            assert_eq!(filter.begin(30, u64::MAX), 0);
             assert!(filter.may_have(30, BlockId(5)), "a run too long for it");
         }
     }

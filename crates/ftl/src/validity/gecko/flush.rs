@@ -14,6 +14,8 @@
 //!
 //! Every merge has the youngest run or the buffer in it, so the run written last is always the
 //! youngest.
+//!
+//! Merges that are spread over reports are another matter: `spread`.
 
 use super::Gecko;
 use super::directory::Directory;
@@ -81,23 +83,21 @@ impl Gecko {
         runs: usize,
         flush_seq: Option<u64>,
     ) -> Result<(), FtlError> {
-        if self.next_run >= RUN_END {
-            return Err(unsupported("all run numbers are used up; format it anew".to_string()));
-        }
-        self.writer.begin(self.next_run);
-        self.next_run += 1;
+        let number = self.take_number()?;
+        self.writer.begin(number);
         let all = self.directory.runs();
-        debug_assert!(all.iter().all(|run| run.number + 1 < self.next_run), "run {} is no new one", self.next_run - 1);
+        debug_assert!(all.iter().all(|run| run.number < number), "run {number} is no new one");
         let entries: u64 = all[all.len() - runs..].iter().map(|run| u64::from(run.entries)).sum();
         debug_assert!(runs > 0 || flush_seq.is_some(), "nothing is merged");
-        self.filter
-            .begin(self.next_run - 1, entries + if flush_seq.is_some() { self.buffer.sorted_len() as u64 } else { 0 });
+        let buffered = if flush_seq.is_some() { self.buffer.sorted_len() as u64 } else { 0 };
+        let bit = self.filter.begin(number, entries + buffered);
         let merged = all[all.len() - runs..].iter().fold(0_u32, |sum, run| sum.wrapping_add(run.flushes));
         let coverage = Coverage {
             flushes: merged.wrapping_add(u32::from(flush_seq.is_some())),
             last_flush: self.flushes + u64::from(flush_seq.is_some()),
             flush_seq: flush_seq.unwrap_or(self.flush_seq),
             older: all.len() - runs,
+            merged: None,
         };
         let sources = Sources {
             shape: &self.shape,
@@ -105,7 +105,8 @@ impl Gecko {
             runs,
             purpose: Purpose::Validity,
         };
-        let mut sink = Filtered { writer: &mut self.writer, filter: &mut self.filter, part_bits: self.shape.part_bits };
+        let mut sink =
+            Filtered { writer: &mut self.writer, filter: &mut self.filter, bit, part_bits: self.shape.part_bits };
         let written = self
             .merger
             .merge(store, &mut self.directory, &sources, &mut sink)
@@ -118,29 +119,44 @@ impl Gecko {
                 return Err(error);
             }
         }
-        self.filter.complete();
         self.forget_filters();
         Ok(())
     }
 
+    /// The number of a run that is begun.
+    pub(super) fn take_number(&mut self) -> Result<u64, FtlError> {
+        if self.next_run >= RUN_END {
+            return Err(unsupported("all run numbers are used up; format it anew".to_string()));
+        }
+        self.next_run += 1;
+        Ok(self.next_run - 1)
+    }
+
     /// Frees the filter bits of runs that are no more.
-    fn forget_filters(&mut self) {
-        let runs = self.directory.runs();
-        self.filter.retain(|number| runs.iter().any(|run| run.number == number));
+    pub(super) fn forget_filters(&mut self) {
+        let directory = &self.directory;
+        self.filter.retain(|number| directory.has(number));
     }
 }
 
 /// Writes entries, and notes whose they are.
-struct Filtered<'a> {
-    writer: &'a mut Writer,
-    filter: &'a mut Filter,
-    part_bits: u32,
+pub(super) struct Filtered<'a> {
+    pub writer: &'a mut Writer,
+    pub filter: &'a mut Filter,
+    /// The run's bit in the filter.
+    pub bit: u16,
+    pub part_bits: u32,
 }
 
 impl<S: MetaStore> Sink<S> for Filtered<'_> {
     #[inline(always)]
     fn entry(&mut self, store: &mut S, directory: &mut Directory, key: u32, bitmap: &[u64]) -> Result<(), FtlError> {
-        self.filter.add(BlockId(key >> 1 >> self.part_bits));
+        self.filter.add(self.bit, BlockId(key >> 1 >> self.part_bits));
         self.writer.entry(store, directory, key, bitmap)
+    }
+
+    #[inline(always)]
+    fn programs(&self) -> u64 {
+        self.writer.programs()
     }
 }

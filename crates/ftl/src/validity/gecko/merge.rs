@@ -43,6 +43,11 @@ pub(super) trait Sink<S> {
     /// # Errors
     /// Those of the device; the merge ends.
     fn entry(&mut self, store: &mut S, directory: &mut Directory, key: u32, bitmap: &[u64]) -> Result<(), FtlError>;
+
+    /// Pages it has programmed.
+    fn programs(&self) -> u64 {
+        0
+    }
 }
 
 /// What a merge reads.
@@ -84,6 +89,19 @@ pub(super) struct Merger {
     rank: usize,
     /// The bitmap of the result under way.
     result: Box<[u64]>,
+    /// Which of `inputs` is no input, but a page buffer for queries, if merges last longer than a
+    /// report.
+    scratch: Option<usize>,
+    /// Inputs that stand at their first entry.
+    opened: usize,
+    /// Whether the oldest run takes part.
+    oldest: bool,
+    /// The block whose entries are being merged.
+    block: u32,
+    /// The youngest input that is void for it.
+    void_from: usize,
+    /// Pages read by this merge.
+    loads: u64,
 }
 
 const NO_RUN: Run =
@@ -95,22 +113,35 @@ impl Merger {
         let page = vec![0; shape.device_page_bytes + SLACK_BYTES].into_boxed_slice();
         let unpacked = if shape.packing.is_some() { shape.bitmap_words } else { 0 };
         let bitmap = vec![0; unpacked].into_boxed_slice();
+        let scratch = (shape.spread_ops > 0).then_some(runs);
+        let inputs = runs + usize::from(scratch.is_some());
         Self {
-            inputs: vec![Input { page, run: NO_RUN, index: 0, at: 0, end: 0, left: 0, id: 0, bitmap }; runs],
+            inputs: vec![Input { page, run: NO_RUN, index: 0, at: 0, end: 0, left: 0, id: 0, bitmap }; inputs],
             heads: Vec::with_capacity(runs + 1),
             rank: 0,
             result: vec![0; shape.bitmap_words].into_boxed_slice(),
+            scratch,
+            opened: 0,
+            oldest: false,
+            block: u32::MAX,
+            void_from: usize::MAX,
+            loads: 0,
         }
     }
 
     /// How many runs it can merge.
     pub fn ways(&self) -> usize {
-        self.inputs.len()
+        self.inputs.len() - usize::from(self.scratch.is_some())
     }
 
-    /// A page buffer that is free between merges.
+    /// A page buffer that no merge under way needs.
     pub fn scratch_page(&mut self) -> &mut [u8] {
-        &mut self.inputs[0].page
+        &mut self.inputs[self.scratch.unwrap_or(0)].page
+    }
+
+    /// Pages that the merge under way has read.
+    pub fn loads(&self) -> u64 {
+        self.loads
     }
 
     /// Bytes of RAM it holds.
@@ -130,27 +161,46 @@ impl Merger {
         sources: &Sources<'_>,
         sink: &mut impl Sink<S>,
     ) -> Result<(), FtlError> {
-        self.open(store, directory, sources)?;
+        self.start(directory, sources);
+        while self.open_next(store, directory, sources)? {}
+        self.go_on(store, directory, sources, sink, u64::MAX).map(drop)
+    }
+
+    /// Steps 2 to 5 until every input is exhausted, or so many pages were read and programmed;
+    /// whether every input is.
+    ///
+    /// # Errors
+    /// Those of the device, and of `sink`; the merge cannot go on then.
+    pub fn go_on<S: MetaStore>(
+        &mut self,
+        store: &mut S,
+        directory: &mut Directory,
+        sources: &Sources<'_>,
+        sink: &mut impl Sink<S>,
+        budget: u64,
+    ) -> Result<bool, FtlError> {
+        debug_assert!(self.opened == sources.runs && self.heads.len() == sources.runs + 1, "an input is not open");
+        let end = (self.loads + sink.programs()).saturating_add(budget);
         if self.result.len() == 1 {
-            self.run::<S, 1>(store, directory, sources, sink)
+            self.run::<S, 1>(store, directory, sources, sink, end)
         } else {
-            self.run::<S, 0>(store, directory, sources, sink)
+            self.run::<S, 0>(store, directory, sources, sink, end)
         }
     }
 
-    /// Steps 2 to 5 until every input is exhausted, for bitmaps of so many words, or any number if
-    /// 0.
+    /// As [`Merger::go_on`] until so many pages were read and programmed in all, for bitmaps of so
+    /// many words, or any number if 0.
     fn run<S: MetaStore, const WORDS: usize>(
         &mut self,
         store: &mut S,
         directory: &mut Directory,
         sources: &Sources<'_>,
         sink: &mut impl Sink<S>,
-    ) -> Result<(), FtlError> {
+        end: u64,
+    ) -> Result<bool, FtlError> {
         let words = if WORDS == 0 { self.result.len() } else { WORDS };
-        let oldest = sources.runs == directory.runs().len();
-        let (mut block, mut void_from) = (u32::MAX, usize::MAX);
-        while self.heads[0] != EXHAUSTED {
+        let (oldest, mut block, mut void_from) = (self.oldest, self.block, self.void_from);
+        while self.heads[0] != EXHAUSTED && self.loads + sink.programs() < end {
             let id = (self.heads[0] >> 32) as u32;
             if id >> sources.shape.part_bits != block {
                 debug_assert!(
@@ -178,27 +228,42 @@ impl Merger {
                 sink.entry(store, directory, id << 1 | u32::from(flag), &self.result[..words])?;
             }
         }
-        Ok(())
+        (self.block, self.void_from) = (block, void_from);
+        Ok(self.heads[0] == EXHAUSTED)
     }
 
-    /// Puts every input at its first entry.
-    fn open<S: MetaStore>(
+    /// Begins a merge of the youngest runs.
+    pub fn start(&mut self, directory: &Directory, sources: &Sources<'_>) {
+        debug_assert!(sources.runs <= self.ways(), "more runs than merge buffers");
+        self.rank = 0;
+        self.heads.clear();
+        self.heads.push(sources.buffer.and_then(|buffer| buffer.sorted(0)).map_or(EXHAUSTED, |(key, _)| head(key, 0)));
+        for (input, run) in self.inputs.iter_mut().zip(directory.runs().iter().rev().take(sources.runs)) {
+            (input.run, input.index) = (*run, run.start as usize);
+        }
+        self.oldest = sources.runs == directory.runs().len();
+        (self.opened, self.loads, self.block, self.void_from) = (0, 0, u32::MAX, usize::MAX);
+    }
+
+    /// Puts the next input at its first entry; `false` if all are there.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn open_next<S: MetaStore>(
         &mut self,
         store: &mut S,
         directory: &Directory,
         sources: &Sources<'_>,
-    ) -> Result<(), FtlError> {
-        self.rank = 0;
-        self.heads.clear();
-        self.heads.push(sources.buffer.and_then(|buffer| buffer.sorted(0)).map_or(EXHAUSTED, |(key, _)| head(key, 0)));
-        let runs = directory.runs().iter().rev().take(sources.runs);
-        for (at, (input, run)) in self.inputs.iter_mut().zip(runs).enumerate() {
-            (input.run, input.index) = (*run, run.start as usize);
-            self.heads.push(input.load(store, directory, at + 1, sources)?);
+    ) -> Result<bool, FtlError> {
+        if self.opened == sources.runs {
+            self.heads.sort_unstable();
+            return Ok(false);
         }
-        debug_assert_eq!(self.heads.len(), sources.runs + 1, "more runs than merge buffers");
-        self.heads.sort_unstable();
-        Ok(())
+        let head = self.inputs[self.opened].load(store, directory, self.opened + 1, sources)?;
+        self.heads.push(head);
+        self.opened += 1;
+        self.loads += 1;
+        Ok(true)
     }
 
     /// ORs the entry at which an input stands into the result.
@@ -237,6 +302,7 @@ impl Merger {
                 Some(key) => head(key, way),
                 None => {
                     input.index += 1;
+                    self.loads += 1;
                     input.load(store, directory, way, sources)?
                 }
             }

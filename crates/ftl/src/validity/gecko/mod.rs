@@ -38,8 +38,10 @@
 //!   recovery has more to find.
 //! - A filter (`filter`): queries pass over the shorter runs that have no entry of the block.
 //!
+//! - Merges spread over reports (`spread`): none of them waits for a whole merge.
+//!
 //! Reading order: `format` and `FORMAT.md`, `shape`, `buffer`, `directory`, `merge`, `writer`,
-//! `packed`, `filter`, `flush`, `recover`.
+//! `packed`, `filter`, `flush`, `spread`, `recover`.
 //!
 #![doc = include_str!("FORMAT.md")]
 
@@ -53,6 +55,7 @@ mod packed;
 mod recover;
 mod scan;
 mod shape;
+mod spread;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -65,13 +68,14 @@ use crate::inspect::{Inspector, LevelView, RunView};
 use alloc::boxed::Box;
 use alloc::vec;
 use buffer::{Buffer, Full};
-use directory::Directory;
+use directory::{Directory, Under};
 use filter::Filter;
 use format::{HEADER_BYTES, PageName, WORD_BYTES};
 use merge::Merger;
 use nand::{BlockId, PageKind, Ppn, Spare};
 use packed::{Packing, START};
 use shape::{Shape, add_word};
+use spread::Spread;
 use writer::Writer;
 
 /// A page-validity store on flash.
@@ -93,6 +97,10 @@ pub struct Gecko {
     flush_seq: u64,
     /// What flushes say instead, while reports from before power loss are being made again.
     held_seq: Option<u64>,
+    /// The merge that is spread over reports, if merges are.
+    spread: Option<Spread>,
+    /// Something was reported since the last flush.
+    unsaved: bool,
 }
 
 impl Gecko {
@@ -103,18 +111,24 @@ impl Gecko {
     /// do not fit the format.
     pub fn new(page_bytes: usize, blocks: u32, pages_per_block: u32, options: &GeckoOptions) -> Result<Self, FtlError> {
         let shape = Shape::new(page_bytes, blocks, pages_per_block, options)?;
-        let ways = if shape.multi_way { shape.levels as usize } else { 2 };
+        let ways = match (shape.spread_ops > 0, shape.multi_way) {
+            (true, _) => shape.runs_max(),
+            (false, true) => shape.levels as usize,
+            (false, false) => 2,
+        };
         Ok(Self {
             buffer: Buffer::new(&shape),
             directory: Directory::new(&shape),
             merger: Merger::new(&shape, ways),
-            writer: Writer::new(&shape),
+            writer: Writer::new(&shape, Under::Flush),
             filter: Filter::new(options.filter_bytes),
             bitmap: vec![0; shape.bitmap_words].into_boxed_slice(),
             next_run: 0,
             flushes: 0,
             flush_seq: 0,
             held_seq: None,
+            spread: (shape.spread_ops > 0).then(|| Spread::new(&shape)),
+            unsaved: false,
             shape,
         })
     }
@@ -154,6 +168,8 @@ impl Gecko {
     pub fn release_flush_seq(&mut self) {
         debug_assert!(self.held_seq.is_some_and(|held| held <= self.flush_seq));
         self.held_seq = None;
+        // What was flushed meanwhile claims less than is known now.
+        self.unsaved = !self.buffer.is_empty();
     }
 
     /// Whether a page that is not part of it would be if it could have been read.
@@ -167,6 +183,12 @@ impl Gecko {
     /// Where its live pages lie, in no particular order.
     pub fn live_pages(&self) -> impl Iterator<Item = Ppn> {
         self.directory.live()
+    }
+
+    /// Writes the full buffer out.
+    #[cold]
+    fn empty_buffer<S: MetaStore>(&mut self, store: &mut S) -> Result<(), FtlError> {
+        if self.spread.is_some() { self.flush_alone(store, true) } else { self.flush_buffer(store) }
     }
 
     /// Adds the entries of a block in the buffer to `words`; whether one has the erase flag.
@@ -259,17 +281,25 @@ impl Validity for Gecko {
     /// On an error of the flush that makes room, the report was not taken and can be made again.
     #[inline]
     fn invalidate<S: MetaStore>(&mut self, store: &mut S, ppn: Ppn) -> Result<(), FtlError> {
-        while self.buffer.invalidate(&self.shape, ppn) == Err(Full) {
-            self.flush_buffer(store)?;
+        if self.spread.as_ref().is_some_and(Spread::is_due) {
+            self.pay(store, self.shape.locate(ppn).0)?;
         }
+        while self.buffer.invalidate(&self.shape, ppn) == Err(Full) {
+            self.empty_buffer(store)?;
+        }
+        self.unsaved = true;
         Ok(())
     }
 
     /// On an error of the flush that makes room, the report was not taken and can be made again.
     fn erased<S: MetaStore>(&mut self, store: &mut S, block: BlockId, _: u64) -> Result<(), FtlError> {
-        while self.buffer.erased(&self.shape, block) == Err(Full) {
-            self.flush_buffer(store)?;
+        if self.spread.as_ref().is_some_and(Spread::is_due) {
+            self.pay(store, self.shape.first_id(block))?;
         }
+        while self.buffer.erased(&self.shape, block) == Err(Full) {
+            self.empty_buffer(store)?;
+        }
+        self.unsaved = true;
         Ok(())
     }
 
@@ -279,7 +309,9 @@ impl Validity for Gecko {
             return Ok(());
         }
         let (first, last) = (self.shape.first_id(block), self.shape.last_id(block));
-        for at in (0..self.directory.runs().len()).rev() {
+        // The buffer says all that a partial run says.
+        let partial = usize::from(self.spread.as_ref().is_some_and(Spread::is_partial));
+        for at in (0..self.directory.runs().len() - partial).rev() {
             let run = self.directory.runs()[at];
             if !self.filter.may_have(run.number, block) {
                 continue;
@@ -298,19 +330,23 @@ impl Validity for Gecko {
 
     fn owns(&self, ppn: Ppn, spare: &Spare) -> bool {
         spare.kind == PageKind::Validity
-            && self.directory.find(PageName::of(spare)).is_some_and(|index| self.directory.at(index) == ppn)
+            && self.directory.find(PageName::of(spare)).is_some_and(|place| self.directory.at(place) == ppn)
     }
 
     fn moved(&mut self, from: Ppn, to: Ppn, spare: &Spare) {
         debug_assert!(self.owns(from, spare), "{from} was moved but is not a live page of a run");
         debug_assert!(from != to);
-        if let Some(index) = self.directory.find(PageName::of(spare)) {
-            self.directory.relocate(index, to);
+        if let Some(place) = self.directory.find(PageName::of(spare)) {
+            self.directory.relocate(place, to);
         }
     }
 
     fn flush<S: MetaStore>(&mut self, store: &mut S) -> Result<(), FtlError> {
-        if self.buffer.is_empty() { Ok(()) } else { self.flush_buffer(store) }
+        match self.spread {
+            Some(_) => self.flush_spread(store),
+            None if self.buffer.is_empty() => Ok(()),
+            None => self.flush_buffer(store),
+        }
     }
 
     fn room(&self) -> u32 {
@@ -342,7 +378,9 @@ impl Validity for Gecko {
 
     fn ram(&self, report: &mut RamReport) {
         report.push(RamItem { name: "gecko_buffer", bytes: self.buffer.ram_bytes() });
-        report.push(RamItem { name: "gecko_buffers", bytes: self.merger.ram_bytes() + self.writer.ram_bytes() });
+        let spread = self.spread.as_ref().map_or(0, Spread::ram_bytes);
+        let buffers = self.merger.ram_bytes() + self.writer.ram_bytes() + spread;
+        report.push(RamItem { name: "gecko_buffers", bytes: buffers });
         if self.filter.ram_bytes() > 0 {
             report.push(RamItem { name: "gecko_filter", bytes: self.filter.ram_bytes() });
         }

@@ -13,7 +13,7 @@
 //! can have a spare area that reads well and contents that do not.
 
 use super::Gecko;
-use super::directory::{DirEntry, Run};
+use super::directory::{DirEntry, Run, Under};
 use super::format::{self, HEADER_BYTES, NO_ENTRY, PageName, RUN_NUMBER_BYTES, SUMMARY_BYTES, Summary, WORD_BYTES};
 use super::merge::Merger;
 use super::shape::{Shape, unsupported};
@@ -85,11 +85,12 @@ impl Gecko {
             live.push(run.ok_or_else(|| damaged(namer, "an older run that it names cannot be read"))?);
         }
         check_coverage(&live)?;
+        gecko.directory.allow(live.iter().map(|complete| complete.pages.len()).sum());
         for complete in live.iter().rev() {
             debug_assert!(
                 complete.pages.len() == complete.run.all_pages as usize && complete.run.number < gecko.next_run
             );
-            complete.pages.iter().for_each(|entry| gecko.directory.push(*entry));
+            complete.pages.iter().for_each(|entry| gecko.directory.push(Under::Flush, *entry));
             gecko.directory.complete(complete.run, 0, |_| ());
         }
         if gecko.shape.multi_way && live.len() > gecko.merger.ways() {

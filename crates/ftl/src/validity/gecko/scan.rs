@@ -61,7 +61,7 @@ impl Gecko {
         each: impl FnMut(BlockId, &PageSet),
     ) -> Result<(), FtlError> {
         let runs = self.directory.runs().len();
-        let mut wider = (runs > self.merger.ways()).then(|| Merger::new(&self.shape, runs));
+        let mut wider = (runs > self.merger.ways() || self.spread.is_some()).then(|| Merger::new(&self.shape, runs));
         let merger = wider.as_mut().unwrap_or(&mut self.merger);
         self.buffer.sort();
         let sources = Sources { shape: &self.shape, buffer: Some(&self.buffer), runs, purpose };

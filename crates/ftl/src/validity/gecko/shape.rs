@@ -15,6 +15,9 @@ const SIZE_RATIO_MAX: u32 = (1 << 15) - 1;
 /// The largest buffer: 64 MiB of pages of 4 KiB.
 const BUFFER_PAGES_MAX: u32 = 1 << 14;
 
+/// Bytes of a page for each run that may wait while a merge is spread.
+const BYTES_A_WAITING_RUN: usize = 64;
+
 /// Bytes that buffers have beyond what they use.
 pub(super) const SLACK_BYTES: usize = 8;
 
@@ -56,6 +59,11 @@ pub(super) struct Shape {
     full_run_buffers: u32,
     /// Levels that runs can be in.
     pub levels: u32,
+    /// Pages that a merge reads and programs for each new entry of the buffer; 0 if it is done at
+    /// once.
+    pub spread_ops: u32,
+    /// Runs that may wait while a merge is spread.
+    waiting: u32,
     /// Whether every run, with its postamble, fits one page.
     run_fits_a_page: bool,
     /// log2 of `chunk`, if that and the pages in a block are powers of two.
@@ -112,19 +120,20 @@ impl Shape {
             full_run_pages: all_entries.div_ceil(page_entries.max(1)),
             full_run_buffers: all_entries.div_ceil(page_entries.saturating_mul(options.buffer_pages).max(1)),
             levels: 0,
+            spread_ops: options.spread_ops,
+            waiting: 0,
             run_fits_a_page: false,
             chunk_shift: (chunk.is_power_of_two() && pages_per_block.is_power_of_two()).then(|| chunk.trailing_zeros()),
         };
         shape.levels = shape.full_run_pages.max(1).ilog(shape.size_ratio) + 1;
-        let overhead = HEADER_BYTES + shape.postamble_bytes(1);
-        let page_run_entries = (page_bytes.saturating_sub(overhead + far_bytes) / entry_bytes) as u32;
-        shape.buffer_entries = match options.buffer_pages {
-            1 => page_run_entries.min(all_entries),
-            pages => page_entries.saturating_mul(pages).min(all_entries),
-        };
-        shape.run_fits_a_page = all_entries <= page_run_entries;
+        if shape.spread_ops > 0 {
+            shape.waiting = ((page_bytes / BYTES_A_WAITING_RUN) as u32).max(1);
+            shape.fill(far_bytes, all_entries);
+            shape.spread();
+        }
+        shape.fill(far_bytes, all_entries);
         if shape.buffer_entries == 0 {
-            let least = overhead + far_bytes + entry_bytes;
+            let least = HEADER_BYTES + shape.postamble_bytes(1) + far_bytes + entry_bytes;
             return Err(unsupported(format!("pages of {page_bytes} bytes are too short; it needs {least}")));
         }
         if shape.full_run_pages + shape.tail_pages(shape.full_run_pages) >= INDEX_END {
@@ -133,6 +142,29 @@ impl Shape {
         debug_assert!(shape.partitions * shape.chunk >= pages_per_block && shape.partitions <= 1 << shape.part_bits);
         debug_assert!(shape.last_word_mask != 0 && shape.buffer_entries <= all_entries);
         Ok(shape)
+    }
+
+    /// Works out V for a device of so many sub-entries, of which some of a page can be longer than
+    /// the others by so many bytes in all.
+    fn fill(&mut self, far_bytes: usize, all_entries: u32) {
+        let overhead = HEADER_BYTES + self.postamble_bytes(1) + far_bytes;
+        let page_run_entries = (self.page_bytes.saturating_sub(overhead) / self.entry_bytes) as u32;
+        self.buffer_entries = match self.buffer_pages {
+            1 => page_run_entries.min(all_entries),
+            pages => self.page_entries.saturating_mul(pages).min(all_entries),
+        };
+        self.run_fits_a_page = all_entries <= page_run_entries;
+    }
+
+    /// Works out how many runs may wait: as many as are flushed during a merge of everything. Where
+    /// that would be more than the most, merges do more for each report.
+    fn spread(&mut self) {
+        let most = self.waiting;
+        let merge = 3 * self.full_run_pages + self.runs_max() as u32 * self.buffer_pages + self.aside_pages();
+        // A flush may come when the buffer has no room for another block.
+        let paid = self.buffer_entries.saturating_sub(self.partitions).max(1);
+        self.spread_ops = self.spread_ops.max(merge.div_ceil(paid.saturating_mul(most)));
+        self.waiting = merge.div_ceil(paid.saturating_mul(self.spread_ops)).min(most) + 1;
     }
 
     /// The sub-entry number and the bit in it of a page.
@@ -191,10 +223,15 @@ impl Shape {
         self.packing.map_or(HEADER_BYTES + count as usize * self.entry_bytes, |packing| packing.end(page, count))
     }
 
-    /// The most runs that live at a time: one in each level with a buffer of one page, and one more
-    /// where a two-way cascade was cut short.
+    /// The most runs that live at a time: one in each level with a buffer of one page, one more
+    /// where a two-way cascade was cut short, and those that wait for a merge that is spread.
     pub const fn runs_max(&self) -> usize {
-        self.levels as usize + 1
+        (self.levels + 1 + self.waiting) as usize
+    }
+
+    /// The most pages that the output of a spread merge has.
+    pub fn aside_pages(&self) -> u32 {
+        if self.spread_ops == 0 { 0 } else { self.full_run_pages + self.tail_pages(self.full_run_pages) }
     }
 
     /// The length of the longest postamble of a run with so many pages of entries.
@@ -219,6 +256,10 @@ impl Shape {
     /// at most what the buffer and the levels up to it held.
     pub fn reserve_pages(&self) -> u32 {
         let full = self.full_run_pages;
+        if self.spread_ops > 0 {
+            // A mount may have to do a whole merge before a flush.
+            return full + self.tail_pages(full) + self.buffer_pages + self.tail_pages(self.buffer_pages);
+        }
         if self.multi_way {
             return full + self.tail_pages(full);
         }
@@ -235,9 +276,10 @@ impl Shape {
 
     /// The most live pages at any time: the oldest run, the younger ones (kept to one full run in
     /// all), and the output of a merge while its inputs still live; a buffer more that a two-way
-    /// cascade adds to the younger ones.
+    /// cascade adds to the younger ones; the runs that wait for a merge that is spread.
     pub fn footprint_pages(&self) -> u32 {
-        let entries_pages = 3 * self.full_run_pages + self.buffer_pages;
+        let waiting = if self.spread_ops > 0 { self.runs_max() as u32 * self.buffer_pages } else { 0 };
+        let entries_pages = 3 * self.full_run_pages + self.buffer_pages + waiting;
         if self.run_fits_a_page {
             return entries_pages;
         }
@@ -262,6 +304,9 @@ fn check_options(options: &GeckoOptions) -> Result<(), FtlError> {
     if !(1..=BUFFER_PAGES_MAX).contains(&options.buffer_pages) {
         let pages = options.buffer_pages;
         return Err(unsupported(format!("a buffer of {pages} pages is asked for; choose 1 to {BUFFER_PAGES_MAX}")));
+    }
+    if options.spread_ops > 0 && !options.multi_way {
+        return Err(unsupported("merges two at a time cannot be spread; ask for one or the other".to_string()));
     }
     Ok(())
 }

@@ -186,6 +186,33 @@ fn packing_and_a_filter_cost_less_than_half() {
     assert!(beyond < paper / 2.0, "{beyond} against {paper}");
 }
 
+/// The most pages that the store reads and programs in one host write.
+fn longest(blocks: u32, options: GeckoOptions) -> u64 {
+    let mut drive = Drive::new(blocks, options);
+    let done = |store: &MemStore| store.programs + store.reads + store.query_reads;
+    let one = |_| {
+        let before = done(&drive.store);
+        drive.host_write();
+        done(&drive.store) - before
+    };
+    let longest = (0..blocks * 90).map(one).max().unwrap_or(0);
+    println!("K = {blocks}, {options:?}: at most {longest} pages read and programmed in a host write");
+    longest
+}
+
+#[test]
+fn spread_merges_make_no_write_wait_and_cost_little() {
+    let spread = GeckoOptions { spread_ops: 1, ..PAPER };
+    for blocks in [1 << 12, 1 << 14] {
+        let (at_once, in_shares) = (longest(blocks, PAPER), longest(blocks, spread));
+        // A query of each run, a flush, a report or two.
+        assert!(in_shares <= 40 && 3 * in_shares < at_once, "{in_shares} pages against {at_once}");
+    }
+    let total = |(programs, reads): (f64, f64)| programs + reads / 10.0;
+    let (paper, spread) = (total(cost(1 << 12, PAPER)), total(cost(1 << 12, spread)));
+    assert!(spread < 1.3 * paper, "{spread} against {paper}");
+}
+
 /// The store alone at 64 GiB, and at 2 TiB, where it takes half an hour and half a GiB of memory:
 /// `cargo test --release -p openftl-ftl --lib at_two_tebibytes -- --ignored --nocapture`
 #[test]

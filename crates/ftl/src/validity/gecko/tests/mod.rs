@@ -2,5 +2,6 @@
 
 mod figures;
 mod props;
+mod spread;
 mod store;
 mod traps;

@@ -144,7 +144,9 @@ fn bounds_hold_under_adversarial_reports() {
         {
             let packed = stride == 37;
             let buffer_pages = if packed { 3 } else { 1 };
-            let options = GeckoOptions { size_ratio, multi_way, packed, buffer_pages, ..GeckoOptions::PAPER };
+            let spread_ops = if multi_way && stride != 1 { size_ratio - 1 } else { 0 };
+            let options =
+                GeckoOptions { size_ratio, multi_way, packed, buffer_pages, spread_ops, ..GeckoOptions::PAPER };
             let mut rig = Rig::new(page_bytes, blocks, pages_per_block, options);
             rig.cut_everywhere = false;
             let pages = blocks * pages_per_block;
