@@ -229,9 +229,9 @@ pub fn cache_note(args: &TuningArgs, logical_pages: u32) -> Option<String> {
 fn filter_bytes(asked: u64, geometry: &Geometry) -> Result<u32> {
     let most = geometry.pages().max(4);
     match u32::try_from(asked) {
-        Ok(bytes) if bytes == 0 || (4..=most).contains(&bytes) => Ok(bytes),
+        Ok(bytes) if (4..=most).contains(&bytes) => Ok(bytes),
         _ => Err(usage(format!(
-            "--gecko-filter {asked} B is neither 0 nor between 4 B and {}, a byte for each page of the device; 1MiB is enough for 2 TiB",
+            "--gecko-filter {asked} B is not between 4 B and {}, a byte for each page of the device; 1MiB is enough for 2 TiB",
             bytes(most.into())
         ))),
     }
@@ -334,8 +334,9 @@ mod tests {
         let t4 = ["--gecko-t", "4"];
         assert_eq!(of("flagship", &t4), ftl::GeckoOptions { size_ratio: 4, ..own });
         assert_eq!(of("gecko", &t4), ftl::GeckoOptions { size_ratio: 4, ..paper });
-        let back = ["--gecko-packed=false", "--gecko-filter=0", "--gecko-two-way"];
-        assert_eq!(of("flagship", &back), ftl::GeckoOptions { multi_way: false, ..paper });
+        let back = ["--gecko-packed=false", "--gecko-filter=8KiB", "--gecko-two-way"];
+        let expected = ftl::GeckoOptions { multi_way: false, filter_bytes: 8192, ..paper };
+        assert_eq!(of("flagship", &back), expected);
         assert_eq!(of("gecko", &["--gecko-packed"]), ftl::GeckoOptions { packed: true, ..paper });
     }
 

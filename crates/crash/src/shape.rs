@@ -179,7 +179,7 @@ pub const SHAPES: &[Shape] = &[
     },
     Shape { name: "warm", blocks: 44, pages_per_block: 6, cache_entries: 150, warm: true, ..MODERN },
     Shape { name: "warm-short-cache", blocks: 40, pages_per_block: 7, cache_entries: 6, warm: true, ..MODERN },
-    Shape { name: "midas", age: 1500, pages_per_block: 6, policies: Some(("midas", "greedy")), ..AGED },
+    Shape { name: "midas", blocks: 64, pages_per_block: 6, age: 1500, policies: Some(("midas", "greedy")), ..MODERN },
     Shape {
         name: "midas-level",
         blocks: 100,
@@ -188,7 +188,7 @@ pub const SHAPES: &[Shape] = &[
         age: 1500,
         policies: Some(("midas", "fifo")),
         level_wear: true,
-        ..AGED
+        ..MODERN
     },
     Shape { name: "spread", logical_pages: 150, gecko: SPREAD, ..RUNS },
     Shape { name: "spread-wide", blocks: 110, pages_per_block: 8, cache_entries: 40, gecko: SPREAD_PARTS, ..RUNS },

@@ -273,7 +273,7 @@ pub struct GeckoArgs {
     #[arg(long = "gecko-packed", value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_missing_value = "true")]
     pub packed: Option<bool>,
-    /// RAM for a filter by which queries pass over shorter runs; 0 for none
+    /// RAM for a filter by which queries pass over shorter runs
     /// [default: each FTL's own; none for those of papers]
     #[arg(long = "gecko-filter", value_name = "SIZE")]
     pub filter: Option<Size>,

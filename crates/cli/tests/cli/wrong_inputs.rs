@@ -47,6 +47,7 @@ const CASES: &[Case] = &[
     (&["compare", "--lanes", "4000"], 2, &["--lanes 4000", "32 dies"]),
     (&["compare", "--gecko-s", "1000"], 2, &["--gecko-s 1000", "128 pages"]),
     (&["compare", "--gecko-filter", "1"], 2, &["--gecko-filter 1 B", "1MiB"]),
+    (&["compare", "--gecko-spread", "1", "--gecko-two-way"], 2, &["leave --gecko-two-way out"]),
     (&["compare", "--gecko-filter", "1GiB"], 2, &["--gecko-filter 1073741824 B", "a byte for each page"]),
     (&["compare", "--ftl", "page", "gecko"], 2, &["gecko stands where a trace would", "--ftl page,gecko"]),
     (&["compare", "--gecko-buffer", "0"], 2, &["--gecko-buffer", "1..=16384"]),

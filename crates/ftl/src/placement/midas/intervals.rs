@@ -1,7 +1,7 @@
 //! How long versions of pages live: a distribution of update intervals.
 //!
-//! Intervals are counted in buckets of an eighth of an octave: the distribution of any disk takes as
-//! little RAM.
+//! Intervals are counted in buckets of an eighth of an octave: the distribution of any disk takes
+//! as little RAM.
 
 use alloc::vec;
 use alloc::vec::Vec;

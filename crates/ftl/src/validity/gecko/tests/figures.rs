@@ -206,7 +206,7 @@ fn spread_merges_make_no_write_wait_and_cost_little() {
     for blocks in [1 << 12, 1 << 14] {
         let (at_once, in_shares) = (longest(blocks, PAPER), longest(blocks, spread));
         // A query of each run, a flush, a report or two.
-        assert!(in_shares <= 40 && 3 * in_shares < at_once, "{in_shares} pages against {at_once}");
+        assert!(in_shares <= 20 && 8 * in_shares < at_once, "{in_shares} pages against {at_once}");
     }
     let total = |(programs, reads): (f64, f64)| programs + reads / 10.0;
     let (paper, spread) = (total(cost(1 << 12, PAPER)), total(cost(1 << 12, spread)));
