@@ -277,6 +277,9 @@ impl Scan {
         }
         for ((ppn, spare), alone) in unread {
             if mounts == Mounts::Mark && fits(&spare, alone) && spare.seq < self.in_use_seq {
+                if alone {
+                    self.kinds[geometry.block_of(ppn).index()] = Some(spare.kind);
+                }
                 self.page(ppn, &spare);
             } else {
                 self.torn_seqs.push(spare.seq);

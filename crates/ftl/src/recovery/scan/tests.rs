@@ -204,6 +204,20 @@ fn any_page_of_metadata_says_that_what_came_before_it_was_complete() {
 }
 
 #[test]
+fn a_worn_page_of_metadata_alone_in_its_block_leaves_the_block_to_metadata() {
+    let mut flash = device();
+    (0..3).for_each(|ppn| put(&mut flash, ppn, ppn, 10 + u64::from(ppn), 0));
+    put_trims(&mut flash, 4, 0, (13, None), 0b11);
+    put(&mut flash, 8, 5, 14, 0);
+    harm(&mut flash, 4, Blemish::DataUnreadable);
+    let (scan, _) = scan(&mut flash);
+    assert_eq!(
+        [0, 1, 2, 3].map(|block| scan.kind(BlockId(block))),
+        [Some(PageKind::User), Some(PageKind::Translation), Some(PageKind::User), None]
+    );
+}
+
+#[test]
 fn the_trim_map_forgets_what_is_older_and_is_in_doubt_after_pages_of_host_data() {
     let mut flash = device();
     (0..3).for_each(|ppn| put(&mut flash, ppn, ppn, 10 + u64::from(ppn), 0));

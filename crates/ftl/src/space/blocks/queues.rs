@@ -64,10 +64,15 @@ mod tests {
         Space::new(&nand, options)
     }
 
+    fn program(space: &mut Space, stream: u8) -> Slot {
+        let slot = space.next_host_page(Stream(stream)).unwrap();
+        space.page_born(slot.ppn);
+        slot
+    }
+
     /// Fills a block of a stream, of which so many pages live.
     fn fill(space: &mut Space, stream: u8, live: u32) -> BlockId {
-        let slots: Vec<Slot> = (0..PAGES).map(|_| space.next_host_page(Stream(stream)).unwrap()).collect();
-        slots.iter().for_each(|slot| space.page_born(slot.ppn));
+        let slots: Vec<Slot> = (0..PAGES).map(|_| program(space, stream)).collect();
         slots.iter().skip(live as usize).for_each(|slot| space.page_died(slot.ppn));
         space.geometry().block_of(slots[0].ppn)
     }
@@ -113,13 +118,11 @@ mod tests {
         let mut space = space();
         space.set_queues(0b11);
         let blocks = [fill(&mut space, 0, 2), fill(&mut space, 1, 1)];
-        let half = space.next_host_page(Stream(0)).unwrap();
-        space.page_born(half.ppn);
+        let half = program(&mut space, 0);
         assert_eq!(picked(&mut space), None);
         space.set_queues(0b10);
         assert_eq!((picked(&mut space), space.oldest(Stream(1))), (Some(blocks[0]), Some(blocks[1])));
-        let rest: Vec<Slot> = (1..PAGES).map(|_| space.next_host_page(Stream(0)).unwrap()).collect();
-        rest.iter().for_each(|slot| space.page_born(slot.ppn));
+        (1..PAGES).map(|_| program(&mut space, 0)).for_each(|slot| assert!(!slot.erase_first));
         space.begin_collecting(blocks[0]);
         space.page_died(half.ppn);
         assert_eq!(picked(&mut space), Some(space.geometry().block_of(half.ppn)), "also one that was being filled");
