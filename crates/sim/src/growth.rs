@@ -83,7 +83,7 @@ mod tests {
         for info in ftl::ftls::infos() {
             let rates = [64 << 20, 128 << 20].map(|bytes| measure(info, bytes, 3000, &mut |_| {}).unwrap());
             let [small, large] = rates.map(|rate| rate.programs_per_write);
-            assert!(small > 1.0 && (0.7..1.4).contains(&(small / large)), "{}: {rates:?}", info.name);
+            assert!(small > 1.0 && (0.5..2.0).contains(&(small / large)), "{}: {rates:?}", info.name);
             assert!(spread(&rates) >= 1.0);
         }
     }

@@ -3,6 +3,9 @@
 
 use std::time::Instant;
 
+/// The kernel counts at its ticks, of up to 10 ms: a shorter time than this says nothing.
+const SHORTEST_NS: u64 = 100_000_000;
+
 /// Measures from its making on, in the thread that made it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopwatch {
@@ -23,10 +26,12 @@ impl Stopwatch {
     }
 
     /// Things done per second that the thread had a processor, or per second of the wall clock
-    /// where the system does not tell; 0 if no time has passed.
+    /// where the system does not tell, or the time is too short for its count; 0 if no time has
+    /// passed.
     pub(crate) fn rate(&self, things: u64) -> f64 {
-        let seconds = match (self.on_processor_ns, on_processor_ns()) {
-            (Some(begun), Some(now)) => now.saturating_sub(begun) as f64 / 1e9,
+        let on_processor = self.on_processor_ns.zip(on_processor_ns()).map(|(begun, now)| now.saturating_sub(begun));
+        let seconds = match on_processor {
+            Some(ns) if ns >= SHORTEST_NS => ns as f64 / 1e9,
             _ => self.wall_s(),
         };
         if seconds > 0.0 { things as f64 / seconds } else { 0.0 }

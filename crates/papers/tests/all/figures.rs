@@ -64,8 +64,9 @@ fn check(figure: &Figure, outcome: &Outcome) {
 fn no_plan_has_a_run_twice_and_text_tells_runs_apart() {
     for figure in table() {
         let plan = (figure.plan)(&lab(figure)).unwrap();
-        let texts: BTreeSet<String> = plan.iter().map(|experiment| experiment.spec.text().unwrap()).collect();
-        assert_eq!(texts.len(), plan.len(), "{}", figure.name);
+        // Runs of recorded traces have no text, and are done each time.
+        let texts: Vec<String> = plan.iter().filter_map(|experiment| experiment.spec.text()).collect();
+        assert_eq!(texts.iter().collect::<BTreeSet<_>>().len(), texts.len(), "{}", figure.name);
     }
 }
 
