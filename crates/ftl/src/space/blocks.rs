@@ -14,7 +14,9 @@
 //!    them.
 //! 5. The count of live pages of every block (BVC) is kept here, in two bytes a block.
 
+mod alone;
 mod free;
+mod pick;
 mod queues;
 mod within;
 
@@ -23,7 +25,7 @@ use crate::contract::RamItem;
 use crate::contract::RamReport;
 use crate::inspect::{BlockUse, BlockView, Inspector, StreamView};
 use crate::placement::Stream;
-use crate::victim::{self, Banks, Choice};
+use crate::victim::{self, Banks};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Nand, PageKind, Ppn};
@@ -490,36 +492,6 @@ impl Space {
     /// Whether a block failed to program since it was erased: it is not to be used again.
     pub fn has_failed(&self, block: BlockId) -> bool {
         !self.failed.is_empty() && self.failed.contains(&block)
-    }
-
-    /// The block to collect next that is `wanted` by its live pages: of the bank with the fewest
-    /// free blocks that has one.
-    pub fn pick(&mut self, wanted: impl Fn(u32) -> bool) -> Option<Choice> {
-        let mut looked_at = None;
-        for _ in 0..self.banks.count() {
-            let next = (self.free_of.iter().copied().zip(0..)).filter(|bank| looked_at.is_none_or(|last| *bank > last));
-            looked_at = Some(next.min()?);
-            let (_, bank) = looked_at?;
-            let choice = self.candidates.pick(bank);
-            debug_assert!(choice.is_none_or(|choice| self.is_candidate(choice)), "{choice:?}");
-            if let Some(choice) = choice.filter(|choice| wanted(choice.valid)) {
-                return Some(choice);
-            }
-        }
-        None
-    }
-
-    /// Of the metadata blocks that are held back, the one with the fewest live pages.
-    pub fn pick_metadata(&mut self) -> Option<Choice> {
-        let choice = self.candidates.pick_metadata();
-        debug_assert!(choice.is_none_or(|choice| self.is_candidate(choice)), "{choice:?}");
-        debug_assert!(choice.is_none_or(|choice| self.kind(choice.block) != PageKind::User), "{choice:?}");
-        choice
-    }
-
-    /// Whether a policy's choice is what is known of the block.
-    fn is_candidate(&self, choice: Choice) -> bool {
-        self.state(choice.block) == BlockState::Closed && self.valid(choice.block) == choice.valid
     }
 
     /// A closed block is to be collected: no policy offers it any more.

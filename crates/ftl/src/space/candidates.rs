@@ -36,8 +36,9 @@ impl Candidates {
     pub(super) fn new(blocks: u32, pages_per_block: u32, banks: Banks, options: SpaceOptions) -> Self {
         let mut links = Links::new(blocks);
         let victims = (options.victim.make)(&mut links, pages_per_block, banks);
-        let mut greedy = || victim::find("greedy").map(|entry| (entry.make)(&mut links, pages_per_block, Banks::ONE));
-        let metadata = if options.metadata_apart { greedy() } else { None };
+        let fewest = if options.victim.picks_fewest { Some(options.victim) } else { victim::find("greedy") };
+        let metadata = fewest.filter(|_| options.metadata_apart);
+        let metadata = metadata.map(|entry| (entry.make)(&mut links, pages_per_block, Banks::ONE));
         let held = options.has_queues.then(|| Held {
             queues: Queues::new(&mut links, u32::from(QUEUES), banks),
             streams: 0,
@@ -149,14 +150,22 @@ impl Candidates {
         policy.removed(links, block);
     }
 
-    /// The block of a bank to collect next.
-    pub(super) fn pick(&mut self, bank: u32) -> Option<Choice> {
-        self.victims.pick(&mut self.links, bank)
+    /// The block of a bank to collect next. `full` answers what a full block holds, and how many
+    /// pages in it live.
+    pub(super) fn pick(&mut self, bank: u32, full: impl Fn(BlockId) -> Option<(PageKind, u32)>) -> Option<Choice> {
+        let Self { links, victims, metadata, held } = self;
+        let is_held = |block: BlockId| held.as_ref().is_some_and(|held| held.of[block.index()] != NONE);
+        victims.pick(links, bank, &|block| {
+            let (kind, valid) = full(block)?;
+            let is_other = metadata.is_some() && kind != PageKind::User || is_held(block);
+            (!is_other).then_some(valid)
+        })
     }
 
     /// Of the metadata blocks that are held back, the one with the fewest live pages.
-    pub(super) fn pick_metadata(&mut self) -> Option<Choice> {
-        self.metadata.as_mut()?.pick(&mut self.links, 0)
+    pub(super) fn pick_metadata(&mut self, full: impl Fn(BlockId) -> Option<(PageKind, u32)>) -> Option<Choice> {
+        let live = |block| full(block).filter(|(kind, _)| *kind != PageKind::User).map(|(_, valid)| valid);
+        self.metadata.as_mut()?.pick(&mut self.links, 0, &live)
     }
 
     /// Bytes of RAM held.

@@ -27,6 +27,13 @@ impl Banks {
         self.count
     }
 
+    /// Dies of all banks.
+    #[inline]
+    #[must_use]
+    pub const fn all_dies(self) -> u32 {
+        self.dies
+    }
+
     /// The bank of a die.
     #[inline]
     #[must_use]

@@ -12,7 +12,7 @@
 //! Times count from the mount: after one, blocks count as never collected.
 
 use super::lists::Lists;
-use super::{Banks, Choice, Entry, Links, Victim};
+use super::{Banks, Choice, Entry, Links, Live, Victim};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use nand::BlockId;
@@ -24,6 +24,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "cat",
     summary: "the block with the least cost over age, times how often it was collected",
     source: "Chiang and Chang, Cleaning policies in mobile computers using flash memory, JSS 1999",
+    picks_fewest: false,
     make: |links, pages_per_block, banks| {
         let blocks = links.blocks() as usize;
         Box::new(Cat {
@@ -75,7 +76,7 @@ impl Victim for Cat {
         self.lists.push_back(links, self.list(self.banks.of(block), valid), block);
     }
 
-    fn pick(&mut self, links: &mut Links, bank: u32) -> Option<Choice> {
+    fn pick(&mut self, links: &mut Links, bank: u32, _: Live<'_>) -> Option<Choice> {
         let mut best: Option<((u128, u128), Choice)> = None;
         for valid in 0..self.pages_per_block {
             for block in self.lists.iter(links, self.list(bank, valid)).take(LOOK) {
@@ -122,9 +123,13 @@ mod tests {
         cat.closed(&mut links, BlockId(0), 9);
         (2..40).for_each(|block| cat.closed(&mut links, BlockId(block), 16));
         cat.closed(&mut links, BlockId(1), 8);
-        assert_eq!(cat.pick(&mut links, 0), Some(Choice { block: BlockId(0), valid: 9 }));
+        assert_eq!(cat.pick(&mut links, 0, &|_| None), Some(Choice { block: BlockId(0), valid: 9 }));
         cat.page_died(&mut links, BlockId(1), 0);
-        assert_eq!(cat.pick(&mut links, 0), Some(Choice { block: BlockId(1), valid: 0 }), "it costs nothing");
+        assert_eq!(
+            cat.pick(&mut links, 0, &|_| None),
+            Some(Choice { block: BlockId(1), valid: 0 }),
+            "it costs nothing"
+        );
     }
 
     #[test]
@@ -138,6 +143,6 @@ mod tests {
         cat.closed(&mut links, BlockId(0), 4);
         cat.closed(&mut links, BlockId(1), 9);
         // Collected nine times: 10 × 4/12 over an age of 2. Never collected: 9/7 over an age of 1.
-        assert_eq!(cat.pick(&mut links, 0), Some(Choice { block: BlockId(1), valid: 9 }));
+        assert_eq!(cat.pick(&mut links, 0, &|_| None), Some(Choice { block: BlockId(1), valid: 9 }));
     }
 }

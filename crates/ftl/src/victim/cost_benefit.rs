@@ -6,7 +6,7 @@
 //! size of the device.
 
 use super::lists::Lists;
-use super::{Banks, Choice, Entry, Links, Victim};
+use super::{Banks, Choice, Entry, Links, Live, Victim};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use nand::BlockId;
@@ -15,6 +15,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "cost-benefit",
     summary: "the block with the best ratio of age × free space to cost",
     source: "Rosenblum and Ousterhout, LFS, SOSP 1991; Kawaguchi et al., USENIX 1995",
+    picks_fewest: false,
     make: |links, pages_per_block, banks| {
         Box::new(CostBenefit {
             lists: Lists::new(links, banks.count() * (pages_per_block + 1)),
@@ -56,7 +57,7 @@ impl Victim for CostBenefit {
         self.lists.push_back(links, self.list(self.banks.of(block), valid), block);
     }
 
-    fn pick(&mut self, links: &mut Links, bank: u32) -> Option<Choice> {
+    fn pick(&mut self, links: &mut Links, bank: u32, _: Live<'_>) -> Option<Choice> {
         let mut best: Option<(u64, u64, Choice)> = None;
         for valid in 0..=self.pages_per_block {
             let Some(block) = self.lists.front(links, self.list(bank, valid)) else { continue };

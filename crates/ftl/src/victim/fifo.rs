@@ -5,7 +5,7 @@
 //! instead: collecting it gains nothing.
 
 use super::lists::Lists;
-use super::{Banks, Choice, Entry, Links, Victim};
+use super::{Banks, Choice, Entry, Links, Live, Victim};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use nand::BlockId;
@@ -14,6 +14,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "fifo",
     summary: "the block that was filled first",
     source: "Rosenblum and Ousterhout, LFS, SOSP 1991 (its cost model)",
+    picks_fewest: false,
     make: |links, pages_per_block, banks| {
         let valid = alloc::vec![0; links.blocks() as usize];
         let candidates = alloc::vec![0; banks.count() as usize];
@@ -49,7 +50,7 @@ impl Victim for Fifo {
         self.valid[block.index()] = valid;
     }
 
-    fn pick(&mut self, links: &mut Links, bank: u32) -> Option<Choice> {
+    fn pick(&mut self, links: &mut Links, bank: u32, _: Live<'_>) -> Option<Choice> {
         let candidates = self.candidates[bank as usize];
         debug_assert!((candidates == 0) == self.lists.front(links, bank).is_none());
         for _ in 1..candidates {

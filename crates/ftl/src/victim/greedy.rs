@@ -10,7 +10,7 @@
 //! themselves.
 
 use super::lists::Lists;
-use super::{Banks, Choice, Entry, Links, Victim};
+use super::{Banks, Choice, Entry, Links, Live, Victim};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use nand::BlockId;
@@ -19,6 +19,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "greedy",
     summary: "the block with the fewest live pages",
     source: "Wu and Zwaenepoel, eNVy, ASPLOS 1994",
+    picks_fewest: true,
     make: |links, pages_per_block, banks| Box::new(Greedy::new(links, pages_per_block, banks)),
 };
 
@@ -65,7 +66,7 @@ impl Victim for Greedy {
         self.push(links, block, valid);
     }
 
-    fn pick(&mut self, links: &mut Links, bank: u32) -> Option<Choice> {
+    fn pick(&mut self, links: &mut Links, bank: u32, _: Live<'_>) -> Option<Choice> {
         for valid in self.lowest[bank as usize]..=self.pages_per_block {
             if let Some(block) = self.lists.front(links, self.list(bank, valid)) {
                 debug_assert!((0..valid).all(|less| self.lists.front(links, self.list(bank, less)).is_none()));

@@ -11,9 +11,9 @@ struct Node {
 }
 
 /// A place in a list for each block of a device: eight bytes, however many policies stand over
-/// them, because a block is a candidate of one at a time.
+/// them, because a block is a candidate of one at a time. Nothing is kept before there is a list.
 pub struct Links {
-    /// One node a block, then one sentinel a list.
+    /// One node a block, then one sentinel a list; none if there is no list.
     nodes: Vec<Node>,
     blocks: u32,
 }
@@ -22,7 +22,7 @@ impl Links {
     /// For a device of so many blocks, none of which is in a list.
     #[must_use]
     pub fn new(blocks: u32) -> Self {
-        Self { nodes: (0..blocks).map(|i| Node { next: i, prev: i }).collect(), blocks }
+        Self { nodes: Vec::new(), blocks }
     }
 
     /// Blocks of the device.
@@ -63,9 +63,10 @@ pub(super) struct Lists {
 impl Lists {
     /// So many more lists, empty.
     pub(super) fn new(links: &mut Links, lists: u32) -> Self {
-        let first = links.nodes.len() as u32;
-        links.nodes.reserve_exact(lists as usize);
-        links.nodes.extend((first..first + lists).map(|i| Node { next: i, prev: i }));
+        let first = (links.nodes.len() as u32).max(links.blocks);
+        let places = links.nodes.len() as u32..first + lists;
+        links.nodes.reserve_exact(places.len());
+        links.nodes.extend(places.map(|i| Node { next: i, prev: i }));
         Self { first }
     }
 

@@ -15,12 +15,16 @@ mod fifo;
 mod greedy;
 mod lists;
 mod queues;
+mod tournament;
 
 use alloc::boxed::Box;
 pub use banks::Banks;
 pub use lists::Links;
 use nand::BlockId;
 pub(crate) use queues::Queues;
+
+/// The live pages of a block; `None` if it is no candidate of the policy that asks.
+pub type Live<'a> = &'a dyn Fn(BlockId) -> Option<u32>;
 
 /// A victim policy over the blocks it has been told of.
 pub trait Victim: Send {
@@ -33,8 +37,9 @@ pub trait Victim: Send {
 
     /// The candidate of a bank to collect next, with its live pages; it stays a candidate until
     /// [`Victim::removed`]. Never a block in which every page lives, unless all candidates of the
-    /// bank are so: collecting it would gain nothing.
-    fn pick(&mut self, links: &mut Links, bank: u32) -> Option<Choice>;
+    /// bank are so: collecting it would gain nothing. `live` answers for the candidates that it was
+    /// told of, so that a policy need not keep what the engine keeps.
+    fn pick(&mut self, links: &mut Links, bank: u32, live: Live<'_>) -> Option<Choice>;
 
     /// A block is no candidate any more.
     fn removed(&mut self, links: &mut Links, block: BlockId);
@@ -61,6 +66,8 @@ pub struct Entry {
     pub summary: &'static str,
     /// Where it was published.
     pub source: &'static str,
+    /// It always picks the block with the fewest live pages.
+    pub picks_fewest: bool,
     /// Makes one for a device with the blocks of `links`, of `pages_per_block` pages each.
     pub make: fn(links: &mut Links, pages_per_block: u32, banks: Banks) -> Box<dyn Victim>,
 }
@@ -68,7 +75,7 @@ pub struct Entry {
 /// Every victim policy.
 #[must_use]
 pub fn table() -> &'static [Entry] {
-    &[greedy::ENTRY, fifo::ENTRY, cost_benefit::ENTRY, cat::ENTRY]
+    &[greedy::ENTRY, tournament::ENTRY, fifo::ENTRY, cost_benefit::ENTRY, cat::ENTRY]
 }
 
 /// The row with this name.
@@ -87,14 +94,16 @@ mod tests {
         for entry in table() {
             let mut links = Links::new(40);
             let mut policy = (entry.make)(&mut links, 8, Banks::ONE);
-            assert_eq!(policy.pick(&mut links, 0), None, "{}", entry.name);
+            assert_eq!(policy.pick(&mut links, 0, &|_| None), None, "{}", entry.name);
             let mut valid: Vec<u32> = (0..40).map(|b| b * 7 % 9).collect();
             for b in 0..40 {
                 policy.closed(&mut links, BlockId(b), valid[b as usize]);
             }
             let mut left = 40;
             let mut step = 0_usize;
-            while let Some(choice) = policy.pick(&mut links, 0) {
+            while let Some(choice) =
+                policy.pick(&mut links, 0, &|block| Some(valid[block.index()]).filter(|valid| *valid < u32::MAX))
+            {
                 assert_eq!(choice.valid, valid[choice.block.index()], "{}", entry.name);
                 policy.removed(&mut links, choice.block);
                 valid[choice.block.index()] = u32::MAX;
@@ -107,7 +116,7 @@ mod tests {
                 }
             }
             assert_eq!(left, 0, "{}", entry.name);
-            assert!(links.ram_bytes() >= 8 * 40 && policy.ram_bytes() < 8 * 40);
+            assert!(links.ram_bytes() + policy.ram_bytes() < 18 * 40, "{}", entry.name);
         }
     }
 
@@ -118,12 +127,12 @@ mod tests {
         for (block, valid) in [(0, 9), (1, 5), (2, 5), (3, 16)] {
             policy.closed(&mut links, BlockId(block), valid);
         }
-        assert_eq!(policy.pick(&mut links, 0), Some(Choice { block: BlockId(1), valid: 5 }));
+        assert_eq!(policy.pick(&mut links, 0, &|_| None), Some(Choice { block: BlockId(1), valid: 5 }));
         policy.page_died(&mut links, BlockId(2), 4);
-        assert_eq!(policy.pick(&mut links, 0), Some(Choice { block: BlockId(2), valid: 4 }));
+        assert_eq!(policy.pick(&mut links, 0, &|_| None), Some(Choice { block: BlockId(2), valid: 4 }));
         policy.removed(&mut links, BlockId(2));
         policy.removed(&mut links, BlockId(1));
-        assert_eq!(policy.pick(&mut links, 0), Some(Choice { block: BlockId(0), valid: 9 }));
+        assert_eq!(policy.pick(&mut links, 0, &|_| None), Some(Choice { block: BlockId(0), valid: 9 }));
     }
 
     #[test]
@@ -133,7 +142,7 @@ mod tests {
         for (block, valid) in [(3, 9), (1, 5), (2, 1)] {
             policy.closed(&mut links, BlockId(block), valid);
         }
-        assert_eq!(policy.pick(&mut links, 0), Some(Choice { block: BlockId(3), valid: 9 }));
+        assert_eq!(policy.pick(&mut links, 0, &|_| None), Some(Choice { block: BlockId(3), valid: 9 }));
     }
 
     #[test]
@@ -145,12 +154,12 @@ mod tests {
             policy.closed(&mut links, BlockId(b), 16);
         }
         policy.closed(&mut links, BlockId(1), 8);
-        assert_eq!(policy.pick(&mut links, 0).map(|c| c.block), Some(BlockId(0)));
+        assert_eq!(policy.pick(&mut links, 0, &|_| None).map(|c| c.block), Some(BlockId(0)));
         let mut links = Links::new(64);
         let mut greedy = (find("greedy").unwrap().make)(&mut links, 16, Banks::ONE);
         greedy.closed(&mut links, BlockId(0), 9);
         greedy.closed(&mut links, BlockId(1), 8);
-        assert_eq!(greedy.pick(&mut links, 0).map(|c| c.block), Some(BlockId(1)));
+        assert_eq!(greedy.pick(&mut links, 0, &|_| None).map(|c| c.block), Some(BlockId(1)));
     }
 
     #[test]
@@ -163,7 +172,9 @@ mod tests {
             }
             for bank in 0..3 {
                 let mut picked = Vec::new();
-                while let Some(Choice { block, valid }) = policy.pick(&mut links, bank) {
+                while let Some(Choice { block, valid }) = policy.pick(&mut links, bank, &|block| {
+                    Some(9 - block.0 % 8).filter(|_| block.0 < 9 && !picked.contains(&block))
+                }) {
                     assert_eq!((block.0 % 3, valid), (bank, 9 - block.0 % 8), "{}", entry.name);
                     policy.removed(&mut links, block);
                     picked.push(block);
@@ -182,11 +193,13 @@ mod tests {
             policies[block as usize % 3].closed(&mut links, BlockId(block), 9 - block);
         }
         policies[1].page_died(&mut links, BlockId(1), 2);
-        let picked = [0, 1, 2].map(|at: usize| policies[at].pick(&mut links, 0).map(|choice| choice.block.0));
+        let picked =
+            [0, 1, 2].map(|at: usize| policies[at].pick(&mut links, 0, &|_| None).map(|choice| choice.block.0));
         assert_eq!(picked, [Some(3), Some(1), Some(2)]);
         policies[1].removed(&mut links, BlockId(1));
         policies[0].closed(&mut links, BlockId(1), 1);
-        let picked = [0, 1, 2].map(|at: usize| policies[at].pick(&mut links, 0).map(|choice| choice.block.0));
+        let picked =
+            [0, 1, 2].map(|at: usize| policies[at].pick(&mut links, 0, &|_| None).map(|choice| choice.block.0));
         assert_eq!(picked, [Some(1), Some(4), Some(2)]);
     }
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::capabilities;
-use ftl::{Config, Flash, Ftl, FtlError, JanusOptions, WearOptions, ftls, validity};
+use ftl::{Config, Flash, Ftl, FtlError, JanusOptions, WearOptions, ftls, validity, victim};
 use nand::geometry::Dimensions;
 use nand::{Capabilities, Geometry, Lpn, Payload, ProgramOrder, SimNand, Stamp};
 use openftl_ftl as ftl;
@@ -193,7 +193,7 @@ proptest! {
     fn every_ftl_agrees_with_the_model(
         steps in steps(),
         shape in prop::sample::select(&SHAPES[..]),
-        victim in prop::sample::select(vec!["greedy", "fifo", "cost-benefit"]),
+        victim in prop::sample::select(victim::table().iter().map(|entry| entry.name).collect::<Vec<_>>()),
         placement in prop::sample::select(vec!["split", "single"]),
         levels_wear: bool,
         beyond: bool,

@@ -505,7 +505,10 @@ impl Blocks {
     /// The block that the victim policy would collect next.
     pub fn pick(&mut self) -> Option<Choice> {
         let (links, candidates) = self.candidates.as_mut()?;
-        candidates.pick(links, 0)
+        let records = &self.records;
+        candidates.pick(links, 0, &|block| {
+            records.get(block.index()).filter(|record| record.candidate).map(|record| u32::from(record.valid))
+        })
     }
 
     fn leave(&mut self, block: BlockId, role: Role) {

@@ -1,0 +1,45 @@
+//! Which block is collected next.
+
+use super::{Block, BlockState, Space};
+use crate::victim::Choice;
+use nand::{BlockId, PageKind};
+
+/// Answers what a full block holds, and how many pages in it live.
+fn full(blocks: &[Block]) -> impl Fn(BlockId) -> Option<(PageKind, u32)> {
+    |block| {
+        let Block { valid, state, kind } = *blocks.get(block.index())?;
+        (state == BlockState::Closed).then_some((kind, u32::from(valid)))
+    }
+}
+
+impl Space {
+    /// The block to collect next that is `wanted` by its live pages: of the bank with the fewest
+    /// free blocks that has one.
+    pub fn pick(&mut self, wanted: impl Fn(u32) -> bool) -> Option<Choice> {
+        let mut looked_at = None;
+        for _ in 0..self.banks.count() {
+            let next = (self.free_of.iter().copied().zip(0..)).filter(|bank| looked_at.is_none_or(|last| *bank > last));
+            looked_at = Some(next.min()?);
+            let (_, bank) = looked_at?;
+            let choice = self.candidates.pick(bank, full(&self.blocks));
+            debug_assert!(choice.is_none_or(|choice| self.is_candidate(choice)), "{choice:?}");
+            if let Some(choice) = choice.filter(|choice| wanted(choice.valid)) {
+                return Some(choice);
+            }
+        }
+        None
+    }
+
+    /// Of the metadata blocks that are held back, the one with the fewest live pages.
+    pub fn pick_metadata(&mut self) -> Option<Choice> {
+        let choice = self.candidates.pick_metadata(full(&self.blocks));
+        debug_assert!(choice.is_none_or(|choice| self.is_candidate(choice)), "{choice:?}");
+        debug_assert!(choice.is_none_or(|choice| self.kind(choice.block) != PageKind::User), "{choice:?}");
+        choice
+    }
+
+    /// Whether a policy's choice is what is known of the block.
+    fn is_candidate(&self, choice: Choice) -> bool {
+        self.state(choice.block) == BlockState::Closed && self.valid(choice.block) == choice.valid
+    }
+}
