@@ -202,6 +202,18 @@ pub const SHAPES: &[Shape] = &[
         gecko: SPREAD_PARTS,
         ..MODERN
     },
+    Shape { name: "old", blocks: 64, pages_per_block: 6, age: 1500, ..MODERN },
+    Shape { name: "old-lanes", blocks: 60, pages_per_block: 7, channels: 3, cache_entries: 14, age: 1500, ..MODERN },
+    Shape { name: "old-level", blocks: 48, pages_per_block: 5, age: 1100, level_wear: true, ..MODERN },
+    Shape {
+        name: "tournament",
+        blocks: 140,
+        pages_per_block: 5,
+        channels: 2,
+        age: 900,
+        policies: Some(("split", "tournament")),
+        ..MODERN
+    },
 ];
 
 /// The shape with this name, and its number.

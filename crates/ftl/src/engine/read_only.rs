@@ -397,3 +397,45 @@ impl<N: Nand> Ftl<N> for ReadOnlyFtl<N> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use nand::{Blemish, Capabilities, Dimensions, FaultPlan, Faulty, Flags, Geometry, SimNand, Stamp};
+
+    /// A page whose program was cut short, on a disk without a block to copy it to: it reads well a
+    /// few times, and then no more.
+    #[test]
+    fn a_page_that_fades_gives_way_to_the_version_before_it() {
+        let geometry = Geometry::new(Dimensions {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks: 4,
+            pages_per_block: 4,
+            page_bytes: 512,
+            spare_bytes: 32,
+        });
+        let nand = Faulty::new(SimNand::new(geometry.unwrap(), Capabilities::MODERN), FaultPlan::default());
+        let mut flash = Flash::new(nand);
+        let stamp = |version| Stamp { lpn: Lpn(0), version };
+        for (ppn, version, seq) in [(0, 1, 10), (4, 2, 11)] {
+            let kind = PageKind::User;
+            let spare = Spare { kind, tag: 0, seq, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE };
+            flash.nand_mut().program(Ppn(ppn), &stamp(version), &spare).unwrap();
+        }
+        flash.nand_mut().damage(Ppn(4), Blemish::Fading(4));
+        let shortage = Shortage { bad_blocks: 2, blocks: 4, needed: 3 };
+        for evidence in [Evidence::Sequence, Evidence::TrimMap, Evidence::Entries, Evidence::AgedEntries] {
+            let (mut disk, _) = ReadOnlyFtl::mount(flash, &Config::new(8), evidence, shortage).unwrap();
+            let mut out = stamp(0);
+            for _ in 0..9 {
+                disk.read(Lpn(0), &mut out).unwrap();
+                assert_eq!(out, stamp(1), "{evidence:?}");
+            }
+            flash = Box::new(disk).into_flash();
+            flash.nand_mut().damage(Ppn(4), Blemish::Fading(4));
+        }
+    }
+}

@@ -223,6 +223,10 @@ impl Validity for FlashBitmap {
         spare.kind == PageKind::Validity && self.directory.get(spare.tag as usize) == Some(&ppn)
     }
 
+    fn find_own(&self, wanted: impl Fn(Ppn) -> bool) -> Option<Ppn> {
+        self.live_pages().find(|ppn| wanted(*ppn))
+    }
+
     fn moved(&mut self, from: Ppn, to: Ppn, spare: &Spare) {
         debug_assert!(self.owns(from, spare), "{from} is no page of the bitmap");
         debug_assert!(from != to);

@@ -160,6 +160,12 @@ pub trait Validity: Send {
     /// Whether a page that the store wrote, with this spare area, is part of it now.
     fn owns(&self, ppn: Ppn, spare: &Spare) -> bool;
 
+    /// A page that is part of the store now, one of those `wanted`.
+    fn find_own(&self, wanted: impl Fn(Ppn) -> bool) -> Option<Ppn> {
+        let _ = wanted;
+        None
+    }
+
     /// A live page of the store was moved by a collector.
     fn moved(&mut self, from: Ppn, to: Ppn, spare: &Spare);
 

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::one_die;
-use ftl::{Config, Flash, Ftl, FtlError, MountReport, ftls};
+use ftl::{Config, Flash, Ftl, FtlError, MountReport, Purpose, ftls};
 use nand::faults::{Blemish, CutOutcome, FaultPlan, Faulty};
 use nand::{Capabilities, Lpn, Nand, PageKind, Ppn, SimNand, Snapshot, Spare, Stamp};
 use openftl_ftl as ftl;
@@ -306,4 +306,37 @@ fn a_torn_page_does_not_hide_a_worn_one() {
         }
     }
     assert!(torn >= 5, "{torn} pages");
+}
+
+/// A page of the validity store that is alone in its block is all that says that the store has it.
+/// What it made needless is erased behind it, so that its loss has to be seen.
+#[test]
+fn a_page_of_the_store_alone_in_its_block_is_missed() {
+    let mut disk = Disk::new(4, 20);
+    let (mut flushes, mut tried) = (0, 0);
+    for _ in 0..60_000 {
+        disk.write_some(1);
+        let programs = disk.ftl.flash().counts().of(Purpose::Validity).programs;
+        let (ppn, _) = match core::mem::replace(&mut flushes, programs) == programs {
+            true => continue,
+            false => disk.image().youngest(PageKind::Validity),
+        };
+        let erases = |disk: &Disk| {
+            let counts = *disk.ftl.flash().counts();
+            [Purpose::TranslationGc, Purpose::ValidityGc].iter().map(|purpose| counts.of(*purpose).erases).sum::<u64>()
+        };
+        let before = erases(&disk);
+        let mut writes = if ppn.0 % PAGES_PER_BLOCK > 0 { 0..0 } else { 0..60 };
+        if writes.any(|_| {
+            disk.write_some(1);
+            erases(&disk) > before
+        }) {
+            tried += 1;
+            let mut image = disk.image();
+            let (present, _) = image.youngest(PageKind::Validity);
+            image.damage(present, Blemish::Unreadable);
+            image.live_on(None);
+        }
+    }
+    assert!(tried >= 5, "{tried}");
 }

@@ -373,8 +373,9 @@ fn a_trace_is_measured_from_an_equal_start() {
         for (first, second) in eighths[..8].iter().zip(&eighths[8..]) {
             assert!((first / second - 1.0).abs() < 0.1, "{ftl}: {eighths:?}");
         }
+        // Laps differ by chance by one part in a hundred. Blocks that die for free are worth four.
         let [first, second] = [&eighths[..8], &eighths[8..]].map(|lap| lap.iter().sum::<f64>());
-        assert!((first / second - 1.0).abs() < 0.01, "{ftl}: {eighths:?}");
+        assert!((first / second - 1.0).abs() < 0.02, "{ftl}: {eighths:?}");
         assert!(result.precondition.reason.contains("then on to the end of"), "{:?}", result.precondition);
     }
 }

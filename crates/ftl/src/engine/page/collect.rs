@@ -14,9 +14,10 @@
 //!    is not: what it superseded may go with the block.
 //! 6. Trims that forgot a version in the block are kept, if flash does not say so yet
 //!    ([`crate::mapping::trims`]).
-//! 7. The block is erased, then the validity store is told.
+//! 7. A page of the store that is alone in its block is copied, if this is a block of metadata.
+//! 8. The block is erased, then the validity store is told.
 //!
-//! Power loss before step 7 leaves two copies of a page, of which the one with the larger sequence
+//! Power loss before step 8 leaves two copies of a page, of which the one with the larger sequence
 //! number counts; power loss between erase and report leaves a block without live pages.
 
 use super::choose::{Decision, Need};
@@ -284,9 +285,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         // Half an erase can leave a page that an entry leads to reading as erased.
         let missing = erased && self.live.len() as u32 + stale < valid;
-        let mute = unreadable || missing || erased && kind == PageKind::Translation;
+        let mute = unreadable || missing || erased && kind != PageKind::User;
         if mute && self.heal.is_none() {
-            self.keep_table(victim)?;
+            self.keep_metadata(victim)?;
         }
         if (unreadable || missing) && kind == PageKind::User {
             self.find_lost(victim)?;
@@ -297,15 +298,17 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(erase_count)
     }
 
-    /// Refuses to empty a block if the table leads to a page in it of which nothing can be read.
-    /// Erased, it would leave an older version for the next mount, and something else in its place
-    /// until then. A mount takes a block of which nothing can be read for one of host data.
+    /// Refuses to empty a block if the table or the store leads to a page in it of which nothing
+    /// can be read. Erased, it would leave an older version for the next mount, and something else
+    /// in its place until then. A mount takes a block of which nothing can be read for one of host
+    /// data.
     #[cold]
-    fn keep_table(&mut self, victim: BlockId) -> Result<(), FtlError> {
+    fn keep_metadata(&mut self, victim: BlockId) -> Result<(), FtlError> {
         let (geometry, live) = (*self.core.space.geometry(), &self.live);
         let is_missed =
             |ppn: Ppn| is_page(ppn) && geometry.block_of(ppn) == victim && live.iter().all(|origin| origin.ppn != ppn);
-        match self.mapping.find_own(self.core.flash.nand_mut(), is_missed)? {
+        let of_table = self.mapping.find_own(self.core.flash.nand_mut(), is_missed)?;
+        match of_table.or_else(|| self.validity.find_own(is_missed)) {
             Some(ppn) => Err(NandError::Uncorrectable { ppn }.into()),
             None => Ok(()),
         }
@@ -420,6 +423,21 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         self.catch_up()
     }
 
+    /// Copies a page of the store that is alone in its block. If that page could not be read, a
+    /// mount would not know that the store misses one, and take an older state for the youngest. So
+    /// what it made needless goes only when there are two.
+    fn accompany(&mut self) -> Result<(), FtlError> {
+        loop {
+            let validity = &self.validity;
+            let is_own = |ppn: &Ppn| validity.find_own(|own| own == *ppn).is_some();
+            let Some(ppn) = self.core.space.alone(PageKind::Validity).find(is_own) else { return Ok(()) };
+            let spare = self.core.flash.read_spare(Purpose::ValidityGc, ppn)?.ok_or(NandError::Erased { ppn })?;
+            let (to, spare) = self.core.move_metadata_page(Purpose::ValidityGc, Origin { ppn, spare })?;
+            self.validity.moved(ppn, to, &spare);
+            self.core.space.page_died(ppn);
+        }
+    }
+
     /// Erases a block that was emptied, or retires it.
     fn release(&mut self, block: BlockId, erase_count: u32, purpose: Purpose) -> Result<(), FtlError> {
         if V::BUFFERED && self.pins.holds(block, self.validity.flushes()) {
@@ -427,6 +445,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         // Without a block for the map, power loss may undo trims.
         unless_short(self.keep_trims_of(block))?;
+        if V::BUFFERED && self.core.space.kind(block) != PageKind::User {
+            self.accompany()?;
+        }
         self.placing.emptied(block);
         let Core { flash, space, .. } = &mut self.core;
         let kind = space.kind(block);

@@ -21,7 +21,7 @@
 use super::collect::ROOM;
 use super::flat::{Copy, Table, entries};
 use super::steps::Steps;
-use super::{Flash, Lpn, Nand, PageFtl};
+use super::{Flash, Nand, PageFtl};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::mapping::cached::CachedMap;
@@ -32,7 +32,6 @@ use crate::space::core::Origin;
 use crate::validity::ram_bitmap::RamBitmap;
 use alloc::collections::BTreeSet;
 use alloc::vec;
-use alloc::vec::Vec;
 use nand::{BlockId, Flags, PageKind, Ppn, Spare};
 
 /// Older versions of a page in doubt that are not erased before it is settled: more than mounts in
@@ -53,7 +52,13 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
                 table.changes.remove(&copy.lpn);
             }
         }
+        *self.mapping.found() = core::mem::take(&mut table.changes);
         if let Some(page) = table.newest_of_table() {
+            // A translation page that is moved takes in what was found, and nothing may lead to a
+            // page in doubt yet.
+            if table.doubtful.is_empty() {
+                self.room()?;
+            }
             self.renew(table, page)?;
         }
         for at in 0..table.doubtful.len() {
@@ -61,12 +66,13 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         }
         self.tell()?;
         steps.end("6 settle what is in doubt", &self.core.flash);
-        let changed: Vec<u32> = table.changes.keys().map(|lpn| lpn.0 / table.entries_per_page).collect();
+        let changed = self.mapping.found().keys().map(|lpn| lpn.0 / table.entries_per_page);
         table.renew.extend(changed);
         while let Some(page) = table.renew.pop_first() {
+            self.room()?;
             self.renew(table, page)?;
         }
-        debug_assert!(table.changes.is_empty(), "an entry is only in RAM");
+        debug_assert!(self.mapping.found().is_empty(), "an entry is only in RAM");
         self.mapping.all_synchronised(self.core.seq);
         steps.end("7 write what was only in RAM", &self.core.flash);
         self.bury_doubts(table, survey)?;
@@ -79,14 +85,8 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
 
     /// Writes a translation page with all that is known of it.
     fn renew(&mut self, table: &mut Table, page: u32) -> Result<(), FtlError> {
-        self.room()?;
-        let first = Lpn(page * table.entries_per_page);
-        debug_assert!((page as usize) < self.mapping.directory().len() && first.0 < self.logical_pages);
-        let mut rest = table.changes.split_off(&first);
-        let mut behind = rest.split_off(&Lpn(first.0 + table.entries_per_page));
-        table.changes.append(&mut behind);
-        debug_assert!(rest.keys().all(|lpn| lpn.0 / table.entries_per_page == page));
-        self.change(|mapping, core| mapping.rewrite_page(core, page, rest.into_iter()))?;
+        debug_assert!((page as usize) < self.mapping.directory().len());
+        self.change(|mapping, core| mapping.write_found(core, page))?;
         table.renew.remove(&page);
         self.tell()
     }
@@ -99,7 +99,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         let to = self.core.move_host_page(Purpose::Recovery, Stream(0), &Origin { ppn, spare })?;
         debug_assert!(table.doubtful[..at].iter().all(|copy| copy.seq >= seq), "a younger page in doubt comes first");
         self.tell()?;
-        table.changes.insert(lpn, to);
+        self.mapping.found().insert(lpn, to);
         self.page_died(ppn)
     }
 
@@ -110,7 +110,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
             debug_assert!(self.core.seq > survey.largest_seq());
             self.mapping.all_synchronised(self.core.seq);
             self.room()?;
-            self.change(|mapping, core| mapping.rewrite_page(core, 0, core::iter::empty()))?;
+            self.change(|mapping, core| mapping.write_found(core, 0))?;
         }
         let spoiled = survey.spoiled().iter().copied().filter(|_| !LAZY);
         let blocks: BTreeSet<BlockId> =

@@ -9,9 +9,6 @@ use nand::Geometry;
 /// Spare blocks a lane of metadata: a lane more takes about six.
 const SPARE_A_LANE: u32 = 32;
 
-/// Streams of host data that leave few blocks filled in part when power goes.
-const FEW_STREAMS: u32 = 3;
-
 /// Blocks that an engine needs beside those that host data fills.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Overhead {
@@ -46,10 +43,9 @@ impl Overhead {
         };
         // Two runs of saved pages, old and new, each begins in partly filled blocks.
         let battery = if saved > 0 { 2 * (saved.div_ceil(pages) + metadata_lanes) } else { 0 };
-        // Mounts by scan that are cut short leave at most two blocks with pages in them. Where many
-        // streams leave blocks that are filled in part, two more may go bad before one is gained.
-        let bad = if host_streams > FEW_STREAMS { 2 } else { 0 };
-        let attempts = if mapping.footprint_pages() == 0 { 2 + bad } else { 0 };
+        // Mounts by scan that are cut short leave at most two blocks with pages in them, and two
+        // more may go bad before one is gained.
+        let attempts = if mapping.footprint_pages() == 0 { 4 } else { 0 };
         let metadata_streams = u32::from(mapping.footprint_pages() > 0) + u32::from(validity.footprint_pages() > 0);
         Self {
             reserve: lanes + 2 + attempts + translation + log + battery,

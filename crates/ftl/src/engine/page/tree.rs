@@ -244,6 +244,20 @@ fn stranded_by_save(survey: &Survey, geometry: &Geometry, pages: &[FoundPage], s
     tails.filter_map(|of_block| of_block.last().copied()).filter(is_stranded).collect()
 }
 
+/// What may have been the last before a battery saved, if it could: the youngest page of host data,
+/// and pages of the tree that are younger and the last of their blocks. The battery may have
+/// programmed some of these.
+fn before_save(geometry: &Geometry, young: &[FoundPage], versions: &[FoundPage]) -> Vec<FoundPage> {
+    let of_host = young.iter().copied().max_by_key(|(_, spare)| spare.seq);
+    let since = of_host.map_or(0, |(_, spare)| spare.seq);
+    let is_last = |page: &FoundPage| {
+        let block = geometry.block_of(page.0);
+        versions.iter().all(|(ppn, spare)| geometry.block_of(*ppn) != block || spare.seq <= page.1.seq)
+    };
+    let of_tree = versions.iter().copied().filter(|page| page.1.seq > since && is_last(page));
+    of_host.into_iter().chain(of_tree).collect()
+}
+
 impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
     /// Steps 3 to 5. Flash is only read. The page programmed last of those that count joins those
     /// `seen`.
@@ -325,7 +339,10 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         };
         let torn = |ppn: Ppn| survey.torn().iter().any(|(at, _)| *at == ppn);
         let mut last = survey.stranded(&geometry, &pages);
-        last.extend(saved.iter().flat_map(|saved| stranded_by_save(survey, &geometry, &pages, saved)));
+        if let Some(saved) = saved {
+            last.extend(stranded_by_save(survey, &geometry, &pages, saved));
+            last.extend(before_save(&geometry, young, versions));
+        }
         let mut doubts = core::mem::take(seen);
         let in_doubt = |page: &FoundPage| {
             let newest = newest.is_none_or(|(_, newest)| newest.seq < page.1.seq);
@@ -338,6 +355,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         last.extend(newest.filter(|(_, spare)| counts(spare.kind)));
         // A copy of another would be the newest, and the newest look worn to the next mount.
         last.sort_unstable_by_key(|(_, spare)| u64::MAX - spare.seq);
+        last.dedup_by_key(|(ppn, _)| *ppn);
         *seen = doubts.iter().chain(&last).copied().collect();
         let worn = |ppn: Ppn| young.iter().any(|(at, _)| *at == ppn);
         let torn = survey.torn().iter().chain(survey.alone());
@@ -431,8 +449,10 @@ impl Table {
                 if let Some((ppn, _)) = known {
                     unsaved.push((lpn, *ppn));
                     if last.iter().any(|(last, _)| last == ppn) {
-                        let in_doubt = |(ppn, _): &&FoundPage| last.iter().any(|(last, _)| last == ppn);
-                        let count = copies.iter().take_while(in_doubt).count();
+                        // A program that failed leaves a copy between which cannot be read.
+                        let is_unsure =
+                            |(ppn, _): &&FoundPage| last.iter().chain(survey.torn()).any(|page| page.0 == *ppn);
+                        let count = copies.iter().take_while(is_unsure).count();
                         let older = copies.iter().skip(1).take(count).map(|(ppn, _)| *ppn).chain([entry]);
                         let pages = older.filter(|ppn| ppn.0 < geometry.pages());
                         keep.extend(pages.map(|ppn| geometry.block_of(ppn)));

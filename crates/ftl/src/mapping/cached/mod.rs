@@ -48,6 +48,7 @@ use crate::placement::{Past, Stream};
 use crate::saved::Sink;
 use crate::space::age::age;
 use crate::space::core::{Core, Origin};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use checkpoints::Checkpoints;
 use cmt::Cmt;
@@ -87,6 +88,9 @@ pub struct CachedMap<const LAZY: bool> {
     /// Nothing was programmed since saved state was loaded.
     resumed: bool,
     checkpoints: Checkpoints,
+    /// Entries that a mount has found and not written yet: a translation page that is moved
+    /// meanwhile takes them in.
+    found: BTreeMap<Lpn, Ppn>,
     entries_per_page: u32,
     logical_pages: u32,
     buffer: Vec<u8>,
@@ -125,6 +129,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
                 began: [0; 2],
                 bound: 0,
             },
+            found: BTreeMap::new(),
             entries_per_page,
             logical_pages,
             buffer: alloc::vec![0; page_bytes as usize],

@@ -6,6 +6,7 @@ use crate::flash::Purpose;
 use crate::saved::{Sink, Source};
 use crate::space::age::{HOT, UNSETTLED, aged};
 use crate::space::core::Core;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use nand::{Lpn, Nand, PageKind, Ppn, Spare};
 
@@ -101,23 +102,30 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         self.resumed = true;
     }
 
-    /// Writes a translation page anew, with entries changed of which it is known already what lives
-    /// and what is dead.
+    /// Entries that are not in flash, and of which it is known already what lives and what is dead:
+    /// to be written with [`CachedMap::write_found`].
+    pub fn found(&mut self) -> &mut BTreeMap<Lpn, Ppn> {
+        &mut self.found
+    }
+
+    /// Those of a translation page.
+    pub(super) fn found_of(&self, page: u32) -> Vec<(Lpn, Ppn)> {
+        let first = page * self.entries_per_page;
+        let of_page = self.found.range(Lpn(first)..Lpn(first + self.entries_per_page));
+        of_page.map(|(lpn, ppn)| (*lpn, *ppn)).collect()
+    }
+
+    /// Writes a translation page anew, with what was found of it.
     ///
     /// # Errors
     /// Those of the device.
-    pub fn rewrite_page<N: Nand>(
-        &mut self,
-        core: &mut Core<N>,
-        page: u32,
-        changes: impl Iterator<Item = (Lpn, Ppn)>,
-    ) -> Result<(), FtlError> {
-        self.load_page(core, page, Purpose::Recovery)?;
-        for (lpn, ppn) in changes {
-            debug_assert!(self.cmt.translation_page(lpn) == page, "{lpn} is not of translation page {page}");
-            self.set_entry((lpn.0 % self.entries_per_page) as usize, ppn);
+    pub fn write_found<N: Nand>(&mut self, core: &mut Core<N>, page: u32) -> Result<(), FtlError> {
+        debug_assert!(self.cmt.first_dirty(page).is_none(), "translation page {page} has dirty entries in a mount");
+        self.synchronise(core, page, Purpose::Recovery)?;
+        for (lpn, _) in self.found_of(page) {
+            self.found.remove(&lpn);
         }
-        self.replace_page(core, page, Purpose::Recovery)
+        Ok(())
     }
 
     /// Every entry is in flash, and the next page of host data will carry at least this sequence

@@ -19,7 +19,15 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     ) -> Result<(), FtlError> {
         self.load_page(core, page, purpose)?;
         self.absorb(core, page)?;
+        self.take_in_found(page);
         self.replace_page(core, page, purpose)
+    }
+
+    /// Brings the translation page in the buffer up to date with what a mount found.
+    fn take_in_found(&mut self, page: u32) {
+        for (lpn, ppn) in self.found_of(page) {
+            self.set_entry((lpn.0 % self.entries_per_page) as usize, ppn);
+        }
     }
 
     /// Brings the translation page in the buffer up to date with every dirty entry of it, and notes

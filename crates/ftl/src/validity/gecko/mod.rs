@@ -333,6 +333,10 @@ impl Validity for Gecko {
             && self.directory.find(PageName::of(spare)).is_some_and(|place| self.directory.at(place) == ppn)
     }
 
+    fn find_own(&self, wanted: impl Fn(Ppn) -> bool) -> Option<Ppn> {
+        self.live_pages().find(|ppn| wanted(*ppn))
+    }
+
     fn moved(&mut self, from: Ppn, to: Ppn, spare: &Spare) {
         debug_assert!(self.owns(from, spare), "{from} was moved but is not a live page of a run");
         debug_assert!(from != to);

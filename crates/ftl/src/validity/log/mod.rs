@@ -339,6 +339,10 @@ impl Validity for ValidityLog {
         spare.kind == PageKind::Validity && self.slot_of(spare.tag).is_some_and(|slot| self.ring[slot] == ppn)
     }
 
+    fn find_own(&self, wanted: impl Fn(Ppn) -> bool) -> Option<Ppn> {
+        self.live_pages().find(|ppn| wanted(*ppn))
+    }
+
     fn moved(&mut self, from: Ppn, to: Ppn, spare: &Spare) {
         debug_assert!(self.owns(from, spare), "{from} is no page of the log");
         if let Some(slot) = self.slot_of(spare.tag) {
