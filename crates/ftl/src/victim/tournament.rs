@@ -111,7 +111,7 @@ impl Tournament {
         let mut node = leaves + turn as usize;
         while node > 1 && tree[node] != bound {
             // To the right of what was looked at, if the least is there.
-            node = if node % 2 == 0 && tree[node + 1] == bound { node + 1 } else { node / 2 };
+            node = if node.is_multiple_of(2) && tree[node + 1] == bound { node + 1 } else { node / 2 };
         }
         while node < leaves {
             node = 2 * node + usize::from(tree[2 * node] != bound);

@@ -186,6 +186,7 @@ impl Plan {
         let bad_blocks = (0..geometry.blocks()).filter(|&block| nand.is_bad(BlockId(block))).count() as u32;
         Overhead::check(geometry, config.logical_pages, geometry.blocks(), overhead.work()).map_err(refuse)?;
         let needed = config.logical_pages.div_ceil(geometry.pages_per_block()) + overhead.work();
+        overhead.keep_for_bad_blocks(geometry.blocks() - bad_blocks, needed);
         let level_wear = config.wear.is_some();
         let space = SpaceOptions {
             host_streams,

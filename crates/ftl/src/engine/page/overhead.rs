@@ -9,6 +9,9 @@ use nand::Geometry;
 /// Spare blocks a lane of metadata: a lane more takes about six.
 const SPARE_A_LANE: u32 = 32;
 
+/// Blocks that may go bad in mounts by scan that are cut short, before one is gained.
+const BAD_IN_MOUNTS: u32 = 2;
+
 /// Blocks that an engine needs beside those that host data fills.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Overhead {
@@ -43,9 +46,8 @@ impl Overhead {
         };
         // Two runs of saved pages, old and new, each begins in partly filled blocks.
         let battery = if saved > 0 { 2 * (saved.div_ceil(pages) + metadata_lanes) } else { 0 };
-        // Mounts by scan that are cut short leave at most two blocks with pages in them, and two
-        // more may go bad before one is gained.
-        let attempts = if mapping.footprint_pages() == 0 { 4 } else { 0 };
+        // Mounts by scan that are cut short leave at most two blocks with pages in them.
+        let attempts = if mapping.footprint_pages() == 0 { 2 } else { 0 };
         let metadata_streams = u32::from(mapping.footprint_pages() > 0) + u32::from(validity.footprint_pages() > 0);
         Self {
             reserve: lanes + 2 + attempts + translation + log + battery,
@@ -75,6 +77,14 @@ impl Overhead {
         let spare = usable.saturating_sub(data + self.reserve + self.active + self.metadata);
         let patient = self.metadata / 2 * g.pages_per_block().ilog2();
         self.metadata + 1 + patient.min(spare / 8)
+    }
+
+    /// Keeps more blocks free, as far as there is room beside `needed` blocks and the trim map, so
+    /// that the disk stays writable after blocks go bad in mounts.
+    pub(super) fn keep_for_bad_blocks(&mut self, usable: u32, needed: u32) {
+        if self.metadata == 0 {
+            self.reserve += usable.saturating_sub(needed + self.trims.all).min(BAD_IN_MOUNTS);
+        }
     }
 
     /// Blocks that are needed beside those of host data, unless there is a trim map.
