@@ -131,12 +131,13 @@ fn find(name: &str) -> Result<Entry<SimNand>, SimError> {
     })
 }
 
-/// Makes an empty disk as a run would, and no more.
+/// Makes an empty disk as a run would, and no more. Returns the bytes of RAM that the FTL holds.
 ///
 /// # Errors
 /// As [`run`]; above all [`SimError::Ftl`] if the device is too small for the FTL.
-pub fn format(spec: &RunSpec) -> Result<(), SimError> {
-    formatted::<SimNand>(spec, find(&spec.ftl)?.format).map(drop)
+pub fn format(spec: &RunSpec) -> Result<u64, SimError> {
+    let ftl = formatted::<SimNand>(spec, find(&spec.ftl)?.format)?;
+    Ok(ftl.ram().iter().map(|item| item.bytes).sum())
 }
 
 fn formatted<N: Device>(spec: &RunSpec, format: Format<N>) -> Result<Box<dyn Ftl<N>>, SimError> {

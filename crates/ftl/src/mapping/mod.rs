@@ -15,6 +15,7 @@ use crate::inspect::Inspector;
 use crate::placement::{Past, Stream};
 use crate::saved::Sink;
 use crate::space::core::{Core, Origin};
+use alloc::string::String;
 use alloc::vec::Vec;
 use nand::{BlockId, Lpn, Nand, PageKind, Ppn, Spare};
 
@@ -186,6 +187,11 @@ pub trait Mapping: Send {
     /// # Errors
     /// As [`Mapping::record`].
     fn reveal<N: Nand>(&mut self, core: &mut Core<N>) -> Result<bool, FtlError>;
+
+    /// Why no disk can have this mapping as it was set up, if none can.
+    fn refusal(&self) -> Option<String> {
+        None
+    }
 
     /// The most pages that one call may program.
     fn reserve_pages(&self) -> u32;

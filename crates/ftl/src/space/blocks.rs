@@ -12,12 +12,14 @@
 //! 4. A victim is taken from the bank with the fewest free blocks, if one there has something to
 //!    gain. Taken from the whole device, free blocks come to lie on the same dies, and lanes with
 //!    them.
-//! 5. The count of live pages of every block (BVC) is kept here, in two bytes a block.
+//! 5. The count of live pages of every block (BVC) is kept here, with its state, in two bytes a
+//!    block.
 
 mod alone;
 mod free;
 mod pick;
 mod queues;
+mod table;
 mod within;
 
 use super::candidates::Candidates;
@@ -29,6 +31,7 @@ use crate::victim::{self, Banks};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Nand, PageKind, Ppn};
+use table::{Block, BlockTable};
 
 /// Where a block stands in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,15 +51,14 @@ pub enum BlockState {
     Bad,
 }
 
-/// What is kept in RAM for every block.
+/// A block that was erased and waits.
 #[derive(Clone, Copy, Debug)]
-struct Block {
-    valid: u16,
-    state: BlockState,
-    kind: PageKind,
+struct Erased {
+    block: BlockId,
+    erase_count: u32,
 }
 
-/// A block that was erased, with what its next pages' spare areas have to say of it.
+/// A block that can be opened, with what its next pages' spare areas have to say of it.
 #[derive(Clone, Copy, Debug)]
 struct FreeBlock {
     block: BlockId,
@@ -134,7 +136,7 @@ pub struct SpaceOptions {
 /// The space manager.
 pub struct Space {
     geometry: Geometry,
-    blocks: Vec<Block>,
+    blocks: BlockTable,
     /// For each die, the first of its blocks before which none is virgin.
     virgin: Vec<u32>,
     /// The die whose virgin block is taken next if none is preferred.
@@ -142,7 +144,7 @@ pub struct Space {
     virgin_erases: u32,
     virgin_untrusted: bool,
     virgin_left: u32,
-    free: VecDeque<FreeBlock>,
+    free: VecDeque<Erased>,
     banks: Banks,
     /// Of each bank, the blocks that can be opened.
     free_of: Vec<u32>,
@@ -183,19 +185,14 @@ impl Space {
         let geometry = *nand.geometry();
         debug_assert!(options.lanes > 0 && options.host_streams > 0, "{options:?}");
         let (count, pages) = (geometry.blocks(), geometry.pages_per_block());
-        let blocks: Vec<Block> = (0..count)
-            .map(|b| Block {
-                valid: 0,
-                state: if nand.is_bad(BlockId(b)) { BlockState::Bad } else { BlockState::Virgin },
-                kind: PageKind::User,
-            })
-            .collect();
-        let bad_blocks = blocks.iter().filter(|b| b.state == BlockState::Bad).count() as u32;
+        let state = |block| if nand.is_bad(block) { BlockState::Bad } else { BlockState::Virgin };
+        let blocks = BlockTable::new(count, pages, state);
+        let bad_blocks = blocks.iter().filter(|(_, block)| block.state == BlockState::Bad).count() as u32;
         let lanes_of = |kind| if kind == PageKind::User { options.lanes } else { options.metadata_lanes };
         let banks = Banks::new(geometry.dies(), options.lanes);
         let mut free_of = alloc::vec![0; options.lanes as usize];
-        let usable = (0..count).map(BlockId).filter(|b| blocks[b.index()].state != BlockState::Bad);
-        usable.for_each(|block| free_of[banks.of(block) as usize] += 1);
+        let usable = blocks.iter().filter(|(_, block)| block.state != BlockState::Bad);
+        usable.for_each(|(block, _)| free_of[banks.of(block) as usize] += 1);
         let kinds =
             (0..options.host_streams).map(|_| PageKind::User).chain([PageKind::Translation, PageKind::Validity]);
         let streams = kinds
@@ -247,7 +244,7 @@ impl Space {
                 self.free_of[self.banks.of(block) as usize] -= 1;
                 self.metadata_blocks += u32::from(kind != PageKind::User);
                 self.dead_metadata += u32::from(kind != PageKind::User && valid == 0);
-                self.blocks[block.index()] = Block { valid, state: BlockState::Closed, kind };
+                self.blocks.set(block, Block { valid, state: BlockState::Closed, kind });
                 self.candidates.closed(kind, block, u32::from(valid));
             }
         }
@@ -293,7 +290,7 @@ impl Space {
 
     /// Where a block stands.
     pub fn state(&self, block: BlockId) -> BlockState {
-        self.blocks[block.index()].state
+        self.blocks.state(block)
     }
 
     /// Whether a block is full and nothing in it lives.
@@ -304,7 +301,7 @@ impl Space {
     /// What a block holds, or held last.
     #[inline]
     pub fn kind(&self, block: BlockId) -> PageKind {
-        self.blocks[block.index()].kind
+        self.blocks.kind(block)
     }
 
     /// Whether the block of this page may hold a kind: saved state shares blocks with a store.
@@ -316,7 +313,7 @@ impl Space {
     /// Live pages in a block (BVC).
     #[inline]
     pub fn valid(&self, block: BlockId) -> u32 {
-        u32::from(self.blocks[block.index()].valid)
+        u32::from(self.blocks.valid(block))
     }
 
     /// The stream that metadata of a kind goes to.
@@ -349,7 +346,7 @@ impl Space {
             self.open(stream, turn)?;
         }
         let lane = &mut self.streams[stream].lanes[turn];
-        debug_assert!(lane.next < pages && self.blocks[lane.block.index()].state == BlockState::Active);
+        debug_assert!(lane.next < pages && self.blocks.state(lane.block) == BlockState::Active);
         let ppn = self.geometry.page_at(lane.block, lane.next);
         lane.next += 1;
         debug_assert_eq!(self.geometry.block_of(ppn), lane.block);
@@ -394,7 +391,7 @@ impl Space {
         let kind = self.streams[stream].kind;
         self.candidates.opened(fresh.block, stream);
         self.metadata_blocks += u32::from(kind != PageKind::User);
-        self.blocks[fresh.block.index()] = Block { valid: 0, state: BlockState::Active, kind };
+        self.blocks.set(fresh.block, Block { valid: 0, state: BlockState::Active, kind });
         let state = &mut self.streams[stream];
         let first = state.begun <= turn as u32;
         state.begun = state.begun.max(turn as u32 + 1);
@@ -412,10 +409,9 @@ impl Space {
     #[inline(never)]
     fn close(&mut self, block: BlockId) {
         debug_assert!(matches!(self.state(block), BlockState::Active | BlockState::Collecting));
-        let record = &mut self.blocks[block.index()];
-        record.state = BlockState::Closed;
-        debug_assert!(u32::from(record.valid) <= self.geometry.pages_per_block());
-        let (valid, kind) = (u32::from(record.valid), record.kind);
+        self.blocks.set_state(block, BlockState::Closed);
+        let (valid, kind) = (self.valid(block), self.kind(block));
+        debug_assert!(valid <= self.geometry.pages_per_block());
         self.dead_metadata += u32::from(kind != PageKind::User && valid == 0);
         debug_assert!(self.dead_metadata <= self.metadata_blocks);
         self.candidates.closed(kind, block, valid);
@@ -425,14 +421,11 @@ impl Space {
     #[inline]
     pub fn page_born(&mut self, ppn: Ppn) {
         let block = self.geometry.block_of(ppn);
-        let record = &mut self.blocks[block.index()];
-        record.valid += 1;
-        debug_assert!(
-            u32::from(record.valid) <= self.geometry.pages_per_block(),
-            "more pages live in {block} than it has"
-        );
-        debug_assert!(matches!(record.state, BlockState::Active | BlockState::Closed), "{ppn} was not handed out");
-        if record.state == BlockState::Closed {
+        self.blocks.page_born(block);
+        let state = self.state(block);
+        debug_assert!(self.valid(block) <= self.geometry.pages_per_block(), "more pages live in {block} than it has");
+        debug_assert!(matches!(state, BlockState::Active | BlockState::Closed), "{ppn} was not handed out");
+        if state == BlockState::Closed {
             self.recount(block);
         }
     }
@@ -440,27 +433,25 @@ impl Space {
     /// The last page of a block, which counts as closed since it was handed out, is programmed.
     #[inline(never)]
     fn recount(&mut self, block: BlockId) {
-        let Block { valid, kind, .. } = self.blocks[block.index()];
+        let (valid, kind) = (self.valid(block), self.kind(block));
         debug_assert!(valid > 0, "no page of {block} was just born");
         self.dead_metadata -= u32::from(kind != PageKind::User && valid == 1);
         self.candidates.removed(kind, block);
-        self.candidates.closed(kind, block, u32::from(valid));
+        self.candidates.closed(kind, block, valid);
     }
 
     /// A live page died.
     #[inline]
     pub fn page_died(&mut self, ppn: Ppn) {
         let block = self.geometry.block_of(ppn);
-        let record = &mut self.blocks[block.index()];
         // None lives there only if the image that was mounted contradicts itself.
-        let Some(valid) = record.valid.checked_sub(1) else { return };
+        let Some(Block { valid, state, kind }) = self.blocks.page_died(block) else { return };
         debug_assert!(
-            !matches!(record.state, BlockState::Virgin | BlockState::Free | BlockState::Bad),
+            !matches!(state, BlockState::Virgin | BlockState::Free | BlockState::Bad),
             "{ppn} lived in an erased block"
         );
-        record.valid = valid;
-        let (valid, kind) = (u32::from(valid), record.kind);
-        if record.state == BlockState::Closed {
+        if state == BlockState::Closed {
+            let valid = u32::from(valid);
             self.dead_metadata += u32::from(kind != PageKind::User && valid == 0);
             debug_assert!(self.dead_metadata <= self.metadata_blocks);
             self.candidates.page_died(kind, block, valid);
@@ -498,10 +489,10 @@ impl Space {
     pub fn begin_collecting(&mut self, block: BlockId) {
         debug_assert!(self.state(block) == BlockState::Closed, "{block} is collected but not full");
         debug_assert!(self.streams.iter().flat_map(|stream| &stream.lanes).all(|lane| lane.block != block));
-        let Block { valid, kind, .. } = self.blocks[block.index()];
+        let (valid, kind) = (self.valid(block), self.kind(block));
         self.dead_metadata -= u32::from(kind != PageKind::User && valid == 0);
         self.candidates.removed(kind, block);
-        self.blocks[block.index()].state = BlockState::Collecting;
+        self.blocks.set_state(block, BlockState::Collecting);
     }
 
     /// A collection was given up: the block is a candidate again.
@@ -515,7 +506,7 @@ impl Space {
         debug_assert!(!self.has_failed(block), "{block} failed to program and is used again");
         self.leave(block, BlockState::Free);
         self.erases = self.erases.wrapping_add(1);
-        self.free.push_back(FreeBlock { block, erase_count, untrusted: false });
+        self.free.push_back(Erased { block, erase_count });
         self.free_of[self.banks.of(block) as usize] += 1;
         debug_assert!(self.free_blocks() + self.bad_blocks <= self.geometry.blocks());
     }
@@ -531,15 +522,14 @@ impl Space {
     fn leave(&mut self, block: BlockId, state: BlockState) {
         debug_assert!(self.streams.iter().flat_map(|stream| &stream.lanes).all(|lane| lane.block != block));
         debug_assert!(self.state(block) == BlockState::Collecting, "{block} is not being collected");
-        let record = &mut self.blocks[block.index()];
-        self.metadata_blocks -= u32::from(record.kind != PageKind::User);
-        record.state = state;
-        record.valid = 0;
+        let kind = self.kind(block);
+        self.metadata_blocks -= u32::from(kind != PageKind::User);
+        self.blocks.set(block, Block { valid: 0, state, kind });
     }
 
     /// Shows every block and every lane.
     pub fn inspect(&self, inspector: &mut dyn Inspector) {
-        for (block, record) in (0..).map(BlockId).zip(&self.blocks) {
+        for (block, record) in self.blocks.iter() {
             let used_for = match record.state {
                 BlockState::Virgin | BlockState::Free => BlockUse::Free,
                 BlockState::Active | BlockState::Closed | BlockState::Collecting => use_of(record.kind),
@@ -557,12 +547,10 @@ impl Space {
     /// The RAM that its structures hold.
     pub fn ram(&self, report: &mut RamReport) {
         let item = |name, bytes: usize| RamItem { name, bytes: bytes as u64 };
-        let blocks = self.blocks.capacity();
-        report.push(item("bvc", blocks * size_of::<u16>()));
-        report.push(item("block_states", blocks * (size_of::<Block>() - size_of::<u16>())));
+        report.push(item("bvc", self.blocks.ram_bytes()));
         report.push(RamItem { name: "victim_index", bytes: self.candidates.ram_bytes() });
         let lanes: usize = self.streams.iter().map(|s| s.lanes.capacity() * size_of::<Lane>()).sum();
         let counts = self.free_of.capacity() * size_of::<u32>();
-        report.push(item("free_and_active_blocks", self.free.capacity() * size_of::<FreeBlock>() + lanes + counts));
+        report.push(item("free_and_active_blocks", self.free.capacity() * size_of::<Erased>() + lanes + counts));
     }
 }

@@ -239,3 +239,17 @@ fn what_is_known_without_building_an_ftl_is_what_its_row_says() {
         assert_eq!(info.is_mountable(), entry.mount.is_some(), "{}", info.name);
     }
 }
+
+#[test]
+fn a_cache_of_more_entries_than_can_be_linked_is_refused_by_number() {
+    for entry in table::table::<SimNand>() {
+        if !entry.info.honours(Setting::CacheEntries) {
+            continue;
+        }
+        let config = Config { cache_entries: 0xFF_FFFF, ..plain() };
+        let made = (entry.format)(device(), &config).map(drop);
+        let name = entry.info.name;
+        let Err(FtlError::Unsupported { reason, .. }) = made else { panic!("{name}: {made:?}") };
+        assert!(reason.starts_with("a cache of 16777215 entries exceeds 16777214"), "{name}: {reason}");
+    }
+}

@@ -54,7 +54,7 @@ pub(super) struct Candidate {
 pub(super) fn measure(lab: &Lab, of: Candidate, load: &Load) -> Result<Outcome, SimError> {
     let mut spec = RunSpec::new(of.ftl, load.device.clone(), load.workload.clone());
     (spec.seed, spec.config.placement) = (lab.seed, of.placement);
-    match sim::run::format(&spec).and_then(|()| measure_formatted(&spec, load)) {
+    match sim::run::format(&spec).and_then(|_| measure_formatted(&spec, load)) {
         Err(SimError::Ftl { source: source @ (FtlError::Unsupported { .. } | FtlError::NoSpace(_)), .. }) => {
             Ok(Err(source.to_string()))
         }

@@ -152,6 +152,9 @@ impl Plan {
         validity: &V,
     ) -> Result<Self, FtlError> {
         let refuse = |reason: String| FtlError::Unsupported { ftl: options.name, reason };
+        if let Some(reason) = mapping.refusal() {
+            return Err(refuse(reason));
+        }
         let can = nand.capabilities().spare_reprograms;
         if can < options.flags {
             return Err(refuse(format!(

@@ -33,6 +33,7 @@ use crate::flash::Purpose;
 use crate::inspect::Inspector;
 use crate::saved::Sink;
 use crate::space::core::{Core, Origin};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::{ControlFlow, Range};
 use nand::{Lpn, Nand, PageKind, Ppn, Spare};
@@ -426,6 +427,10 @@ impl Mapping for BtreeMap {
     /// a split one more; twice that if another leaf has to be written because its entry leaves the
     /// ring of recent updates. A mount that finds no saved nodes programs those of all levels
     /// between leaves and root.
+    fn refusal(&self) -> Option<String> {
+        self.cmt.refusal()
+    }
+
     fn reserve_pages(&self) -> u32 {
         let (_, levels) = self.tree.bounds();
         let work = (levels - 1) * self.pages_per_block + 2 * levels;

@@ -9,39 +9,37 @@
 //! The third order is what lets a synchronisation find every dirty entry of one translation page
 //! without scanning the cache (GeckoFTL, section 4, footnote 6), in one array access instead of a
 //! tree walk.
+//!
+//! An entry takes 21 bytes, and each three entries take two hash buckets of three bytes.
 
 mod dirty;
+mod records;
 mod saved;
 
 use crate::inspect::{Inspector, LevelView};
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use nand::{Lpn, Ppn};
+use records::{Entry, Link, NONE, To};
 
 /// An entry of the cache by its place; places stay as long as the entry does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::mapping) struct Slot(pub(in crate::mapping) u32);
 
-const NONE: u32 = u32::MAX;
 const DIRTY: u8 = 1;
 const UIP: u8 = 2;
 const UNCERTAIN: u8 = 4;
 const PROTECTED: u8 = 8;
+/// The epoch of the last update stands above the flags, modulo 16.
+const EPOCH_SHIFT: u32 = 4;
+const FLAGS: u8 = (1 << EPOCH_SHIFT) - 1;
+const EPOCHS: u8 = u8::MAX >> EPOCH_SHIFT;
 
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    lpn: Lpn,
-    ppn: Ppn,
-    newer: u32,
-    older: u32,
-    /// Next in the same hash bucket.
-    chain: u32,
-    /// Neighbours among the dirty entries of the same translation page.
-    dirty_next: u32,
-    dirty_prev: u32,
-    flags: u8,
-    /// The epoch of the last update.
-    epoch: u8,
-}
+/// More entries cannot be linked.
+const MAX_ENTRIES: u32 = NONE - 1;
+/// Hash buckets for each three entries.
+const BUCKETS_OF_THREE: usize = 2;
 
 /// The cached mapping table.
 #[derive(Debug)]
@@ -50,13 +48,15 @@ pub(in crate::mapping) struct Cmt {
     /// Entries that may be cached; there is one place more, so that an entry can come before
     /// another leaves.
     capacity: u32,
+    /// The capacity that was asked for.
+    asked: u32,
     used: u32,
     /// The place that is free once all have been used.
     vacant: u32,
     /// Stamped on every update; advanced by checkpoints.
     epoch: u8,
-    buckets: Vec<u32>,
-    bucket_shift: u32,
+    /// First entry of each hash bucket.
+    buckets: Vec<Link>,
     newest: u32,
     oldest: u32,
     /// Entries that may be protected, and are; 0 for plain LRU order.
@@ -65,7 +65,7 @@ pub(in crate::mapping) struct Cmt {
     /// The newest entry on probation.
     probation: u32,
     /// First dirty entry of each translation page.
-    dirty_heads: Vec<u32>,
+    dirty_heads: Vec<Link>,
     entries_per_page: u32,
     entries_shift: u32,
     /// Cached entries of each translation page; empty if nobody asks.
@@ -75,33 +75,24 @@ pub(in crate::mapping) struct Cmt {
 }
 
 impl Cmt {
-    pub(in crate::mapping) fn new(capacity: u32, translation_pages: u32, entries_per_page: u32) -> Self {
-        let blank = Entry {
-            lpn: Lpn::NONE,
-            ppn: Ppn::NONE,
-            newer: NONE,
-            older: NONE,
-            chain: NONE,
-            dirty_next: NONE,
-            dirty_prev: NONE,
-            flags: 0,
-            epoch: 0,
-        };
-        let buckets = (capacity as usize * 2).next_power_of_two();
+    /// An empty cache of a capacity. [`Cmt::refusal`] has to be asked before it is used.
+    pub(in crate::mapping) fn new(asked: u32, translation_pages: u32, entries_per_page: u32) -> Self {
+        let capacity = if asked <= MAX_ENTRIES { asked } else { 0 };
+        let places = capacity as usize + 1;
         Self {
-            entries: alloc::vec![blank; capacity as usize + 1],
+            entries: alloc::vec![Entry::VACANT; places],
+            asked,
             capacity,
             used: 0,
             vacant: NONE,
             epoch: 0,
-            buckets: alloc::vec![NONE; buckets],
-            bucket_shift: 32 - buckets.trailing_zeros(),
+            buckets: alloc::vec![Link::NONE; places * BUCKETS_OF_THREE / 3 + 1],
             newest: NONE,
             oldest: NONE,
             protectable: 0,
             protected: 0,
             probation: NONE,
-            dirty_heads: alloc::vec![NONE; translation_pages as usize],
+            dirty_heads: alloc::vec![Link::NONE; translation_pages as usize],
             entries_per_page,
             entries_shift: entries_per_page.trailing_zeros(),
             cached_of: Vec::new(),
@@ -136,15 +127,20 @@ impl Cmt {
         self
     }
 
+    /// Why no cache can be as large as was asked for, if none can.
+    pub(in crate::mapping) fn refusal(&self) -> Option<String> {
+        let reason = || format!("a cache of {} entries exceeds {MAX_ENTRIES}; use a smaller cache or disk", self.asked);
+        (self.asked > MAX_ENTRIES).then(reason)
+    }
+
     pub(in crate::mapping) const fn capacity(&self) -> u32 {
         self.capacity
     }
 
     pub(in crate::mapping) fn ram_bytes(&self) -> (u64, u64) {
-        let entries = self.entries.capacity() * size_of::<Entry>();
         let counts = self.cached_of.capacity() * size_of::<u16>();
-        let index = (self.buckets.capacity() + self.dirty_heads.capacity()) * size_of::<u32>() + counts;
-        (entries as u64, index as u64)
+        let index = (self.buckets.capacity() + self.dirty_heads.capacity()) * size_of::<Link>() + counts;
+        ((self.entries.capacity() * size_of::<Entry>()) as u64, index as u64)
     }
 
     /// Shows how full it is. Looks at every entry.
@@ -170,57 +166,57 @@ impl Cmt {
 
     #[inline]
     fn bucket(&self, lpn: Lpn) -> usize {
-        (lpn.0.wrapping_mul(0x9E37_79B1) >> self.bucket_shift) as usize
+        let hash = lpn.0.wrapping_mul(0x9E37_79B1);
+        ((u64::from(hash) * self.buckets.len() as u64) >> u32::BITS) as usize
     }
 
     /// Finds an entry; the order stays.
     #[inline]
     pub(in crate::mapping) fn find(&self, lpn: Lpn) -> Option<Slot> {
-        let mut at = self.buckets[self.bucket(lpn)];
+        let mut at = self.buckets[self.bucket(lpn)].get();
         while at != NONE {
             let entry = &self.entries[at as usize];
-            if entry.lpn == lpn {
+            if entry.lpn() == lpn {
                 return Some(Slot(at));
             }
-            at = entry.chain;
+            at = entry.get(To::Chain);
         }
         None
     }
 
     #[inline]
     pub(in crate::mapping) fn lpn(&self, slot: Slot) -> Lpn {
-        self.entries[slot.0 as usize].lpn
+        self.entries[slot.0 as usize].lpn()
     }
 
     #[inline]
     pub(in crate::mapping) fn ppn(&self, slot: Slot) -> Ppn {
-        self.entries[slot.0 as usize].ppn
+        self.entries[slot.0 as usize].ppn()
     }
 
     #[inline]
     pub(in crate::mapping) fn set_ppn(&mut self, slot: Slot, ppn: Ppn) {
         debug_assert!(self.lpn(slot).is_some(), "{slot:?} holds no entry");
-        self.entries[slot.0 as usize].ppn = ppn;
+        self.entries[slot.0 as usize].set_ppn(ppn);
     }
 
     #[inline]
     pub(in crate::mapping) fn is_dirty(&self, slot: Slot) -> bool {
-        self.entries[slot.0 as usize].flags & DIRTY != 0
+        self.entries[slot.0 as usize].meta() & DIRTY != 0
     }
 
     /// Whether a before-image of the entry is in flash that was not yet reported (GeckoFTL, section
     /// 4.1).
     #[inline]
     pub(in crate::mapping) fn is_uip(&self, slot: Slot) -> bool {
-        self.entries[slot.0 as usize].flags & UIP != 0
+        self.entries[slot.0 as usize].meta() & UIP != 0
     }
 
     /// The before-image was found without being synchronised. An entry that recovery made keeps its
     /// flag: its translation page may name yet another copy.
     pub(in crate::mapping) fn clear_uip(&mut self, slot: Slot) {
-        let entry = &mut self.entries[slot.0 as usize];
-        if entry.flags & UNCERTAIN == 0 {
-            entry.flags &= !UIP;
+        if !self.is_uncertain(slot) {
+            self.clear(slot.0, UIP);
         }
     }
 
@@ -228,99 +224,118 @@ impl Cmt {
     /// written again.
     #[inline]
     pub(in crate::mapping) fn is_uncertain(&self, slot: Slot) -> bool {
-        self.entries[slot.0 as usize].flags & UNCERTAIN != 0
+        self.entries[slot.0 as usize].meta() & UNCERTAIN != 0
     }
 
     /// Marks an entry as made by recovery: dirty, with a before-image that nothing is known of
     /// (C.3.2).
     pub(in crate::mapping) fn mark_recovered(&mut self, slot: Slot) {
         self.mark_dirty(slot, true);
-        self.entries[slot.0 as usize].flags |= UNCERTAIN;
+        self.set(slot.0, UNCERTAIN);
     }
 
     /// Marks an entry dirty, and as having an unidentified before-image if `uip`.
     #[inline]
     pub(in crate::mapping) fn mark_dirty(&mut self, slot: Slot, uip: bool) {
         let at = slot.0;
-        let entry = &mut self.entries[at as usize];
-        let was = entry.flags;
-        entry.epoch = self.epoch;
-        entry.flags |= DIRTY | if uip { UIP } else { 0 };
+        let was = self.entries[at as usize].meta();
+        let flags = was & FLAGS | DIRTY | if uip { UIP } else { 0 };
+        self.entries[at as usize].set_meta(flags | self.epoch << EPOCH_SHIFT);
         if was & DIRTY != 0 {
             return;
         }
-        let page = self.translation_page(self.entries[at as usize].lpn) as usize;
-        let head = core::mem::replace(&mut self.dirty_heads[page], at);
-        debug_assert!(head == NONE || self.entries[head as usize].dirty_prev == NONE, "a list begins in its middle");
-        self.entries[at as usize].dirty_next = head;
-        self.entries[at as usize].dirty_prev = NONE;
-        if head != NONE {
-            self.entries[head as usize].dirty_prev = at;
-        }
+        let page = self.translation_page(self.entries[at as usize].lpn()) as usize;
+        let head = self.dirty_heads[page].replace(at);
+        debug_assert!(head == NONE || self.is_dirty_of(head, page as u32), "the list of page {page} leads elsewhere");
+        self.entries[at as usize].set(To::Dirty, head);
+    }
+
+    #[inline]
+    fn set(&mut self, at: u32, flag: u8) {
+        let entry = &mut self.entries[at as usize];
+        entry.set_meta(entry.meta() | flag);
+    }
+
+    #[inline]
+    fn clear(&mut self, at: u32, flags: u8) {
+        let entry = &mut self.entries[at as usize];
+        entry.set_meta(entry.meta() & !flags);
     }
 
     /// The before-image of an entry has been, or is being, reported.
     #[inline]
     pub(super) fn settle_before_image(&mut self, slot: Slot) {
         debug_assert!(self.is_dirty(slot), "{} is on flash as it is here", self.lpn(slot));
-        self.entries[slot.0 as usize].flags &= !(UIP | UNCERTAIN);
+        self.clear(slot.0, UIP | UNCERTAIN);
     }
 
-    /// Marks an entry clean, with no before-image in flash.
+    /// Marks an entry clean, with no before-image in flash. Takes a step for each entry of the
+    /// translation page that became dirty after it.
     #[inline]
     pub(in crate::mapping) fn mark_clean(&mut self, slot: Slot) {
         debug_assert!(self.is_dirty(slot), "{} is clean", self.lpn(slot));
-        let Entry { lpn, dirty_next, dirty_prev, .. } = self.entries[slot.0 as usize];
-        debug_assert!(dirty_next == NONE || self.entries[dirty_next as usize].dirty_prev == slot.0);
-        debug_assert!(dirty_prev == NONE || self.entries[dirty_prev as usize].dirty_next == slot.0);
-        self.entries[slot.0 as usize].flags &= PROTECTED;
-        if dirty_next != NONE {
-            self.entries[dirty_next as usize].dirty_prev = dirty_prev;
+        self.clear(slot.0, DIRTY | UIP | UNCERTAIN);
+        let next = self.entries[slot.0 as usize].get(To::Dirty);
+        let page = self.translation_page(self.lpn(slot)) as usize;
+        let mut before = self.dirty_heads[page].get();
+        if before == slot.0 {
+            self.dirty_heads[page].replace(next);
+            return;
         }
-        if dirty_prev == NONE {
-            let page = self.translation_page(lpn) as usize;
-            self.dirty_heads[page] = dirty_next;
-        } else {
-            self.entries[dirty_prev as usize].dirty_next = dirty_next;
+        while self.entries[before as usize].get(To::Dirty) != slot.0 {
+            before = self.entries[before as usize].get(To::Dirty);
         }
+        self.entries[before as usize].set(To::Dirty, next);
     }
 
     /// Whether both neighbours of a place, or the ends of the order, lead to it.
     fn is_in_order(&self, at: u32) -> bool {
-        let Entry { newer, older, .. } = self.entries[at as usize];
-        let from_newer = if newer == NONE { self.newest } else { self.entries[newer as usize].older };
-        let from_older = if older == NONE { self.oldest } else { self.entries[older as usize].newer };
+        let entry = &self.entries[at as usize];
+        let (newer, older) = (entry.get(To::Newer), entry.get(To::Older));
+        let from_newer = if newer == NONE { self.newest } else { self.entries[newer as usize].get(To::Older) };
+        let from_older = if older == NONE { self.oldest } else { self.entries[older as usize].get(To::Newer) };
         (from_newer, from_older) == (at, at)
+    }
+
+    /// Has two places be neighbours in the order; [`NONE`] is either end.
+    #[inline]
+    fn join(&mut self, newer: u32, older: u32) {
+        if newer == NONE {
+            self.newest = older
+        } else {
+            self.entries[newer as usize].set(To::Older, older)
+        }
+        if older == NONE { self.oldest = newer } else { self.entries[older as usize].set(To::Newer, newer) }
     }
 
     #[inline]
     fn unlink(&mut self, at: u32) {
-        let Entry { newer, older, .. } = self.entries[at as usize];
         debug_assert!(self.is_in_order(at), "place {at} is not in the order");
-        if newer == NONE {
-            self.newest = older
-        } else {
-            self.entries[newer as usize].older = older
-        }
-        if older == NONE { self.oldest = newer } else { self.entries[older as usize].newer = newer }
+        let entry = &self.entries[at as usize];
+        self.join(entry.get(To::Newer), entry.get(To::Older));
     }
 
     /// As [`Cmt::unlink`], and out of its segment.
     fn unlink_from_segment(&mut self, at: u32) {
-        let Entry { older, flags, .. } = self.entries[at as usize];
-        debug_assert!(flags & PROTECTED == 0 || self.probation != at, "place {at} is in both segments");
-        if flags & PROTECTED != 0 {
+        let is_protected = self.is_protected(at);
+        debug_assert!(!is_protected || self.probation != at, "place {at} is in both segments");
+        if is_protected {
             self.protected -= 1;
-            self.entries[at as usize].flags = flags & !PROTECTED;
+            self.clear(at, PROTECTED);
         } else if self.probation == at {
-            self.probation = older;
+            self.probation = self.entries[at as usize].get(To::Older);
         }
         self.unlink(at);
     }
 
+    #[inline]
+    fn is_protected(&self, at: u32) -> bool {
+        self.entries[at as usize].meta() & PROTECTED != 0
+    }
+
     /// The entry that was protected longest without being used; [`NONE`] if none is protected.
     fn oldest_protected(&self) -> u32 {
-        if self.probation == NONE { self.oldest } else { self.entries[self.probation as usize].newer }
+        if self.probation == NONE { self.oldest } else { self.entries[self.probation as usize].get(To::Newer) }
     }
 
     /// Puts an entry on probation, as the newest.
@@ -331,40 +346,44 @@ impl Cmt {
             self.push_newest(at);
         } else {
             let older = self.probation;
-            (self.entries[at as usize].newer, self.entries[at as usize].older) = (newer, older);
-            self.entries[newer as usize].older = at;
-            if older == NONE { self.oldest = at } else { self.entries[older as usize].newer = at }
+            let entry = &mut self.entries[at as usize];
+            entry.set(To::Newer, newer);
+            entry.set(To::Older, older);
+            self.join(newer, at);
+            self.join(at, older);
         }
         debug_assert!(self.is_in_order(at));
         self.probation = at;
-        debug_assert!((self.entries[at as usize].newer == NONE) == (self.protected == 0));
+        debug_assert!((self.entries[at as usize].get(To::Newer) == NONE) == (self.protected == 0));
     }
 
     /// Protects an entry, as the newest; another goes back on probation if there are too many.
     fn protect(&mut self, at: u32) {
         self.unlink_from_segment(at);
         self.push_newest(at);
-        self.entries[at as usize].flags |= PROTECTED;
+        self.set(at, PROTECTED);
         self.protected += 1;
         if self.protected > self.protectable {
             let demoted = self.oldest_protected();
-            self.entries[demoted as usize].flags &= !PROTECTED;
+            self.clear(demoted, PROTECTED);
             self.protected -= 1;
             self.probation = demoted;
         }
         debug_assert!(self.protected <= self.protectable && self.newest == at);
-        debug_assert!(self.entries[self.oldest_protected() as usize].flags & PROTECTED != 0);
+        debug_assert!(self.is_protected(self.oldest_protected()));
     }
 
     #[inline]
     fn push_newest(&mut self, at: u32) {
-        let head = core::mem::replace(&mut self.newest, at);
-        self.entries[at as usize].older = head;
-        self.entries[at as usize].newer = NONE;
+        let head = self.newest;
+        let entry = &mut self.entries[at as usize];
+        entry.set(To::Newer, NONE);
+        entry.set(To::Older, head);
+        self.newest = at;
         if head == NONE {
             self.oldest = at
         } else {
-            self.entries[head as usize].newer = at
+            self.entries[head as usize].set(To::Newer, at)
         }
         debug_assert!(self.is_in_order(at));
     }
@@ -389,7 +408,7 @@ impl Cmt {
 
     /// The entry that leaves next after this one.
     pub(in crate::mapping) fn newer(&self, slot: Slot) -> Option<Slot> {
-        let at = self.entries[slot.0 as usize].newer;
+        let at = self.entries[slot.0 as usize].get(To::Newer);
         (at != NONE).then_some(Slot(at))
     }
 
@@ -409,11 +428,18 @@ impl Cmt {
         } else {
             core::mem::replace(&mut self.vacant, NONE)
         };
-        debug_assert!(!self.entries[at as usize].lpn.is_some(), "place {at} holds {}", self.entries[at as usize].lpn);
+        debug_assert!(
+            !self.entries[at as usize].lpn().is_some(),
+            "place {at} holds {}",
+            self.entries[at as usize].lpn()
+        );
         let bucket = self.bucket(lpn);
-        let chain = core::mem::replace(&mut self.buckets[bucket], at);
+        let chain = self.buckets[bucket].replace(at);
         let entry = &mut self.entries[at as usize];
-        (entry.lpn, entry.ppn, entry.chain, entry.flags) = (lpn, ppn, chain, 0);
+        entry.set_lpn(lpn);
+        entry.set_ppn(ppn);
+        entry.set_meta(0);
+        entry.set(To::Chain, chain);
         self.count_one(lpn);
         if self.protectable > 0 {
             self.push_on_probation(at)
@@ -464,7 +490,7 @@ impl Cmt {
         self.unhash(slot.0);
         self.unlink_from_segment(slot.0);
         self.discount_one(self.lpn(slot));
-        self.entries[slot.0 as usize].lpn = Lpn::NONE;
+        self.entries[slot.0 as usize].set_lpn(Lpn::NONE);
         debug_assert!(self.find(self.lpn(slot)).is_none() && self.vacant == NONE);
         self.vacant = slot.0;
     }
@@ -476,30 +502,32 @@ impl Cmt {
 
     /// Begins a new epoch of updates.
     pub(in crate::mapping) fn advance_epoch(&mut self) {
-        self.epoch = self.epoch.wrapping_add(1);
+        self.epoch = (self.epoch + 1) & EPOCHS;
     }
 
     /// The first dirty entry, in the order of places from `from` on, that was not updated in this
     /// epoch or the one before.
     pub(in crate::mapping) fn next_stale(&self, from: u32) -> Option<Slot> {
-        let stale = |entry: &Entry| entry.flags & DIRTY != 0 && self.epoch.wrapping_sub(entry.epoch) >= 2;
+        let stale = |entry: &Entry| {
+            entry.meta() & DIRTY != 0 && self.epoch.wrapping_sub(entry.meta() >> EPOCH_SHIFT) & EPOCHS >= 2
+        };
         let rest = self.entries.get(from as usize..self.used as usize)?;
         rest.iter().position(stale).map(|at| Slot(from + at as u32))
     }
 
     #[inline]
     fn unhash(&mut self, at: u32) {
-        let Entry { lpn, chain, .. } = self.entries[at as usize];
-        let bucket = self.bucket(lpn);
-        let mut link = self.buckets[bucket];
+        let chain = self.entries[at as usize].get(To::Chain);
+        let bucket = self.bucket(self.entries[at as usize].lpn());
+        let mut link = self.buckets[bucket].get();
         if link == at {
-            self.buckets[bucket] = chain;
+            self.buckets[bucket].replace(chain);
             return;
         }
-        while self.entries[link as usize].chain != at {
-            link = self.entries[link as usize].chain;
+        while self.entries[link as usize].get(To::Chain) != at {
+            link = self.entries[link as usize].get(To::Chain);
         }
-        self.entries[link as usize].chain = chain;
+        self.entries[link as usize].set(To::Chain, chain);
     }
 }
 

@@ -49,6 +49,7 @@ use crate::saved::Sink;
 use crate::space::age::age;
 use crate::space::core::{Core, Origin};
 use alloc::collections::BTreeMap;
+use alloc::string::String;
 use alloc::vec::Vec;
 use checkpoints::Checkpoints;
 use cmt::Cmt;
@@ -111,14 +112,14 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         let cmt = Cmt::new(capacity, pages, entries_per_page).segmented(options.protected_percent);
         Self {
             gmd: alloc::vec![Ppn::NONE; pages as usize],
-            cmt: if options.heat.is_some() { cmt.counting() } else { cmt },
             heat: Heat::new(options.heat, pages),
             refill: options.refill,
             is_whole: options.refill == Refill::All,
             looks_up: options.looks_up,
-            pasts: Pasts::new(if options.pasts { capacity + 1 } else { 0 }, entries_per_page),
+            pasts: Pasts::new(if options.pasts { cmt.capacity() + 1 } else { 0 }, entries_per_page),
             recent: Recent::new(options.recent_updates),
             late: false,
+            cmt: if options.heat.is_some() { cmt.counting() } else { cmt },
             battery: options.battery,
             resumed: false,
             checkpoints: Checkpoints {
@@ -447,6 +448,10 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             at = self.cmt.newer(slot);
         }
         Ok(false)
+    }
+
+    fn refusal(&self) -> Option<String> {
+        self.cmt.refusal()
     }
 
     fn reserve_pages(&self) -> u32 {

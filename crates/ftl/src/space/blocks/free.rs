@@ -1,6 +1,6 @@
 //! Blocks that can be opened: erased ones that wait, and virgin ones.
 
-use super::{BlockState, FreeBlock, Space};
+use super::{BlockState, Erased, FreeBlock, Space};
 use nand::BlockId;
 
 impl Space {
@@ -31,9 +31,9 @@ impl Space {
             if let Some(block) = dies.find_map(|die| self.take_virgin(die)) {
                 return Some(block);
             }
-            let of_bank = |free: &FreeBlock| self.banks.of(free.block) == bank;
+            let of_bank = |free: &Erased| self.banks.of(free.block) == bank;
             if let Some(at) = self.choose_free(of_bank, worn) {
-                return self.free.remove(at);
+                return self.take_erased(at);
             }
         }
         for _ in 0..if crowded { 0 } else { self.geometry.dies() } {
@@ -44,11 +44,16 @@ impl Space {
             }
         }
         let at = self.choose_free(|_| true, worn)?;
-        self.free.remove(at)
+        self.take_erased(at)
+    }
+
+    fn take_erased(&mut self, at: usize) -> Option<FreeBlock> {
+        let Erased { block, erase_count } = self.free.remove(at)?;
+        Some(FreeBlock { block, erase_count, untrusted: false })
     }
 
     /// The place of the block to take: the one that waits longest or, to level wear, by wear.
-    fn choose_free(&self, fits: impl Fn(&FreeBlock) -> bool, worn: bool) -> Option<usize> {
+    fn choose_free(&self, fits: impl Fn(&Erased) -> bool, worn: bool) -> Option<usize> {
         let mut candidates = self.free.iter().enumerate().filter(|(_, block)| fits(block));
         let chosen = match (self.level_wear, worn) {
             (false, _) => candidates.next(),

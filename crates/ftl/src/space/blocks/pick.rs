@@ -1,13 +1,13 @@
 //! Which block is collected next.
 
-use super::{Block, BlockState, Space};
+use super::{Block, BlockState, BlockTable, Space};
 use crate::victim::Choice;
 use nand::{BlockId, PageKind};
 
 /// Answers what a full block holds, and how many pages in it live.
-fn full(blocks: &[Block]) -> impl Fn(BlockId) -> Option<(PageKind, u32)> {
+fn full(blocks: &BlockTable) -> impl Fn(BlockId) -> Option<(PageKind, u32)> {
     |block| {
-        let Block { valid, state, kind } = *blocks.get(block.index())?;
+        let Block { valid, state, kind } = blocks.get(block)?;
         (state == BlockState::Closed).then_some((kind, u32::from(valid)))
     }
 }

@@ -10,7 +10,7 @@ impl Space {
     /// begins to fill. The victim policy has the full blocks of those that are none any more.
     pub fn set_queues(&mut self, streams: u8) {
         let blocks = &self.blocks;
-        self.candidates.set_queues(streams, |block| u32::from(blocks[block.index()].valid));
+        self.candidates.set_queues(streams, |block| u32::from(blocks.valid(block)));
     }
 
     /// The block that a queue has held longest, of the bank with the fewest free blocks that has

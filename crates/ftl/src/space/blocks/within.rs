@@ -27,12 +27,8 @@ impl Space {
     #[inline]
     pub fn page_born_within(&mut self, ppn: Ppn) {
         let block = self.geometry.block_of(ppn);
-        let record = &mut self.blocks[block.index()];
-        record.valid += 1;
-        debug_assert!(
-            u32::from(record.valid) < self.geometry.pages_per_block(),
-            "more pages live in {block} than it has"
-        );
-        debug_assert!(record.state == BlockState::Active, "{ppn} was not handed out within its block");
+        self.blocks.page_born(block);
+        debug_assert!(self.valid(block) < self.geometry.pages_per_block(), "more pages live in {block} than it has");
+        debug_assert!(self.state(block) == BlockState::Active, "{ppn} was not handed out within its block");
     }
 }

@@ -1,25 +1,25 @@
 //! The dirty entries of a translation page.
 
-use super::{Cmt, NONE, PROTECTED, Slot};
+use super::{Cmt, DIRTY, NONE, Slot, To, UIP, UNCERTAIN};
 
 impl Cmt {
     /// A dirty entry of a translation page.
     #[inline]
     pub(in crate::mapping) fn first_dirty(&self, page: u32) -> Option<Slot> {
-        let at = self.dirty_heads[page as usize];
+        let at = self.dirty_heads[page as usize].get();
         debug_assert!(at == NONE || self.is_dirty_of(at, page), "a clean entry, or one of another page than {page}");
         (at != NONE).then_some(Slot(at))
     }
 
     /// Whether a place holds a dirty entry of a translation page.
-    fn is_dirty_of(&self, at: u32, page: u32) -> bool {
+    pub(super) fn is_dirty_of(&self, at: u32, page: u32) -> bool {
         self.is_dirty(Slot(at)) && self.translation_page(self.lpn(Slot(at))) == page
     }
 
     /// The dirty entry of the same translation page that comes after a dirty one.
     #[inline]
     pub(in crate::mapping) fn next_dirty(&self, slot: Slot) -> Option<Slot> {
-        let at = self.entries[slot.0 as usize].dirty_next;
+        let at = self.entries[slot.0 as usize].get(To::Dirty);
         debug_assert!(at == NONE || self.is_dirty_of(at, self.translation_page(self.lpn(slot))));
         (at != NONE).then_some(Slot(at))
     }
@@ -27,12 +27,11 @@ impl Cmt {
     /// Marks every entry of a translation page clean, as [`Cmt::mark_clean`] one.
     #[inline]
     pub(in crate::mapping) fn mark_all_clean(&mut self, page: u32) {
-        let mut at = core::mem::replace(&mut self.dirty_heads[page as usize], NONE);
+        let mut at = self.dirty_heads[page as usize].replace(NONE);
         while at != NONE {
             debug_assert!(self.is_dirty_of(at, page), "place {at} holds no dirty entry of {page}");
-            let entry = &mut self.entries[at as usize];
-            entry.flags &= PROTECTED;
-            at = entry.dirty_next;
+            self.clear(at, DIRTY | UIP | UNCERTAIN);
+            at = self.entries[at as usize].get(To::Dirty);
         }
     }
 }
