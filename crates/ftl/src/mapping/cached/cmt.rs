@@ -31,7 +31,8 @@ const DIRTY: u8 = 1;
 const UIP: u8 = 2;
 const UNCERTAIN: u8 = 4;
 const PROTECTED: u8 = 8;
-/// The epoch of the last update stands above the flags, modulo 16.
+/// The epoch of the last update stands above the flags, modulo 16. A checkpoint looks at every
+/// entry before the next one begins, so that none stays dirty for more than three epochs.
 const EPOCH_SHIFT: u32 = 4;
 const FLAGS: u8 = (1 << EPOCH_SHIFT) - 1;
 const EPOCHS: u8 = u8::MAX >> EPOCH_SHIFT;
@@ -532,65 +533,4 @@ impl Cmt {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use alloc::collections::VecDeque;
-    use proptest::prelude::*;
-
-    /// Both segments, the newest first.
-    #[derive(Default)]
-    struct Model {
-        protected: VecDeque<u32>,
-        probation: VecDeque<u32>,
-    }
-
-    impl Model {
-        fn touch(&mut self, lpn: u32, protectable: usize) {
-            self.protected.retain(|other| *other != lpn);
-            self.probation.retain(|other| *other != lpn);
-            let segment = if protectable > 0 { &mut self.protected } else { &mut self.probation };
-            segment.push_front(lpn);
-            if self.protected.len() > protectable {
-                self.probation.push_front(self.protected.pop_back().unwrap());
-            }
-        }
-
-        fn order(&self) -> impl Iterator<Item = u32> {
-            self.probation.iter().rev().chain(self.protected.iter().rev()).copied()
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn entries_leave_in_the_order_of_two_queues(
-            capacity in 2_u32..12,
-            percent in 0_u32..=100,
-            uses in prop::collection::vec((0_u32..24, any::<bool>()), 1..200),
-        ) {
-            let mut cmt = Cmt::new(capacity, 3, 8).segmented(percent);
-            let protectable = (capacity * percent / 100).min(capacity - 1) as usize;
-            let mut model = Model::default();
-            for (lpn, dirty) in uses {
-                if let Some(slot) = cmt.find(Lpn(lpn)) {
-                    cmt.touch(slot);
-                    model.touch(lpn, protectable);
-                    if dirty && !cmt.is_dirty(slot) { cmt.mark_dirty(slot, true) } else if cmt.is_dirty(slot) { cmt.mark_clean(slot) }
-                } else {
-                    let came = cmt.insert(Lpn(lpn), Ppn(lpn));
-                    model.probation.push_front(lpn);
-                    if cmt.is_overfull() {
-                        let leaves = cmt.oldest().unwrap();
-                        prop_assert_ne!(leaves, came);
-                        prop_assert_eq!(model.probation.pop_back(), Some(cmt.lpn(leaves).0));
-                        if cmt.is_dirty(leaves) {
-                            cmt.mark_clean(leaves);
-                        }
-                        cmt.remove(leaves);
-                    }
-                }
-                let order = core::iter::successors(cmt.oldest(), |slot| cmt.newer(*slot)).map(|slot| cmt.lpn(slot).0);
-                prop_assert!(order.eq(model.order()), "{:?} {:?}", model.protected, model.probation);
-            }
-        }
-    }
-}
+mod tests;
