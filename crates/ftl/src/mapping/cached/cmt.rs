@@ -503,7 +503,7 @@ impl Cmt {
 
     /// Begins a new epoch of updates.
     pub(in crate::mapping) fn advance_epoch(&mut self) {
-        self.epoch = (self.epoch + 1) & EPOCHS;
+        self.epoch = self.epoch.wrapping_add(1);
     }
 
     /// The first dirty entry, in the order of places from `from` on, that was not updated in this
