@@ -136,6 +136,8 @@ impl<N: Nand> Core<N> {
                 debug_assert!(self.newly_erased.last().is_none_or(|(_, seq)| *seq <= self.seq));
                 debug_assert!(self.newly_erased.iter().all(|(erased, _)| *erased != block), "{block} was erased twice");
                 self.newly_erased.push((block, self.seq));
+                let geometry = *self.space.geometry();
+                self.deaths.erased(|ppn| geometry.block_of(ppn) == block);
                 Ok(true)
             }
             Err(NandError::EraseFailed { .. }) => {

@@ -8,6 +8,8 @@
 //!    ([`Deaths::since`]).
 //! 3. So a translation page may be programmed before the deaths that come with it are told: a
 //!    recovery that compares it with the version before finds each of them again (GeckoFTL, C.2.2).
+//! 4. A block that is erased takes the deaths in it along. Told after the erase, a death would be
+//!    that of the page that is programmed there next.
 
 use alloc::vec::Vec;
 use nand::{Flags, Ppn};
@@ -32,6 +34,8 @@ pub enum Was {
     Translation,
     /// A page of metadata that recovery has no more use for.
     Metadata,
+    /// A page whose block was erased since: nothing is to be told.
+    Erased,
 }
 
 /// A page that died.
@@ -119,6 +123,13 @@ impl Deaths {
         }
     }
 
+    /// A block was erased: what died in it needs not be told.
+    pub fn erased(&mut self, is_in_block: impl Fn(Ppn) -> bool) {
+        for death in self.list[self.told..].iter_mut().filter(|death| is_in_block(death.ppn)) {
+            death.was = Was::Erased;
+        }
+    }
+
     /// Forgets every death.
     #[inline]
     pub fn clear(&mut self) {
@@ -154,6 +165,16 @@ mod tests {
         assert!(deaths.is_empty());
         deaths.note(Ppn(5), Was::Host, 20);
         assert_eq!(deaths.since(), Some(20));
+    }
+
+    #[test]
+    fn an_erased_block_takes_the_deaths_in_it_along() {
+        let mut deaths = Deaths::with_capacity(4);
+        (1..4).for_each(|ppn| deaths.note(Ppn(ppn), Was::Host, 1));
+        deaths.pop();
+        deaths.erased(|ppn| ppn != Ppn(3));
+        let was = |at: usize| deaths.untold()[at].was;
+        assert_eq!((deaths.noted(), was(0), was(1)), (3, Was::Erased, Was::Host));
     }
 
     #[test]

@@ -108,7 +108,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         self.tell_erased()?;
         while let Some(death) = self.core.deaths.first() {
             self.tell_of(death)?;
-            debug_assert!(self.core.deaths.first() == Some(death), "the store noted that a page died");
+            debug_assert!(
+                self.core.deaths.first().is_some_and(|first| first.ppn == death.ppn),
+                "the store noted that a page died"
+            );
             self.core.deaths.pop();
             if !self.core.newly_erased.is_empty() {
                 // The store was flushed, which opened blocks.
@@ -146,6 +149,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             Was::Host | Was::Abandoned | Was::Uncounted => true,
             Was::HostPerhapsTold if self.is_told(ppn)? => return Ok(()),
             Was::HostPerhapsTold => true,
+            Was::Erased => return Ok(()),
             Was::Translation | Was::Metadata => V::TRACKS_METADATA,
         };
         if reported {
@@ -157,7 +161,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if was == Was::Translation && V::BUFFERED {
             self.pins.pin(self.core.space.geometry().block_of(ppn), self.validity.flushes());
         }
-        if was != Was::Uncounted {
+        // The store may have been flushed into the block of the page.
+        let is_erased = self.core.deaths.first().is_some_and(|death| death.was == Was::Erased);
+        if was != Was::Uncounted && !is_erased {
             self.core.space.page_died(ppn);
         }
         Ok(())
