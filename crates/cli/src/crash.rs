@@ -192,6 +192,7 @@ fn options(args: &CrashArgs, ftls: &[Info]) -> Result<Options> {
         seed: args.seed,
         faults: faults(&args.faults)?,
         geometry: args.shape.clone(),
+        one_in: args.one_in,
         jobs: args.jobs.unwrap_or(whole.jobs),
         ..if args.sample { sample } else { whole }
     })

@@ -70,6 +70,9 @@ pub struct Options {
     pub endurance: u32,
     /// Every which page is worn, if [`Fault::Worn`] is wanted.
     pub worn_step: u32,
+    /// Of the worn pages, the images and the shapes that go through cut after cut, one in so many
+    /// has its turn. The next seed takes the next ones.
+    pub one_in: u32,
     /// FTLs explored at a time; as many as the machine has cores, unless told otherwise.
     pub jobs: u16,
 }
@@ -91,6 +94,7 @@ impl Default for Options {
             images: 2000,
             endurance: 1000,
             worn_step: 1,
+            one_in: 1,
             jobs: thread::available_parallelism().map_or(1, |cores| u16::try_from(cores.get()).unwrap_or(u16::MAX)),
         }
     }
@@ -152,12 +156,13 @@ impl Options {
             let known = shape::SHAPES.iter().map(|shape| shape.name).collect::<Vec<_>>().join(", ");
             return Err(OptionsError::Geometry { name: name.clone(), known });
         }
-        let ranges: [(_, _, _, u64, u64); 5] = [
+        let ranges: [(_, _, _, u64, u64); 6] = [
             ("depth", self.depth.into(), "1 to 3", 1, 3),
             ("steps", self.steps.into(), "1 to 2000", 1, 2000),
             ("tail", self.tail.into(), "at most 2000", 0, 2000),
             ("jobs", self.jobs.into(), "1 or more", 1, u64::MAX),
             ("worn_step", self.worn_step.into(), "1 or more", 1, u64::MAX),
+            ("one_in", self.one_in.into(), "1 or more", 1, u64::MAX),
         ];
         match ranges.into_iter().find(|(_, value, _, from, to)| !(*from..=*to).contains(value)) {
             Some((what, value, range, ..)) => Err(OptionsError::Range { what, value, range }),

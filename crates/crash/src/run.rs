@@ -382,8 +382,13 @@ impl<'a, 'b> Runner<'a, 'b> {
         }
     }
 
+    /// Whether the `n`-th of the scenarios beside cuts has its turn under this seed.
+    fn is_drawn(&self, n: u64) -> bool {
+        self.options.seed.wrapping_add(n).is_multiple_of(self.options.one_in.into())
+    }
+
     fn scenarios(&mut self, fault: Fault, count: u32, scenario: impl Fn(u32) -> Scenario) {
-        for n in 0..count {
+        for n in (0..count).filter(|n| self.is_drawn(u64::from(*n))).collect::<Vec<_>>() {
             if self.is_done() {
                 return;
             }
@@ -405,6 +410,9 @@ impl<'a, 'b> Runner<'a, 'b> {
             };
             let harms = || Harm::ALL.into_iter().flat_map(|harm| [(harm, false), (harm, true)]);
             for (nth, ppn) in pages.iter().copied().enumerate().step_by(self.options.worn_step as usize) {
+                if !self.is_drawn(nth as u64) {
+                    continue;
+                }
                 // Two independent losses, the second one anywhere.
                 let other = pages[(mix(case.seed, nth as u64) % pages.len() as u64) as usize];
                 let one = harms().map(|(harm, mounted)| Worn { ppn, harm, mounted, other: None });

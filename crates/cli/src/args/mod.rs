@@ -483,12 +483,16 @@ pub struct CrashArgs {
     /// FTLs at once [default: the processor's threads]; the outcome is the same
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
+    /// Wear one page in N, try one image in N, and cut one device in N a thousand times; the next
+    /// seed takes the next ones
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub one_in: u32,
     /// Some seconds of everything for each FTL
     #[arg(long, conflicts_with_all = ["mode", "cuts", "depth", "steps"])]
     pub sample: bool,
     /// Do again what an id stands for, as a failure printed it
     #[arg(long, value_name = "ID",
-          conflicts_with_all = ["ftl", "mode", "cuts", "depth", "faults", "shape", "steps", "no_battery", "seed", "jobs", "sample"])]
+          conflicts_with_all = ["ftl", "mode", "cuts", "depth", "faults", "shape", "steps", "no_battery", "seed", "jobs", "one_in", "sample"])]
     pub replay: Option<String>,
     /// Explore each fault alone, then all at once, and write what each cost each FTL as a table to
     /// this Markdown file

@@ -136,6 +136,13 @@ pub trait Mapping: Send {
         Ok(None)
     }
 
+    /// A page of its own that RAM alone can write anew, among those that are `wanted`, and its tag.
+    /// [`Mapping::move_page`] needs nothing of the old copy then.
+    fn find_rewritable(&self, wanted: impl Fn(Ppn) -> bool) -> Option<(Ppn, u32)> {
+        let _ = wanted;
+        None
+    }
+
     /// Moves a page of the table that it owns out of a block that is being collected; the old copy
     /// dies. Does nothing for a page that turns out to be superseded.
     ///

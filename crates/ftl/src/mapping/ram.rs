@@ -148,6 +148,10 @@ impl Mapping for RamMap {
         self.trims.owns(ppn, spare.tag)
     }
 
+    fn find_rewritable(&self, wanted: impl Fn(Ppn) -> bool) -> Option<(Ppn, u32)> {
+        self.trims.find(wanted)
+    }
+
     fn move_page<N: Nand>(&mut self, core: &mut Core<N>, origin: Origin, purpose: Purpose) -> Result<(), FtlError> {
         self.program_trims(core, origin.spare.tag, purpose)
     }

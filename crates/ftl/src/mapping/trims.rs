@@ -233,6 +233,12 @@ impl TrimMap {
         self.pages.get(page as usize) == Some(&ppn)
     }
 
+    /// A page of the map among those that are `wanted`, and which it is.
+    #[must_use]
+    pub fn find(&self, wanted: impl Fn(Ppn) -> bool) -> Option<(Ppn, u32)> {
+        self.pages.iter().copied().zip(0..).find(|(ppn, _)| ppn.is_some() && wanted(*ppn))
+    }
+
     /// The RAM that it holds.
     pub fn ram(&self, report: &mut RamReport) {
         let lists = self.pages.capacity() * size_of::<Ppn>() + self.untold.capacity() * size_of::<u32>();
@@ -272,5 +278,7 @@ mod tests {
         map.programmed(2, Ppn(1));
         assert!(!map.risks(BlockId(2)) && !map.risks(BlockId(3)) && !map.is_behind());
         assert!(map.owns(Ppn(1), 2) && !map.owns(Ppn(1), 1));
+        assert_eq!(map.find(|ppn| ppn.0 > 0), Some((Ppn(1), 2)));
+        assert_eq!(map.find(|ppn| ppn.0 > 1), None, "a page that was never programmed is nowhere");
     }
 }

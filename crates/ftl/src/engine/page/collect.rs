@@ -41,6 +41,11 @@ const fn purpose_of(kind: PageKind) -> Purpose {
     }
 }
 
+/// What is known of a page whose spare area cannot be read.
+const fn unread(kind: PageKind, tag: u32) -> Spare {
+    Spare { kind, tag, seq: 0, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE }
+}
+
 impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Collects until enough blocks are free.
     #[inline(never)]
@@ -299,14 +304,19 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     }
 
     /// Refuses to empty a block if the table or the store leads to a page in it of which nothing
-    /// can be read. Erased, it would leave an older version for the next mount, and something else
-    /// in its place until then. A mount takes a block of which nothing can be read for one of host
-    /// data.
+    /// can be read, unless RAM has all that was in the page. Erased, it would leave an older version
+    /// for the next mount, and something else in its place until then. A mount takes a block of
+    /// which nothing can be read for one of host data.
     #[cold]
     fn keep_metadata(&mut self, victim: BlockId) -> Result<(), FtlError> {
-        let (geometry, live) = (*self.core.space.geometry(), &self.live);
-        let is_missed =
-            |ppn: Ppn| is_page(ppn) && geometry.block_of(ppn) == victim && live.iter().all(|origin| origin.ppn != ppn);
+        let geometry = *self.core.space.geometry();
+        let is_missed = |live: &[Origin], ppn: Ppn| {
+            is_page(ppn) && geometry.block_of(ppn) == victim && live.iter().all(|origin| origin.ppn != ppn)
+        };
+        while let Some((ppn, tag)) = self.mapping.find_rewritable(|ppn| is_missed(&self.live, ppn)) {
+            self.live.push(Origin { ppn, spare: unread(PageKind::Translation, tag) });
+        }
+        let is_missed = |ppn| is_missed(&self.live, ppn);
         let of_table = self.mapping.find_own(self.core.flash.nand_mut(), is_missed)?;
         match of_table.or_else(|| self.validity.find_own(is_missed)) {
             Some(ppn) => Err(NandError::Uncorrectable { ppn }.into()),
@@ -328,17 +338,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         };
         for (tag, ppn) in (0..).zip(table).filter(|(_, ppn)| is_page(*ppn) && geometry.block_of(*ppn) == victim) {
             if !self.live.iter().any(|origin| origin.ppn == ppn) {
-                let spare = Spare {
-                    kind: PageKind::User,
-                    tag,
-                    seq: 0,
-                    erase_count: 0,
-                    erased_at: 0,
-                    aux: 0,
-                    flags: Flags::NONE,
-                };
                 debug_assert!(tag < self.logical_pages);
-                self.live.push(Origin { ppn, spare });
+                self.live.push(Origin { ppn, spare: unread(PageKind::User, tag) });
             }
         }
         for offset in 0..geometry.pages_per_block() {
