@@ -26,8 +26,9 @@
 
 mod named;
 mod older;
+mod taking_back;
 
-use super::mark::{Mark, Writer, root_of_write, written_at};
+use super::mark::{Mark, root_of_write, written_at};
 use super::plausible::{self, Misfit};
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
@@ -36,6 +37,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn, Spare};
 pub use older::read_often;
+use taking_back::{is_end, is_unfinished};
 
 /// A copy of a logical page.
 #[derive(Clone, Copy, Debug)]
@@ -99,23 +101,6 @@ const EMPTY: FoundBlock = FoundBlock {
     kept: false,
     newest: None,
 };
-
-/// Whether only merges and collectors wrote these pages, none as the last page of its source.
-fn is_unfinished(pages: &[(Ppn, Spare)]) -> bool {
-    let mut host = pages.iter().filter(|(_, spare)| spare.kind == PageKind::User).peekable();
-    host.peek().is_some() && host.all(|(_, spare)| !is_end(spare))
-}
-
-/// Whether a page of host data says that its writer ended, or was no merge or collector.
-fn is_end(spare: &Spare) -> bool {
-    let mark = Mark::decode(spare.aux);
-    let moved = match mark.writer {
-        Writer::Merge => true,
-        Writer::Paged => Mark::is_copy(spare),
-        Writer::Home | Writer::Log => false,
-    };
-    mark.last || !moved
-}
 
 /// Of which write a copy is; `None` if there is none that can be read.
 fn root_of<N: Nand>(flash: &mut Flash<N>, copy: &Copy) -> Result<Option<u32>, FtlError> {
@@ -504,64 +489,6 @@ impl Copies {
                 found.home_of = if fits { lbn } else { MANY };
             }
         }
-    }
-
-    /// Takes back the block to which a merge or a collector was moving pages when power was cut, if
-    /// one was: answers it, and everything in it counts no more. It has to be erased before
-    /// anything else is programmed.
-    ///
-    /// That is the block with the page programmed last, if only they wrote to it, none of its pages
-    /// was the last that lived in its source, and every page is still where it was. A page that a
-    /// merge got from the host was never acknowledged. If a page is found nowhere else, its source
-    /// was erased and the page that said so is worn: the block counts. So it is if the merge got a
-    /// page from the host and none is found that was to be copied behind it.
-    ///
-    /// # Errors
-    /// Those of the device, except unreadable pages.
-    pub fn take_back<N: Nand>(&mut self, flash: &mut Flash<N>) -> Result<Option<BlockId>, FtlError> {
-        let Some((youngest, _)) = self.last_programmed() else { return Ok(None) };
-        let block = self.geometry.block_of(youngest);
-        let found = self.blocks[block.index()];
-        if !found.unfinished {
-            return Ok(None);
-        }
-        for (lpn, [newest, _]) in (0..).map(Lpn).zip(&self.pages) {
-            if !newest.ppn.is_some() || self.geometry.block_of(newest.ppn) != block {
-                continue;
-            }
-            let root = Mark::decode(newest.aux).root;
-            let was_to_go_on = if root == root_of_write(newest.seq) {
-                self.is_any_behind(lpn, block)
-            } else {
-                self.is_elsewhere(flash, lpn, root, newest.ppn)? || self.is_torn_elsewhere(lpn, root, block)
-            };
-            if !was_to_go_on {
-                return Ok(None);
-            }
-        }
-        self.uncover(block);
-        debug_assert!(self.newest().all(|(_, copy)| self.geometry.block_of(copy.ppn) != block), "{block} still counts");
-        self.blocks[block.index()] = FoundBlock { used: true, erase_count: found.erase_count, ..EMPTY };
-        // Pages live again elsewhere, or would if they could be read.
-        self.judge(flash)?;
-        self.find_homes();
-        Ok(Some(block))
-    }
-
-    /// Whether a page outside a block that cannot be read holds this write of a logical page.
-    fn is_torn_elsewhere(&self, lpn: Lpn, root: u32, block: BlockId) -> bool {
-        self.torn.iter().any(|(ppn, spare)| {
-            spare.tag == lpn.0 && Mark::decode(spare.aux).root == root && self.geometry.block_of(*ppn) != block
-        })
-    }
-
-    /// Whether a page whose place is behind that of `lpn` in its logical block is outside a block.
-    fn is_any_behind(&self, lpn: Lpn, block: BlockId) -> bool {
-        let pages = self.geometry.pages_per_block();
-        // A logical page divides like a physical one.
-        let behind = lpn.index() + 1..((lpn.0 / pages + 1) * pages) as usize;
-        let copies = behind.filter_map(|lpn| self.pages.get(lpn)).flatten();
-        copies.filter(|copy| copy.ppn.is_some()).any(|copy| self.geometry.block_of(copy.ppn) != block)
     }
 
     /// The page programmed last of those that count, with its spare area.

@@ -304,9 +304,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     }
 
     /// Refuses to empty a block if the table or the store leads to a page in it of which nothing
-    /// can be read, unless RAM has all that was in the page. Erased, it would leave an older version
-    /// for the next mount, and something else in its place until then. A mount takes a block of
-    /// which nothing can be read for one of host data.
+    /// can be read, unless RAM has all that was in the page. Erased, it would leave an older
+    /// version for the next mount, and something else in its place until then. A mount takes a
+    /// block of which nothing can be read for one of host data.
     #[cold]
     fn keep_metadata(&mut self, victim: BlockId) -> Result<(), FtlError> {
         let geometry = *self.core.space.geometry();
