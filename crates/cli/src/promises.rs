@@ -107,15 +107,15 @@ pub fn write(path: &Path, explored: &[(String, Report)], options: &Options) -> R
 }
 
 fn document(explored: &[(String, Report)], options: &Options) -> String {
-    let Options { cuts, depth, seed, endurance, .. } = options;
+    let Options { cuts, depth, seed, endurance, one_in, .. } = options;
     let battery = if options.battery { "" } else { " --no-battery" };
     let mut out = format!(
         "# What each fault may cost\n\n\
          `openftl crash` wrote this page from what it ran:\n\n    \
-         openftl crash --cuts {cuts} --depth {depth} --seed {seed}{battery} --promises docs/PROMISES.md\n\n\
+         openftl crash --cuts {cuts} --depth {depth} --one-in {one_in} --seed {seed}{battery} --promises docs/PROMISES.md\n\n\
          Each row is an exploration of its own: one fault, over {} cut points of each FTL. `worn`, `images` and\n\
          `endurance` ({} cuts of one device) are not about single cuts. README says what each fault is. A cell is the\n\
-         worst that was seen. DFTL and uFTL assume a battery; every row but `no battery` has one. The last column is\n\
+         worst that was seen. DFTL, ASA-FTL and uFTL assume a battery; every row but `no battery` has one. The last column is\n\
          the number of runs, of the FTL with the fewest.\n\n",
         count(*cuts),
         count(u64::from(*endurance)),

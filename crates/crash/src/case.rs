@@ -8,9 +8,10 @@
 //! Versions 1 and 2 (with and without a battery) have no flags and a byte of faults. Reads are no
 //! operations there.
 
+use crate::drawn::drawn;
 use crate::faults::Fault;
 use crate::model::Model;
-use crate::shape::{SHAPES, Shape};
+use crate::shape::{DRAWN_NUMBER, SHAPES, Shape};
 use crate::workload::{Step, generate};
 use ftl::ftls::Durability;
 use nand::{Blemish, Cut, CutOutcome};
@@ -19,7 +20,7 @@ use nand::{Blemish, Cut, CutOutcome};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Case {
     pub(crate) ftl: String,
-    /// Row of [`SHAPES`].
+    /// Row of [`SHAPES`], or [`DRAWN_NUMBER`].
     pub(crate) shape: u8,
     pub(crate) logical_pages: u32,
     pub(crate) seed: u64,
@@ -156,8 +157,11 @@ impl Case {
         self.faults & Fault::Fading.bit() != 0
     }
 
-    pub(crate) fn shape(&self) -> &'static Shape {
-        &SHAPES[self.shape as usize % SHAPES.len()]
+    pub(crate) fn shape(&self) -> Shape {
+        match self.shape {
+            DRAWN_NUMBER => drawn(self.seed),
+            row => SHAPES[usize::from(row) % SHAPES.len()],
+        }
     }
 
     pub(crate) fn model(&self, durable: Durability) -> Model {
@@ -250,7 +254,7 @@ impl Case {
         let seed = input.number()?;
         let faults = if classic { input.byte()?.into() } else { input.number()? };
         let faults = u16::try_from(faults).map_err(|_| "it names faults that this version does not have")?;
-        if usize::from(shape) >= SHAPES.len() || logical_pages == 0 {
+        if (usize::from(shape) >= SHAPES.len() && shape != DRAWN_NUMBER) || logical_pages == 0 {
             return Err("it names a device that this version does not have");
         }
         let scenario = input.scenario()?;

@@ -21,6 +21,7 @@
 
 mod bench;
 mod case;
+mod drawn;
 mod example;
 mod explorer;
 mod faults;
@@ -47,7 +48,7 @@ pub use fuzz::{Operations, check_id, make_id};
 pub use options::{Mode, Options, OptionsError};
 pub use report::{Failure, FtlReport, Report, Tally, Trace, outcome_name};
 pub use run::{Progress, replay, replay_on, run, run_on, trace};
-pub use shape::{SHAPES, Shape, find as find_shape};
+pub use shape::{DRAWN, SHAPES, Shape, find as find_shape, shape_names};
 pub use shared::Shared;
 pub use story::{Effort, Event, Mounted, MountedStep, PurposeEffort};
 pub use tap::Tapped;

@@ -58,7 +58,8 @@ pub struct Options {
     pub seed: u64,
     /// Faults besides cuts; those that can be are laid over the cuts in turn, round by round.
     pub faults: Vec<Fault>,
-    /// The shape of device, by name in [`crate::SHAPES`]; `None` for each in turn.
+    /// The shape of device, by name in [`crate::SHAPES`], or [`crate::DRAWN`]; `None` for each in
+    /// turn.
     pub geometry: Option<String>,
     /// Steps of a workload.
     pub steps: u32,
@@ -152,8 +153,8 @@ impl Options {
         if let Some(name) = self.ftls.iter().find(|name| !known.clone().any(|other| other == *name)) {
             return Err(OptionsError::Ftl { name: name.clone(), known: known.collect::<Vec<_>>().join(", ") });
         }
-        if let Some(name) = self.geometry.as_ref().filter(|name| shape::find(name).is_none()) {
-            let known = shape::SHAPES.iter().map(|shape| shape.name).collect::<Vec<_>>().join(", ");
+        if let Some(name) = self.geometry.as_ref().filter(|name| !shape::shape_names().any(|known| known == *name)) {
+            let known = shape::shape_names().collect::<Vec<_>>().join(", ");
             return Err(OptionsError::Geometry { name: name.clone(), known });
         }
         let ranges: [(_, _, _, u64, u64); 6] = [

@@ -108,8 +108,8 @@ pub struct Failure {
     pub id: String,
     /// What happened.
     pub what: String,
-    /// The device.
-    pub shape: &'static str,
+    /// The device: its name, and what it is if it was drawn by chance.
+    pub shape: String,
     /// The scenario or the faults laid over the cuts.
     pub faults: String,
     /// The cuts: operation of the line, and what it left.

@@ -8,13 +8,14 @@
 use crate::bench::Bench;
 use crate::case::Harm;
 use crate::case::{Case, Loss, ReplayError, Scenario, Work, Worn};
+use crate::drawn::drawn;
 use crate::explorer::{Ending, Explorer, Finding, Level};
 use crate::faults::Fault;
 use crate::options::{Mode, Options, OptionsError};
 use crate::other;
 use crate::report::{Failure, FtlReport, Report, Trace, outcome_name};
 use crate::rng::mix;
-use crate::shape::SHAPES;
+use crate::shape::{DRAWN, DRAWN_NUMBER, SHAPES};
 use crate::shrink;
 use crate::tap::{At, Outcomes, Tap};
 use crate::workload::generate_with_long_trims;
@@ -38,6 +39,12 @@ pub struct Progress {
     /// Whether nothing more is done with the FTL.
     pub ended: bool,
 }
+
+/// Rows of [`SHAPES`] between two shapes that are drawn by chance.
+const BETWEEN_DRAWS: usize = 3;
+
+/// Shapes drawn before an FTL is taken to refuse all.
+const DRAWS: u64 = 60;
 
 /// Outcomes that are tried of an operation that is cut.
 const OUTCOMES: usize = 4;
@@ -158,7 +165,7 @@ pub(crate) fn failure(case: &Case, finding: &Finding) -> Failure {
     Failure {
         id: Case { path: finding.path.clone(), ..case.clone() }.id(),
         what: finding.what.clone(),
-        shape: case.shape().name,
+        shape: case.shape().told(),
         faults: faults.join(", "),
         cuts: finding.path.iter().map(told).collect(),
         workload: case.steps().iter().map(ToString::to_string).collect(),
@@ -185,7 +192,7 @@ struct Runner<'a, 'b> {
     entry: &'a Entry<AnyStamps>,
     options: &'a Options,
     report: FtlReport,
-    /// Rows of [`SHAPES`] and the disk made of each.
+    /// Rows of [`SHAPES`] and the disk made of each, and in between shapes to be drawn by chance.
     fits: Vec<(u8, u32)>,
     progress: &'b mut dyn FnMut(Progress),
 }
@@ -218,11 +225,17 @@ impl<'a, 'b> Runner<'a, 'b> {
                 Err(reason) => refused = reason,
             }
         }
+        let drawn = self.options.geometry.as_ref().is_none_or(|name| name == DRAWN);
+        if drawn && self.draw(0).is_some() {
+            let places = self.fits.len() / BETWEEN_DRAWS + 1;
+            (0..places).for_each(|nth| self.fits.insert(nth * (BETWEEN_DRAWS + 1), (DRAWN_NUMBER, 0)));
+        }
         if self.fits.is_empty() {
             self.report.not_mountable = Some(format!("it refuses every shape of device: {refused}"));
             return;
         }
-        self.report.shapes = self.fits.iter().map(|(at, _)| SHAPES[usize::from(*at)].name).collect();
+        let named = self.fits.iter().filter_map(|(at, _)| SHAPES.get(usize::from(*at)));
+        self.report.shapes = named.map(|shape| shape.name).chain(drawn.then_some(DRAWN)).collect();
         let start = Instant::now();
         self.cuts();
         self.report.seconds = start.elapsed().as_secs_f64();
@@ -249,8 +262,15 @@ impl<'a, 'b> Runner<'a, 'b> {
 
     /// The case of a round: another shape each round, other faults when all shapes had their turn.
     fn case(&self, round: u64, faults: u16, scenario: Scenario) -> Case {
-        let (shape, logical_pages) = self.fits[(round % self.fits.len() as u64) as usize];
-        let (seed, steps) = (mix(self.options.seed, round) >> 32, self.options.steps);
+        let steps = self.options.steps;
+        let (shape, logical_pages, seed) = match self.fits[(round % self.fits.len() as u64) as usize] {
+            (DRAWN_NUMBER, _) => {
+                // One was drawn before, so that luck runs out for no FTL.
+                let (seed, logical_pages) = self.draw(round).or_else(|| self.draw(0)).unwrap_or((0, 1));
+                (DRAWN_NUMBER, logical_pages, seed)
+            }
+            (row, logical_pages) => (row, logical_pages, mix(self.options.seed, round) >> 32),
+        };
         let (work, tail) = if self.harsh() != 0 && seed.is_multiple_of(3) {
             // What a mount found has to be there when power is cut next.
             let tail = self.options.tail.min(SHORT_TAIL);
@@ -271,6 +291,14 @@ impl<'a, 'b> Runner<'a, 'b> {
             tail,
             path: Vec::new(),
         }
+    }
+
+    /// A seed whose shape the FTL can be mounted on, and the disk that it makes of it.
+    fn draw(&self, round: u64) -> Option<(u64, u32)> {
+        (0..DRAWS).find_map(|attempt| {
+            let seed = mix(mix(self.options.seed, round), attempt) >> 32;
+            drawn(seed).logical_pages(self.entry).ok().map(|logical_pages| (seed, logical_pages))
+        })
     }
 
     fn harsh(&self) -> u16 {

@@ -13,39 +13,39 @@ use nand::{BlockId, Capabilities, Dimensions, FaultPlan, Geometry, GeometryError
 pub struct Shape {
     /// Its name on the command line.
     pub name: &'static str,
-    blocks: u32,
-    pages_per_block: u32,
-    page_bytes: u32,
-    channels: u32,
-    dies_per_channel: u32,
+    pub(crate) blocks: u32,
+    pub(crate) pages_per_block: u32,
+    pub(crate) page_bytes: u32,
+    pub(crate) channels: u32,
+    pub(crate) dies_per_channel: u32,
     /// Blocks that may go bad without the disk becoming too large for its device.
     pub(crate) spare_blocks: u32,
-    cache_entries: u32,
+    pub(crate) cache_entries: u32,
     /// Percent of them that a segmented LRU order protects.
-    protected_percent: u32,
+    pub(crate) protected_percent: u32,
     /// The most logical pages: a small disk on a large device leaves recovery more to choose from.
-    logical_pages: u32,
+    pub(crate) logical_pages: u32,
     /// The page-validity store, if not the FTL's own. Only what an FTL promises over its own store
     /// holds when a page is worn.
     pub(crate) validity: Option<&'static str>,
     /// How logical blocks are grouped, by FTLs that group them: few, so that there are many groups.
-    groups: Option<GroupOptions>,
+    pub(crate) groups: Option<GroupOptions>,
     /// How Logarithmic Gecko is tuned.
-    gecko: GeckoOptions,
+    pub(crate) gecko: GeckoOptions,
     /// How Janus-FTL is tuned.
-    janus: JanusOptions,
+    pub(crate) janus: JanusOptions,
     /// Pages written at random before the workload: with small sequence numbers recovery looks at
     /// everything.
     pub(crate) age: u32,
     /// Level wear as often as can be.
-    level_wear: bool,
+    pub(crate) level_wear: bool,
     /// Hot translation pages are cached by mounts.
-    warm: bool,
+    pub(crate) warm: bool,
     /// The placement and victim policies, if not those of [`Config::new`].
-    policies: Option<(&'static str, &'static str)>,
+    pub(crate) policies: Option<(&'static str, &'static str)>,
     /// Pages that share a word line, in exploration of that fault.
     pub(crate) pairing: Pairing,
-    capabilities: Capabilities,
+    pub(crate) capabilities: Capabilities,
 }
 
 const MODERN: Shape = Shape {
@@ -216,6 +216,17 @@ pub const SHAPES: &[Shape] = &[
     },
 ];
 
+/// The name of the shape that chance draws anew for each workload.
+pub const DRAWN: &str = "drawn";
+
+/// Its number: of no row of [`SHAPES`].
+pub(crate) const DRAWN_NUMBER: u8 = u8::MAX;
+
+/// Names of every shape.
+pub fn shape_names() -> impl Iterator<Item = &'static str> {
+    SHAPES.iter().map(|shape| shape.name).chain([DRAWN])
+}
+
 /// The shape with this name, and its number.
 #[must_use]
 pub fn find(name: &str) -> Option<(usize, &'static Shape)> {
@@ -261,6 +272,11 @@ impl Shape {
 
     pub(crate) fn device(&self, plan: FaultPlan) -> Result<Device, GeometryError> {
         Ok(Shared::new(Tapped::new(blank(self.geometry()?, self.capabilities, plan), LIMIT)))
+    }
+
+    /// Its name, and what it is if it has no row.
+    pub(crate) fn told(&self) -> String {
+        if self.name == DRAWN { format!("{self:?}") } else { self.name.into() }
     }
 
     /// Whether the FTL can be mounted over the page-validity store; why not, if it cannot. Its own

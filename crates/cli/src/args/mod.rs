@@ -468,8 +468,8 @@ pub struct CrashArgs {
           value_parser = PossibleValuesParser::new(
               ["all", "none"].into_iter().chain(crash::Fault::ALL.map(crash::Fault::name))))]
     pub faults: Vec<String>,
-    /// Device to crash on [default: each in turn]
-    #[arg(long, value_parser = PossibleValuesParser::new(crash::SHAPES.iter().map(|shape| shape.name)))]
+    /// Device to crash on, or `drawn` for one by chance each time [default: each in turn]
+    #[arg(long, value_parser = PossibleValuesParser::new(crash::shape_names()))]
     pub shape: Option<String>,
     /// Steps of a workload
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=2000))]

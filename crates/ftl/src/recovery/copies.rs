@@ -11,8 +11,8 @@
 //! 3. A block that is taken back is erased at the next mount. If that is cut short, it may read as
 //!    erased then and as written after another erase of it that is cut short. So every page of such
 //!    a block is read whole.
-//! 4. A mount leaves out one sequence number, and two more for every page that cannot be read. A
-//!    program that failed leaves out one. So a page with the next number tells that a page was
+//! 4. A mount leaves out one sequence number, and two more for every page that cannot be read; far
+//!    more if not even its spare area can be. A program that failed leaves out one. So a page with the next number tells that a page was
 //!    complete.
 //! 5. A page that cannot be read and is younger than every copy of its logical page was torn, or is
 //!    worn. A copy was torn if what it is a copy of is there. The last write of the host was torn
@@ -64,6 +64,10 @@ const OUTSIDE: Misfit = Misfit {
 };
 
 const NO_COPY: Copy = Copy { ppn: Ppn::NONE, aux: 0, seq: 0 };
+
+/// Numbers that a mount leaves out at most for pages whose own cannot be read: few beside
+/// [`plausible::burned`]'s, so that mounts that are cut short in a row stay near each other.
+const MOST_UNKNOWN: u32 = 1 << 16;
 
 /// The pages of a block belong to more than one logical block.
 pub const MANY: u32 = u32::MAX;
@@ -498,9 +502,13 @@ impl Copies {
     }
 
     /// A sequence number larger than any that a page of the device may carry.
+    ///
+    /// Of a page whose spare area cannot be read nobody knows the number, and those just before it
+    /// may have been erased since, after a trim. As many as the device has pages are left out then.
     #[must_use]
-    pub const fn next_seq(&self) -> u64 {
-        self.burned_seq + 2 + 2 * self.unreadable
+    pub fn next_seq(&self) -> u64 {
+        let unknown = if self.silent.is_empty() { 0 } else { self.geometry.pages().min(MOST_UNKNOWN) };
+        self.burned_seq + 2 + 2 * self.unreadable + u64::from(unknown)
     }
 
     /// What a block holds.
