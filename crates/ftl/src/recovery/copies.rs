@@ -12,8 +12,8 @@
 //!    erased then and as written after another erase of it that is cut short. So every page of such
 //!    a block is read whole.
 //! 4. A mount leaves out one sequence number, and two more for every page that cannot be read; far
-//!    more if not even its spare area can be. A program that failed leaves out one. So a page with the next number tells that a page was
-//!    complete.
+//!    more if not even its spare area can be. A program that failed leaves out one. So a page with
+//!    the next number tells that a page was complete.
 //! 5. A page that cannot be read and is younger than every copy of its logical page was torn, or is
 //!    worn. A copy was torn if what it is a copy of is there. The last write of the host was torn
 //!    too, and copies of it: while a mount is not over, nothing is written but copies. All others
