@@ -14,7 +14,7 @@ pub struct Shape {
     /// Its name on the command line.
     pub name: &'static str,
     blocks: u32,
-    pages_per_block: u32,
+    pub(crate) pages_per_block: u32,
     page_bytes: u32,
     channels: u32,
     dies_per_channel: u32,

@@ -12,6 +12,8 @@
 //!    anything erased which an earlier checkpoint needs. A mount that is cut short is done anew.
 
 mod find;
+#[cfg(all(test, not(shuttle)))]
+mod remedies;
 mod resolve;
 mod scan;
 
