@@ -150,6 +150,7 @@ fn check_time(args: &CompareArgs) -> Result<()> {
         (time.queue_depth.is_some(), "--queue-depth"),
         (time.open_loop, "--open-loop"),
         (time.gc.is_some(), "--gc"),
+        (time.collectors.is_some(), "--collectors"),
         (time.time_scale.is_some(), "--time-scale"),
         (time.think.is_some(), "--think"),
         (time.controller.is_some(), "--controller"),
@@ -165,6 +166,9 @@ fn check_time(args: &CompareArgs) -> Result<()> {
         Some(_) if !time.open_loop => Err(usage("--time-scale changes arrival times, which only --open-loop uses")),
         Some(scale) if !(0.0..=1e6).contains(&scale) => {
             Err(usage(format!("--time-scale {scale} is not a factor from 0 to 1000000; 0.5 plays twice as fast")))
+        }
+        _ if time.collectors.is_some() && !time.gc.is_some_and(Gc::has_collectors) => {
+            Err(usage("--collectors is for collection beside the writes; add --gc pllgc or --gc adaptive"))
         }
         _ if time.think.is_some() && time.open_loop => Err(usage(
             "--think is how long a client of a closed loop waits; with --open-loop requests come at their own times",
@@ -213,7 +217,7 @@ fn queues(args: &CompareArgs) -> QueueOptions {
     } else {
         HostMode::Closed { queue_depth: depth.unwrap_or(32), think_ns: args.time.think.map_or(0, |time| time.0) }
     };
-    let gc = args.time.gc.map(Gc::mode).unwrap_or_default();
+    let gc = args.time.gc.map(|gc| gc.mode(args.time.collectors)).unwrap_or_default();
     QueueOptions {
         host,
         gc,

@@ -267,6 +267,7 @@ mod tests {
         "suspend",
         "no-read-priority",
         "gc",
+        "collectors",
         "trace-format",
         "time-unit",
         "lba-unit",

@@ -20,6 +20,7 @@ use crate::case::Loss;
 use crate::model::Model;
 use crate::quiet;
 use crate::report::Tally;
+use crate::rng::mix;
 use crate::shape::LIMIT;
 use crate::story::{Effort, Event, efforts, ops_of, outcome_of};
 use crate::tap::{Casualties, Image, Tap};
@@ -112,6 +113,10 @@ enum Call {
     Trim(Lpn, u32),
     Flush,
     Idle,
+    /// The next page goes to a bank.
+    Aim(u32),
+    /// Collect a block of a bank with up to so many live pages.
+    Collect(u32, u32),
     Check,
 }
 
@@ -124,6 +129,8 @@ impl Call {
             Self::Trim(lpn, count) => format!("trim {count} page(s) from {}", lpn.0),
             Self::Flush => "flush".into(),
             Self::Idle => "idle".into(),
+            Self::Aim(bank) => format!("aim at bank {bank}"),
+            Self::Collect(bank, live) => format!("collect a block of bank {bank} with up to {live} live page(s)"),
             Self::Check => "check".into(),
         }
     }
@@ -135,6 +142,8 @@ impl Call {
             Self::Trim(..) => "trimming",
             Self::Flush => "flushing",
             Self::Idle => "idling",
+            Self::Aim(_) => "aiming at a bank",
+            Self::Collect(..) => "collecting a bank",
             Self::Check => "checking",
         }
     }
@@ -148,6 +157,10 @@ impl Call {
             Self::Trim(lpn, count) => ftl.trim(lpn, count)?,
             Self::Flush => ftl.flush()?,
             Self::Idle => drop(ftl.idle()?),
+            Self::Aim(bank) => ftl.banked().into_iter().for_each(|banked| banked.aim(bank)),
+            Self::Collect(bank, live_pages) => {
+                ftl.banked().map(|banked| banked.collect(bank, live_pages)).transpose()?;
+            }
             // It reads, and a read can be a page's last.
             Self::Check => drop(ftl.check()),
         }
@@ -354,6 +367,11 @@ impl<'a> Explorer<'a> {
         Ok(())
     }
 
+    /// Whether the host places pages and collects bank by bank.
+    const fn by_bank(&self) -> bool {
+        self.bench.case.faults & Fault::Banks.bit() != 0
+    }
+
     /// Does a step; a recovery from a cut within it goes on with step `next`.
     fn step(&mut self, line: &mut Line, step: Step, next: usize) -> Result<(), Ending> {
         let pages = line.model.logical_pages();
@@ -361,6 +379,9 @@ impl<'a> Explorer<'a> {
             Step::Write { lpn, count } => {
                 for lpn in (0..count.min(pages)).map(|i| (lpn % pages + i) % pages) {
                     let stamp = line.model.begin_write(lpn);
+                    if self.by_bank() {
+                        self.call(line, next, Call::Aim(mix(u64::from(lpn), stamp.version.into()) as u32))?;
+                    }
                     self.call(line, next, Call::Write(Lpn(lpn), stamp))?;
                     line.model.complete_write(lpn);
                 }
@@ -385,6 +406,11 @@ impl<'a> Explorer<'a> {
             Step::Flush => {
                 self.call(line, next, Call::Flush)?;
                 line.model.complete_flush();
+            }
+            Step::Idle if self.by_bank() => {
+                let (chance, pages) = (mix(self.bench.case.seed, next as u64), self.bench.case.shape().pages_per_block);
+                let live_pages = [0, pages / 2, pages - 1][(chance >> 32) as usize % 3];
+                self.call(line, next, Call::Collect(chance as u32, live_pages))?;
             }
             Step::Idle => self.call(line, next, Call::Idle)?,
         }

@@ -38,11 +38,14 @@ pub enum Fault {
     /// Programs or erases fail as in the first two, and a block is erased before it is marked bad,
     /// as Linux does it. Laid over explorations of cuts.
     Marks,
+    /// No fault, but a host that places pages and collects bank by bank, in any order. Laid over
+    /// explorations of cuts.
+    Banks,
 }
 
 impl Fault {
     /// Every kind, in the order of reports.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Programs,
         Self::Erases,
         Self::FactoryBad,
@@ -54,6 +57,7 @@ impl Fault {
         Self::Mounts,
         Self::Fading,
         Self::Marks,
+        Self::Banks,
     ];
 
     /// Bits of those that take blocks away.
@@ -75,6 +79,7 @@ impl Fault {
             Self::Mounts => "mounts",
             Self::Fading => "fading",
             Self::Marks => "marks",
+            Self::Banks => "banks",
         }
     }
 

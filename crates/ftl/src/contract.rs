@@ -3,6 +3,7 @@
 use crate::flash::{Flash, OpCounts};
 use crate::inspect::Inspector;
 use crate::placement::Future;
+use crate::victim::by_bank::Banked;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -199,6 +200,12 @@ pub trait Ftl<N: Nand>: Send {
     /// # Errors
     /// Those of the device.
     fn idle(&mut self) -> Result<bool, FtlError>;
+
+    /// Its banks, for who places pages and collects bank by bank; `None` if it has none, as FTLs with
+    /// log blocks.
+    fn banked(&mut self) -> Option<&mut dyn Banked> {
+        None
+    }
 
     /// Tells the FTL every page that the host will write from now on, for a placement policy that
     /// is an offline reference ([`crate::placement::Entry::knows_future`]). Has no other effect.

@@ -4,9 +4,9 @@ use crate::bank::{Bank, Hold, Info, Open, Use};
 use crate::engine::Engine;
 use crate::error::{LftlError, Shortage};
 use crate::map::UNMAPPED;
-use crate::policy::{BankView, Policy, RESERVE, bank_for_write};
 use crate::shape::Aux;
 use crate::sync::{Backoff, Ordering};
+use ftl::victim::by_bank::{BankView, Policy, RESERVE, bank_for_write};
 use nand::{Flags, Lpn, Nand, NandError, PageKind, Spare};
 
 /// The next page of a block.

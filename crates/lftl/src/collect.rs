@@ -12,6 +12,7 @@ use crate::error::LftlError;
 use crate::map::UNMAPPED;
 use crate::shape::Aux;
 use crate::sync::Ordering;
+use ftl::victim::by_bank::banks_to_collect;
 use nand::{Lpn, Nand, NandError};
 
 /// A page that was read to be moved.
@@ -29,11 +30,8 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
     /// Those of the device.
     pub fn collect_round(&self) -> Result<bool, LftlError> {
         let free = |bank: usize| self.banks[bank].info.free.load(Ordering::Acquire);
-        let mut short: Vec<usize> =
-            (0..self.banks.len()).filter(|bank| self.levels.limit(free(*bank)).is_some()).collect();
         let writers = |bank: usize| self.banks[bank].info.writers.load(Ordering::Relaxed);
-        short.sort_by_key(|bank| (free(*bank), writers(*bank)));
-        for bank in short {
+        for bank in banks_to_collect(self.banks.len(), &self.levels, |bank| (free(bank), writers(bank))) {
             let Some(limit) = self.levels.limit(free(bank)) else { continue };
             let collected = self.collect(bank, limit)?;
             self.flag(bank, collected != Collected::Nothing);
@@ -181,8 +179,8 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
 #[cfg(not(shuttle))]
 mod tests {
     use super::*;
-    use crate::policy::Policy;
     use crate::{Options, Recovery, SECTOR_BYTES, Slice};
+    use ftl::victim::by_bank::Policy;
     use nand::{Capabilities, Cut, CutOutcome, Dimensions, FaultPlan, Faulty, Geometry, MemNand};
     use std::sync::{Arc, Mutex};
 

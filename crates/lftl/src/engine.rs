@@ -11,11 +11,11 @@ use crate::frames::{Found, Frame, Frames, Page};
 use crate::live::Live;
 use crate::map::{Map, UNMAPPED};
 use crate::meta::Kind;
-use crate::policy::Levels;
 use crate::save::Saver;
 use crate::shape::{Aux, Options, SECTOR_BYTES, Shape};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Backoff, Mutex, Ordering, alone, lock, shared};
 use crate::trims::Trims;
+use ftl::victim::by_bank::Levels;
 use nand::{Lpn, Nand, NandError};
 use std::sync::OnceLock;
 

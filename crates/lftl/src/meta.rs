@@ -12,8 +12,8 @@ use crate::append::Place;
 use crate::bank::{Bank, Use};
 use crate::engine::Engine;
 use crate::error::LftlError;
-use crate::policy::RESERVE;
 use crate::sync::Ordering;
+use ftl::victim::by_bank::RESERVE;
 use nand::{Flags, Nand, NandError, PageKind, Ppn, Spare};
 
 const MAGIC: [u8; 4] = *b"LFTL";

@@ -22,8 +22,8 @@ use crate::bank::{Open, Use};
 use crate::engine::Engine;
 use crate::error::LftlError;
 use crate::meta::{ANCHOR, Kind, MetaPage, NONE, Stream};
-use crate::policy::RESERVE;
 use crate::sync::{Backoff, Ordering, lock};
+use ftl::victim::by_bank::RESERVE;
 use nand::{BlockId, Flags, Nand, NandError, PageKind, Ppn, Spare};
 
 /// What is known of the last checkpoint.

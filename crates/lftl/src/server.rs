@@ -7,13 +7,13 @@
 //!    than there are workers.
 //! 3. A flush gives each worker a share of the buffers.
 //! 4. Collectors look for banks that are short of free blocks. Under [`Policy::Adaptive`] the first
-//!    is the master: it wakes as many others as [`collectors_allowed`] says.
+//!    is the master: it wakes as many others as [`Policy::collectors`] says.
 
 use crate::clock;
 use crate::engine::Engine;
 use crate::error::LftlError;
-use crate::policy::{Policy, collectors_allowed};
 use crate::sync::{Condvar, Handle, Mutex, lock, spawn};
+use ftl::victim::by_bank::Policy;
 use nand::{Lpn, Nand};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -503,13 +503,9 @@ impl<N: Nand<Payload = [u8]>> Shared<N> {
 
     fn collect(&self, index: u32) {
         while !self.stop.load(Ordering::Acquire) {
-            let allowed = match self.engine.options.policy {
-                Policy::Adaptive => {
-                    let active = self.busy.load(Ordering::Relaxed);
-                    collectors_allowed(active, self.threads.workers, self.threads.collectors)
-                }
-                _ => self.threads.collectors,
-            };
+            let Threads { workers, collectors } = self.threads;
+            let active = self.busy.load(Ordering::Relaxed);
+            let allowed = self.engine.options.policy.collectors(active, workers, collectors);
             if index >= allowed {
                 self.sleep(TICK);
                 continue;

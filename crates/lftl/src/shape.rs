@@ -1,8 +1,8 @@
 //! The card as the engine sees it, and what the engine is told.
 
 use crate::error::LftlError;
-use crate::policy::{Levels, Policy};
 use crate::replacement::Replacement;
+use ftl::victim::by_bank::{Levels, Policy};
 use nand::{BlockId, Geometry, Nand, Ppn};
 use std::time::Duration;
 

@@ -14,6 +14,7 @@ use crate::result::HostResult;
 use crate::source::{Op, Request};
 use ftl::ftls::Mount;
 use ftl::placement::Future;
+use ftl::victim::by_bank::Banked;
 use ftl::{Config, Counts, Ftl, FtlError, MountReport};
 use nand::{Lpn, Nand, Stamp};
 
@@ -380,6 +381,19 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
         self.ftl.idle().map_err(|source| SimError::Ftl {
             ftl: self.name.clone(),
             doing: "doing background work".to_owned(),
+            source,
+        })
+    }
+
+    /// Does something with the banks of the FTL, if it has any.
+    pub(crate) fn by_bank<T: Default>(
+        &mut self,
+        act: impl FnOnce(&mut dyn Banked) -> Result<T, FtlError>,
+    ) -> Result<T, SimError> {
+        let Some(banked) = self.ftl.banked() else { return Ok(T::default()) };
+        act(banked).map_err(|source| SimError::Ftl {
+            ftl: self.name.clone(),
+            doing: "working bank by bank".to_owned(),
             source,
         })
     }

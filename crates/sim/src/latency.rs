@@ -15,6 +15,9 @@ pub struct Latencies {
 /// A day, the longest that is told apart.
 const LONGEST_NS: u64 = 86_400_000_000_000;
 
+/// What counts as slow: the line that LFTL's Table 5 draws.
+const SLOW_NS: u64 = 2_000_000;
+
 /// Shares at which the distribution is sampled; denser where tails matter.
 const SHARES: [f64; 39] = [
     0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.825,
@@ -57,6 +60,7 @@ impl Latencies {
             p999: us(0.999),
             p9999: us(0.9999),
             max: self.max_ns as f64 / 1000.0,
+            over_2ms: 1.0 - self.histogram.count_between(0, SLOW_NS) as f64 / count as f64,
             count,
             cdf: SHARES.iter().map(|&share| CdfPoint { us: us(share), share }).collect(),
         }
@@ -78,6 +82,9 @@ mod tests {
         for (found, right) in [(s.p50, 500.0), (s.p99, 990.0), (s.p999, 999.0)] {
             assert!((found / right - 1.0_f64).abs() < 0.001, "{found} for {right}");
         }
+        assert_eq!(s.over_2ms, 0.0);
+        (0..3000).for_each(|_| l.record(3_000_000));
+        assert_eq!(l.summary().over_2ms, 0.75);
         assert!(s.cdf.windows(2).all(|w| w[0].us <= w[1].us && w[0].share < w[1].share));
     }
 

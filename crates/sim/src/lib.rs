@@ -17,6 +17,7 @@ pub mod aged;
 pub mod amplification;
 mod bare;
 pub mod bench;
+mod by_bank;
 pub mod device;
 pub mod error;
 mod feed;

@@ -158,6 +158,9 @@ pub struct LatencyResult {
     pub p9999: f64,
     /// The longest.
     pub max: f64,
+    /// Share of the requests that took longer than 2 ms, what LFTL's paper counts.
+    #[serde(default)]
+    pub over_2ms: f64,
     /// Requests.
     pub count: u64,
     /// The distribution, for charts.

@@ -4,6 +4,7 @@ use crate::error::SimError;
 use crate::result::FlashResult;
 use crate::source::{Source, WorkloadError};
 use ftl::Config;
+use ftl::victim::by_bank::Policy;
 use nand::geometry::Dimensions;
 use nand::{Capabilities, Geometry, Timing};
 use std::fmt;
@@ -303,6 +304,17 @@ pub enum HostMode {
     },
 }
 
+impl HostMode {
+    /// Requests in the device at once, at most.
+    #[must_use]
+    pub const fn most_in_device(&self) -> u32 {
+        match *self {
+            Self::Open { outstanding, .. } | Self::Poisson { outstanding, .. } => outstanding,
+            Self::Closed { queue_depth, .. } => queue_depth,
+        }
+    }
+}
+
 impl Default for HostMode {
     fn default() -> Self {
         Self::Closed { queue_depth: 32, think_ns: 0 }
@@ -320,6 +332,14 @@ pub enum GcMode {
     /// Also while fewer blocks are free than the FTL holds when idle, whatever else is to be done:
     /// behind every request on each die, a collection for each die at most.
     Ahead,
+    /// Bank by bank, as LFTL does, where each write goes to a bank that is not busy. Also when a
+    /// write finds space short on the whole device. For FTLs that are mapped by page.
+    ByBank {
+        /// Who collects.
+        policy: Policy,
+        /// Collectors at most.
+        collectors: u32,
+    },
 }
 
 impl GcMode {
@@ -330,6 +350,7 @@ impl GcMode {
             Self::Foreground => "foreground",
             Self::Idle => "idle",
             Self::Ahead => "ahead",
+            Self::ByBank { policy, .. } => policy.name(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Hosts in virtual time: they send requests to the FTL at the right moment and let the [`Machine`]
 //! say when each is done.
 
+use crate::by_bank::ByBank;
 use crate::device::Device;
 use crate::error::SimError;
 use crate::feed::Feed;
@@ -80,6 +81,13 @@ pub(crate) fn play<N: Device>(
     report: &mut Reporter<'_>,
 ) -> Result<TimedResult, SimError> {
     let device = &spec.device;
+    let by_bank = match options.gc {
+        GcMode::ByBank { policy, collectors } => {
+            let (collecting, workers) = ((policy, collectors), options.host.most_in_device());
+            Some(ByBank::new(collecting, workers, &device.geometry, host.ftl_mut().banked())?)
+        }
+        _ => None,
+    };
     host.ftl_mut().flash_mut().set_logging(true);
     host.ftl_mut().flash_mut().drain_log();
     let mut player = Player {
@@ -90,6 +98,7 @@ pub(crate) fn play<N: Device>(
         report,
         controller_ns: options.controller_ns,
         gc: options.gc,
+        by_bank,
         collection_takes_time: options.collection_takes_time,
         warm_up_requests: options.warm_up_requests,
         outstanding: Vec::new(),
@@ -127,6 +136,7 @@ struct Player<'a, 'b, N: Device> {
     report: &'a mut Reporter<'b>,
     controller_ns: u64,
     gc: GcMode,
+    by_bank: Option<ByBank>,
     collection_takes_time: bool,
     warm_up_requests: u64,
     outstanding: Vec<Outstanding>,
@@ -289,6 +299,9 @@ impl<N: Device> Player<'_, '_, N> {
             (Op::Write, Some(span)) => {
                 self.bytes_written += request.bytes;
                 for page in span.first..span.end {
+                    if let Some(by_bank) = &mut self.by_bank {
+                        self.host.by_bank(|ftl| by_bank.before_write(&self.machine, ftl))?;
+                    }
                     self.host.write_page(page, span.is_partial(page))?;
                     strands += self.submit(token, false);
                 }
@@ -334,11 +347,14 @@ impl<N: Device> Player<'_, '_, N> {
 
     /// Lets the next thing happen; returns how many requests ended with it.
     fn run_event(&mut self) -> Result<u32, SimError> {
-        let Self { machine, ended, outstanding, background, .. } = self;
+        let Self { machine, ended, outstanding, background, by_bank, .. } = self;
         ended.clear();
+        let before = *background;
         for &token in machine.run_event() {
-            if token == BACKGROUND {
+            let of_bank = by_bank.as_mut().filter(|by_bank| by_bank.is_collection(token));
+            if of_bank.is_some() || token == BACKGROUND {
                 *background -= 1;
+                of_bank.into_iter().for_each(|by_bank| by_bank.ended(token));
                 continue;
             }
             let request = &mut outstanding[token as usize];
@@ -346,6 +362,9 @@ impl<N: Device> Player<'_, '_, N> {
             if request.has_ended() {
                 ended.push(token);
             }
+        }
+        if self.background < before {
+            self.collect_banks()?;
         }
         let mut at = 0;
         // Flushes that end with a request are put behind it.
@@ -400,7 +419,7 @@ impl<N: Device> Player<'_, '_, N> {
     /// Starts a unit of background work if the device has nothing to do and is to use such time;
     /// whether it did.
     fn collect_if_idle(&mut self) -> Result<bool, SimError> {
-        if self.gc == GcMode::Foreground || self.background > 0 || self.in_device > 0 {
+        if self.gc == GcMode::Foreground || self.by_bank.is_some() || self.background > 0 || self.in_device > 0 {
             return Ok(false);
         }
         self.collect_behind()
@@ -409,13 +428,30 @@ impl<N: Device> Player<'_, '_, N> {
     /// Starts units of background work until there is nothing to do or each die can have one.
     fn collect_ahead(&mut self) -> Result<(), SimError> {
         if self.gc != GcMode::Ahead {
-            return Ok(());
+            return self.collect_banks();
         }
         let dies = self.machine.dies();
         // A unit may need no flash operation.
         for _ in 0..dies {
             if self.background >= dies || !self.collect_behind()? {
                 break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has collectors begin that may work, if banks are collected.
+    fn collect_banks(&mut self) -> Result<(), SimError> {
+        // Collections that take no time never end otherwise, on a disk that is nearly full.
+        for _ in 0..self.machine.dies() {
+            let Some(by_bank) = &mut self.by_bank else { break };
+            let collected = self.host.by_bank(|ftl| by_bank.collect(self.in_device, &self.machine, ftl))?;
+            let Some(token) = collected else { break };
+            self.background_collections += 1;
+            if self.submit(token, true) == 1 {
+                self.background += 1;
+            } else if let Some(by_bank) = &mut self.by_bank {
+                by_bank.ended(token);
             }
         }
         Ok(())

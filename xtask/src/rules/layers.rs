@@ -9,7 +9,7 @@ const CRATES: [(&str, &[&str]); 15] = [
     ("crates/mtd", &["nand"]),
     ("crates/ftl", &["nand"]),
     ("crates/table", &["nand", "ftl"]),
-    ("crates/lftl", &["nand"]),
+    ("crates/lftl", &["nand", "ftl"]),
     ("crates/workload", &[]),
     ("crates/sim", &["nand", "ftl", "table", "workload"]),
     ("crates/papers", &["nand", "ftl", "lftl", "workload", "sim"]),

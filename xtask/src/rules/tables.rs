@@ -27,6 +27,7 @@ const SHARED: &[(&str, &str)] = &[
     ("crates/papers/src/rows/measured.rs", "what is measured of an FTL under a load, for every figure"),
     ("crates/papers/src/janus/loads.rs", "workloads, for every figure that is measured"),
     ("crates/papers/src/janus/times.rs", "what time is spent on, for every figure that compares FTLs"),
+    ("crates/ftl/src/victim/by_bank.rs", "collection bank by bank, for who places pages so: LFTL and the simulator"),
     ("crates/ftl/src/victim/lists.rs", "blocks linked by valid count, for several policies"),
     ("crates/ftl/src/victim/queues.rs", "blocks in the order in which they were filled, for who collects them so"),
     ("crates/ftl/src/placement/wear.rs", "levelling of wear, which decides before any policy"),

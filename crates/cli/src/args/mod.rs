@@ -13,6 +13,7 @@ use crate::units::{Count, Groups, Size, Time};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use ftl::victim::by_bank::Policy;
 pub use image::{CheckArgs, DiskArgs, FormatArgs, InspectArgs};
 pub use papers::{LogsArgs, ModelArgs, ReproduceArgs};
 pub use serve::{BankedArgs, ServeArgs};
@@ -170,10 +171,13 @@ pub struct TimeArgs {
     /// Multiplies arrival times of an open loop: 0.5 plays twice as fast [default: 1]
     #[arg(long, value_name = "FACTOR")]
     pub time_scale: Option<f64>,
-    /// Collect garbage when a write needs space, also whenever the device is idle, or also behind
-    /// requests while few blocks are free [default: foreground]
+    /// Collect garbage when a write needs space, also whenever the device is idle, also behind
+    /// requests while few blocks are free, or bank by bank as LFTL does [default: foreground]
     #[arg(long, value_enum)]
     pub gc: Option<Gc>,
+    /// Banks that are collected at once at most, with --gc pllgc or adaptive [default: 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub collectors: Option<u32>,
     /// Time that a client of a closed loop waits after a request has ended, such as 200us or 1ms
     /// [default: 0]
     #[arg(long, value_name = "TIME")]
@@ -399,16 +403,31 @@ pub enum Gc {
     Idle,
     /// Also while few blocks are free, behind the requests in the device
     Ahead,
+    /// Also before a write opens a block in a bank that is short, in that bank
+    Npgc,
+    /// Also in banks that are short, beside writes to other banks
+    Pllgc,
+    /// As pllgc, with fewer collectors while more requests are in the device
+    Adaptive,
 }
 
 impl Gc {
-    /// As the simulator has it
-    pub const fn mode(self) -> sim::GcMode {
+    /// As the simulator has it, with so many collectors
+    pub fn mode(self, collectors: Option<u32>) -> sim::GcMode {
+        let by_bank = |policy| sim::GcMode::ByBank { policy, collectors: collectors.unwrap_or(8) };
         match self {
             Self::Foreground => sim::GcMode::Foreground,
             Self::Idle => sim::GcMode::Idle,
             Self::Ahead => sim::GcMode::Ahead,
+            Self::Npgc => by_bank(Policy::WritePath),
+            Self::Pllgc => by_bank(Policy::Parallel),
+            Self::Adaptive => by_bank(Policy::Adaptive),
         }
+    }
+
+    /// Whether it has collectors
+    pub const fn has_collectors(self) -> bool {
+        matches!(self, Self::Pllgc | Self::Adaptive)
     }
 }
 

@@ -63,10 +63,13 @@ pub struct TailArgs {
     /// Runs at once [default: one a processor]
     #[arg(long, short, value_name = "N")]
     pub jobs: Option<NonZeroU32>,
-    /// Collect garbage when a write needs space, also whenever the device is idle, or also behind
-    /// requests while few blocks are free [default: foreground]
+    /// Collect garbage when a write needs space, also whenever the device is idle, also behind
+    /// requests while few blocks are free, or bank by bank as LFTL does [default: foreground]
     #[arg(long, value_enum)]
     pub gc: Option<Gc>,
+    /// Banks that are collected at once at most, with --gc pllgc or adaptive [default: 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub collectors: Option<u32>,
     /// Time that the controller adds to every request, however many it works on [default: 0]
     #[arg(long, value_name = "TIME")]
     pub controller: Option<Time>,

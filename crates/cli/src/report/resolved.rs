@@ -1,7 +1,7 @@
 //! What a run was told, with every default spelled out.
 
 use serde_json::{Value, json};
-use sim::{First, HostMode, OwnWrites, PreconditionMode, RunSpec, TimingMode};
+use sim::{First, GcMode, HostMode, OwnWrites, PreconditionMode, RunSpec, TimingMode};
 
 /// All settings of a run. `workload` is the description of its source, `trace` the hash of the
 /// requests of a recorded trace.
@@ -99,7 +99,7 @@ fn timing(spec: &RunSpec) -> Value {
             json!({"kind": "closed", "queue_depth": queue_depth, "think_ns": think_ns})
         }
     };
-    json!({
+    let mut timing = json!({
         "kind": "queued",
         "host": host,
         "gc": queues.gc.name(),
@@ -109,5 +109,9 @@ fn timing(spec: &RunSpec) -> Value {
         "controller_ns": queues.controller_ns,
         "collection_takes_time": queues.collection_takes_time,
         "warm_up_requests": queues.warm_up_requests,
-    })
+    });
+    if let GcMode::ByBank { collectors, .. } = queues.gc {
+        timing["collectors"] = json!(collectors);
+    }
+    timing
 }

@@ -70,6 +70,8 @@ fn compared(args: &TailArgs) -> CompareArgs {
         html: args.html.clone(),
         time: TimeArgs {
             timing: Timing::Queued,
+            gc: args.gc.filter(|gc| gc.has_collectors()),
+            collectors: args.collectors,
             controller: args.controller,
             suspend: args.suspend,
             no_read_priority: args.no_read_priority,
@@ -99,7 +101,7 @@ fn arriving(args: &TailArgs, spec: &RunSpec, host: HostMode, collection_takes_ti
         TimingMode::None => QueueOptions::default(),
     };
     let warm_up = args.warm_up.map_or(u64::from(spec.device.logical_pages) / 20, |count| count.0);
-    let gc = match args.gc.map(Gc::mode).unwrap_or_default() {
+    let gc = match args.gc.map(|gc| gc.mode(args.collectors)).unwrap_or_default() {
         // A closed loop is never idle.
         GcMode::Idle if matches!(host, HostMode::Closed { .. }) => GcMode::Foreground,
         gc => gc,

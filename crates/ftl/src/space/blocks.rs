@@ -15,6 +15,7 @@
 //! 5. The count of live pages of every block (BVC) is kept here, with its state, in two bytes a
 //!    block.
 
+mod aim;
 mod alone;
 mod free;
 mod pick;

@@ -9,6 +9,7 @@
 //! filled on different dies.
 
 mod banks;
+pub mod by_bank;
 mod cat;
 mod cost_benefit;
 mod fifo;

@@ -4,6 +4,7 @@
 
 mod aftl;
 mod btree;
+mod by_bank;
 mod checkpoints;
 mod damaged_checkpoints;
 mod documents;

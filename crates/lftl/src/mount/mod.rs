@@ -12,6 +12,8 @@
 //!    anything erased which an earlier checkpoint needs. A mount that is cut short is done anew.
 
 mod find;
+#[cfg(all(test, not(shuttle)))]
+mod remedies;
 mod resolve;
 mod scan;
 
@@ -20,11 +22,11 @@ use crate::bank::{Bank, Block, Cell, Ops, Use};
 use crate::engine::Engine;
 use crate::error::{LftlError, Shortage};
 use crate::map::UNMAPPED;
-use crate::policy::RESERVE;
 use crate::save::{ANCHOR_COPIES, Anchor, Saver};
 use crate::shape::{Aux, Options, Shape};
 use crate::sync::{Ordering, lock, now, together};
 use find::Base;
+use ftl::victim::by_bank::RESERVE;
 use nand::{BlockId, Lpn, Nand, NandError, Ppn};
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -230,6 +230,14 @@ impl Machine {
         self.dies.len() as u32
     }
 
+    /// Operations of requests that a die does or has yet to do.
+    #[must_use]
+    pub fn waiting(&self, die: u32) -> u32 {
+        let Some(die) = self.dies.get(die as usize) else { return 0 };
+        let of_request = |task: &Task| !self.strands[task.strand as usize].background;
+        u32::from(die.current.as_ref().is_some_and(of_request)) + die.waiting_before_last()
+    }
+
     /// When the next thing happens, if anything is going on. May be early by an operation that was
     /// suspended.
     #[must_use]

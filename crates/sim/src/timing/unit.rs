@@ -134,6 +134,11 @@ impl Die {
         self.in_order.pop_front().or_else(|| self.last.pop_front())
     }
 
+    /// Tasks that wait and are not the last.
+    pub(super) fn waiting_before_last(&self) -> u32 {
+        (self.first.len() + self.in_order.len()) as u32
+    }
+
     /// Whether something that may be overtaken is waiting, or interrupted.
     pub(super) fn others_wait(&self) -> bool {
         self.suspended.is_some() || !self.in_order.is_empty() || !self.last.is_empty()

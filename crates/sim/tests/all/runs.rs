@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::common::{Fixed, Random, TIMING, device, fixed, uniform};
+use ftl::victim::by_bank::Policy;
 use nand::sim::SimNand;
 use openftl_sim::reference::{Rates, lfs_write_amplification};
 use openftl_sim::source::{Op, Request};
@@ -262,6 +263,29 @@ fn collecting_ahead_shortens_the_tail_of_a_loaded_device() {
     assert!(ahead.throughput.unwrap().background_collections > 0);
     assert!(p999(&ahead) < 0.5 * p999(&foreground), "{} and {}", p999(&ahead), p999(&foreground));
     assert!(p999(&ahead) < 8.0 * p999(&without), "{} and {}", p999(&ahead), p999(&without));
+}
+
+#[test]
+fn collecting_banks_that_nobody_writes_keeps_writes_short() {
+    let at = |policy| {
+        let mut spec = small("page", uniform(0, 0));
+        spec.config.lanes = 4;
+        let gc = GcMode::ByBank { policy, collectors: 2 };
+        spec.timing = queued(HostMode::Closed { queue_depth: 2, think_ns: 1_000_000 }, gc);
+        let result = go(&spec);
+        (result.throughput.unwrap(), result.latency_us.unwrap().write.over_2ms)
+    };
+    let [(npgc, npgc_slow), (pllgc, pllgc_slow), (adaptive, adaptive_slow)] =
+        [Policy::WritePath, Policy::Parallel, Policy::Adaptive].map(at);
+    assert!(npgc.background_collections == 0 && pllgc.background_collections > 0);
+    assert!(npgc.simulated_s > 1.1 * pllgc.simulated_s, "{} s, {} s", npgc.simulated_s, pllgc.simulated_s);
+    assert!(npgc_slow > 4.0 * pllgc_slow, "{npgc_slow}, {pllgc_slow}");
+    // One of two clients waits most of the time, so that fewer collectors may work.
+    assert!(adaptive.background_collections > 0 && adaptive_slow < npgc_slow, "{adaptive_slow}");
+    let mut spec = small("bast", uniform(0, 0));
+    spec.timing = queued(HostMode::default(), GcMode::ByBank { policy: Policy::Parallel, collectors: 1 });
+    let refused = run(&spec, &mut |_| {}).unwrap_err().to_string();
+    assert!(refused.contains("mapped by page"), "{refused}");
 }
 
 #[test]

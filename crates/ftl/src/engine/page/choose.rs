@@ -30,6 +30,8 @@ pub(super) enum Need {
     Tidy,
     /// A block for later: the device is idle, or data is to be moved that can barely be read.
     Later,
+    /// As [`Need::Later`], of a bank, with up to so many live pages.
+    InBank { bank: u32, live_pages: u32 },
     /// A block for a request that waits.
     Now,
     /// A block for a mount, whatever the policy prefers: the one in which least lives.
@@ -55,8 +57,12 @@ pub(super) enum Decision {
 impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// What to do next. `unpinned` if every report was made durable since a block was collected.
     pub(super) fn decide(&mut self, need: Need, unpinned: bool) -> Decision {
+        let collect = |choice: Choice| Decision::Collect(choice.block);
         let chosen = match need {
             Need::Tidy => self.tidy(),
+            Need::InBank { bank, live_pages } => {
+                self.metadata().or_else(|| self.core.space.pick_in(bank, live_pages).map(collect))
+            }
             Need::Mount => self.emptiest(|_| true).map(Decision::Collect),
             Need::Unsettled => self.emptiest(|kind| kind == PageKind::Translation).map(Decision::Collect),
             Need::Later | Need::Now => {
@@ -78,7 +84,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     }
 
     /// Whether blocks get scarce in spite of collection.
-    fn is_scarce(&self) -> bool {
+    pub(super) fn is_scarce(&self) -> bool {
         self.core.space.free_blocks() + SCARCE < self.reserve_blocks
     }
 

@@ -366,6 +366,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let lpn = Lpn(origin.spare.tag);
         debug_assert!(lpn.0 < self.logical_pages, "{lpn} is moved and lies outside the disk");
         let stream = self.stream_of_moved(purpose, origin);
+        if let Some(bank) = self.home {
+            self.core.space.aim(bank);
+        }
         match self.core.move_host_page(purpose, stream, origin) {
             Ok(to) => {
                 self.placing.placed(stream, || self.core.space.geometry().block_of(to));

@@ -12,6 +12,7 @@
 //! battery saves what RAM holds, a page to which no entry leads is dead (`record_new`).
 
 mod battery;
+mod by_bank;
 mod check;
 mod choose;
 mod collect;
@@ -111,6 +112,8 @@ pub struct PageFtl<N: Nand, M, V> {
     live: Vec<Origin>,
     /// How many of `live` have been moved.
     moved: usize,
+    /// The bank that is being collected, if what lives there is to stay.
+    home: Option<u32>,
     /// A collection was cut short: what it moved is not yet reported.
     unreported: bool,
     /// Power went during a request, and nothing was saved since.
@@ -364,6 +367,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             dead: PageSet::new(geometry.pages_per_block()),
             live: Vec::with_capacity(geometry.pages_per_block() as usize),
             moved: 0,
+            home: None,
             unreported: false,
             power_lost: false,
             given_up: None,
@@ -510,6 +514,10 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
         }
         self.powered(Self::catch_up)?;
         self.healing(|ftl| ftl.gain(Need::Later))
+    }
+
+    fn banked(&mut self) -> Option<&mut dyn victim::by_bank::Banked> {
+        Some(self)
     }
 
     fn foresee(&mut self, future: Future) {

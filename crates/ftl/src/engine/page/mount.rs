@@ -127,6 +127,7 @@ impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
             dead: self.dead,
             live: self.live,
             moved: self.moved,
+            home: self.home,
             unreported: self.unreported,
             power_lost: self.power_lost,
             given_up: self.given_up,

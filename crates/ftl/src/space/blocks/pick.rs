@@ -30,6 +30,13 @@ impl Space {
         None
     }
 
+    /// The block of a bank to collect next, if it has up to so many live pages.
+    pub fn pick_in(&mut self, bank: u32, live_pages: u32) -> Option<Choice> {
+        let choice = self.candidates.pick(bank, full(&self.blocks));
+        debug_assert!(choice.is_none_or(|choice| self.is_candidate(choice)), "{choice:?}");
+        choice.filter(|choice| choice.valid <= live_pages)
+    }
+
     /// Of the metadata blocks that are held back, the one with the fewest live pages.
     pub fn pick_metadata(&mut self) -> Option<Choice> {
         let choice = self.candidates.pick_metadata(full(&self.blocks));

@@ -1,5 +1,12 @@
-//! The policies as pure functions: how bad the shortage of a bank is, which bank takes the next
-//! page, and how many collectors may work.
+//! Collection bank by bank, as pure functions: how short of free blocks a bank is, what a victim may
+//! cost then, which bank is collected, which takes the next page, and how many collectors may work.
+//!
+//! From LFTL, section 3.3 and 3.4. For a device whose banks work side by side: writers keep off the
+//! bank that is collected. On a device of one die there is nothing to keep off. The threads of the
+//! crate `openftl-lftl` and the simulator's hosts in virtual time call the same functions.
+
+use crate::contract::FtlError;
+use alloc::vec::Vec;
 
 /// How garbage is collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,7 +14,7 @@ pub enum Policy {
     /// In the path of a write: a bank that is short of free blocks is collected before it is
     /// written (NPGC).
     WritePath,
-    /// By threads beside the writers, on banks that are not written (PLLGC).
+    /// Beside the writers, on banks that are not written (PLLGC).
     Parallel,
     /// As [`Policy::Parallel`]; the busier the writers, the fewer collectors work.
     Adaptive,
@@ -17,6 +24,26 @@ impl Policy {
     /// Every policy, by the name that the paper gives it.
     pub const TABLE: [(&'static str, Self); 3] =
         [("npgc", Self::WritePath), ("pllgc", Self::Parallel), ("adaptive", Self::Adaptive)];
+
+    /// The name that the paper gives it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WritePath => "npgc",
+            Self::Parallel => "pllgc",
+            Self::Adaptive => "adaptive",
+        }
+    }
+
+    /// How many of `collectors` may work while `active` of `workers` do.
+    #[must_use]
+    pub fn collectors(self, active: u32, workers: u32, collectors: u32) -> u32 {
+        match self {
+            Self::WritePath => 0,
+            Self::Parallel => collectors,
+            Self::Adaptive => collectors_allowed(active, workers, collectors),
+        }
+    }
 }
 
 /// A level of collection: from how few free blocks on, blocks of up to how many live pages are
@@ -69,14 +96,24 @@ impl Levels {
 
 /// How many of `collectors` may work while `active` of `workers` do: all when none does, one when
 /// all do, and in between in proportion.
-#[must_use]
-pub fn collectors_allowed(active: u32, workers: u32, collectors: u32) -> u32 {
+fn collectors_allowed(active: u32, workers: u32, collectors: u32) -> u32 {
     let (workers, collectors) = (workers.max(1), collectors.max(1));
     let idle = u64::from(workers - active.min(workers));
     1 + (u64::from(collectors - 1) * idle / u64::from(workers)) as u32
 }
 
-/// What a writer sees of a bank before it locks it.
+/// The banks to collect, that most in need first: of those that are short, by free blocks and then
+/// by writers. `seen` answers how many there are of each.
+#[must_use]
+pub fn banks_to_collect(banks: usize, levels: &Levels, seen: impl Fn(usize) -> (u32, u32)) -> Vec<usize> {
+    // What others change meanwhile is looked at once: an order that changes is none.
+    let seen = (0..banks).map(|bank| (seen(bank), bank));
+    let mut short: Vec<_> = seen.filter(|((free, _), _)| levels.limit(*free).is_some()).collect();
+    short.sort_unstable();
+    short.into_iter().map(|(_, bank)| bank).collect()
+}
+
+/// What a writer sees of a bank before it writes there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BankView {
     /// A page can be programmed without collecting first.
@@ -111,6 +148,35 @@ pub fn bank_for_write(banks: usize, start: usize, view: impl Fn(usize) -> BankVi
     best.map(|(_, bank)| bank)
 }
 
+/// An FTL whose free blocks, write points and victims belong to banks.
+pub trait Banked {
+    /// How many banks there are.
+    fn banks(&self) -> u32;
+
+    /// Blocks of a bank that can be opened without collecting anything.
+    fn free_blocks(&self, bank: u32) -> u32;
+
+    /// Whether the next page of the first stream of host data opens no block of a bank.
+    fn has_open(&self, bank: u32) -> bool;
+
+    /// The next page of host data goes to a bank, if that has room. Then banks take turns again.
+    fn aim(&mut self, bank: u32);
+
+    /// Empties and erases a block of a bank with up to so many live pages; `false` if there is no
+    /// such block. What lives stays in the bank, if that has room. Where metadata is held apart, a
+    /// block of it goes first that is dead or one too many, of whichever bank.
+    ///
+    /// **Power loss**: as of any collection.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn collect(&mut self, bank: u32, live_pages: u32) -> Result<bool, FtlError>;
+
+    /// Takes memory for at least so many erased blocks to wait; no more are gained ahead of need.
+    /// The one method here that allocates.
+    fn keep_free(&mut self, blocks: u32);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,6 +203,24 @@ mod tests {
         let allowed: Vec<u32> = (0..=16).map(|active| collectors_allowed(active, 16, 8)).collect();
         assert!(allowed.is_sorted_by(|a, b| a >= b), "{allowed:?}");
         assert_eq!(collectors_allowed(0, 0, 0), 1);
+    }
+
+    #[test]
+    fn the_name_of_a_policy_is_that_of_its_row() {
+        assert!(Policy::TABLE.iter().all(|(name, policy)| policy.name() == *name));
+    }
+
+    #[test]
+    fn only_collectors_that_follow_the_load_get_fewer() {
+        let at = |active| Policy::TABLE.map(|(_, policy)| policy.collectors(active, 16, 8));
+        assert_eq!((at(0), at(16)), ([0, 8, 8], [0, 8, 1]));
+    }
+
+    #[test]
+    fn the_bank_with_the_fewest_free_blocks_is_collected_first() {
+        let levels = Levels::of(64, 32);
+        let seen = [(9, 0), (4, 1), (3, 5), (4, 0), (6, 0)];
+        assert_eq!(banks_to_collect(seen.len(), &levels, |bank| seen[bank]), [2, 3, 1, 4]);
     }
 
     #[test]
