@@ -234,6 +234,8 @@ fn as_json(what: Listing) -> Value {
                     "program_order": order(info.program_order),
                     "spare_reprograms": info.flags,
                     "mountable": info.is_mountable(),
+                    "pages_programmed_a_write_at_most": info.bound.programs,
+                    "longest_write": info.bound.longest,
                 })
             })
             .collect(),

@@ -10,6 +10,7 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+pub mod bound;
 pub mod config;
 pub mod contract;
 pub mod crc;
@@ -25,6 +26,7 @@ pub mod space;
 pub mod validity;
 pub mod victim;
 
+pub use bound::{Bound, Formula, Most};
 pub use config::{Config, GeckoAsked, GeckoOptions, GroupOptions, JanusOptions, Maps, Preset, Setting, WearOptions};
 pub use contract::{Ftl, FtlError, Gauge, MountReport, MountStep, RamItem, RamReport, Shortage};
 pub use flash::{Counts, Flash, Op, OpCounts, OpKind, Purpose};

@@ -26,10 +26,12 @@
 //! as those do.
 
 use super::{Durability, Entry, Info};
+use crate::bound::Formula;
 use crate::config::{Preset, Setting};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
+use crate::engine::log_block::bound::{Steps, bound, logs_only};
 use crate::engine::log_block::lru::Lru;
 use crate::engine::log_block::often::Often;
 use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
@@ -50,6 +52,18 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
     flags: 0,
     preset: Preset::PAPER,
+    bound: Formula {
+        programs: "B·B + 1 + c",
+        longest: "a block of the page-mapped level with pages of B logical blocks is reclaimed; a checkpoint",
+        most: |geometry, config| {
+            bound(geometry, config, logs_only, |sizes| Steps {
+                merges: sizes.pages,
+                freed: 2 * sizes.pages + 1,
+                opened: 1,
+                ..Steps::NONE
+            })
+        },
+    },
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

@@ -11,8 +11,9 @@
 //! a page counts as older than it is.
 
 use super::{Durability, Entry, Info};
+use crate::bound::Formula;
 use crate::config::{Config, Preset, Setting};
-use crate::engine::page::{PageFtl, PageOptions, format_over_store};
+use crate::engine::page::{PageFtl, PageOptions, bound_over_store, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use nand::{Nand, ProgramOrder};
 
@@ -29,6 +30,14 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
     flags: 0,
     preset: Preset::PAPER,
+    bound: Formula {
+        programs: "none",
+        longest: "collections: victims by cost, age and times may be almost full",
+        most: |geometry, config| {
+            let mapping = CachedMap::<false>::new(config.logical_pages, geometry.page_bytes(), cached(config));
+            bound_over_store(geometry, &with_policies(config), OPTIONS, mapping)
+        },
+    },
 };
 
 const OPTIONS: PageOptions = PageOptions { battery: true, ..PageOptions::over(INFO.name, VALIDITY) };

@@ -11,10 +11,12 @@
 //! more logical blocks than there are log blocks make it thrash: a merge for every page or two.
 
 use super::{Durability, Entry, Info};
+use crate::bound::Formula;
 use crate::config::{Preset, Setting};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
+use crate::engine::log_block::bound::{Steps, bound, logs_only};
 use crate::engine::log_block::lru::Lru;
 use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
 use alloc::boxed::Box;
@@ -33,6 +35,13 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
     flags: 0,
     preset: Preset::PAPER,
+    bound: Formula {
+        programs: "B + 1 + c",
+        longest: "one merge; a checkpoint",
+        most: |geometry, config| {
+            bound(geometry, config, logs_only, |_| Steps { merges: 1, freed: 2, opened: 1, ..Steps::NONE })
+        },
+    },
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

@@ -5,9 +5,11 @@
 //! a disk that is written from end to end.
 
 use super::{Durability, Entry, Info};
+use crate::bound::Formula;
 use crate::config::{Preset, Setting};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
+use crate::engine::log_block::bound::{Steps, bound, logs_only};
 use crate::engine::log_block::scheme::{Scheme, Step, View};
 use alloc::boxed::Box;
 use nand::{BlockId, Nand, ProgramOrder};
@@ -24,6 +26,11 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
     flags: 0,
     preset: Preset::PAPER,
+    bound: Formula {
+        programs: "B + 1 + c",
+        longest: "one logical block is written again; a checkpoint",
+        most: |geometry, config| bound(geometry, config, logs_only, |_| Steps { merges: 1, freed: 1, ..Steps::NONE }),
+    },
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

@@ -34,10 +34,12 @@
 //! The rules for who is hot, what is given up and N are ours.
 
 use super::{Durability, Entry, Info};
+use crate::bound::Formula;
 use crate::config::{Preset, Setting};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
+use crate::engine::log_block::bound::{Steps, bound, logs_only};
 use crate::engine::log_block::lru::Lru;
 use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
 use alloc::boxed::Box;
@@ -56,6 +58,16 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
     flags: 0,
     preset: Preset::PAPER,
+    bound: Formula {
+        programs: "(min(N, B) + 1)·B + 1 + c",
+        longest: "a log block of a set of N logical blocks is reclaimed, one of a hot one merged; a checkpoint",
+        most: |geometry, config| {
+            bound(geometry, config, logs_only, |sizes| {
+                let set = u64::from(each(sizes.logical_blocks as u32, sizes.logs as u32)).min(sizes.pages);
+                Steps { merges: set + 1, freed: 2 * set + 3, opened: 1, ..Steps::NONE }
+            })
+        },
+    },
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
@@ -93,9 +105,14 @@ const HOT: u16 = u16::MAX;
 /// The least share of a shared log block that is written by a logical block that becomes hot.
 const LEAST_SHARE: u32 = 8;
 
+/// N: twice as many logical blocks as there are for each log block.
+const fn each(logical_blocks: u32, logs: u32) -> u32 {
+    (2 * logical_blocks).div_ceil(if logs > 0 { logs } else { 1 })
+}
+
 impl BlockSets {
     fn new(size: Size) -> Self {
-        let each = (2 * size.logical_blocks).div_ceil(size.logs.max(1));
+        let each = each(size.logical_blocks, size.logs);
         let sets = size.logical_blocks.div_ceil(each);
         let holders = size.logical_blocks + sets;
         Self {

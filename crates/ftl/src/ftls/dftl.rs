@@ -8,8 +8,9 @@
 //! as it was last synchronised: writes since are lost.
 
 use super::{Durability, Entry, Info};
+use crate::bound::Formula;
 use crate::config::{Config, Preset, Setting};
-use crate::engine::page::{PageFtl, PageOptions, format_over_store};
+use crate::engine::page::{PageFtl, PageOptions, bound_over_store, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use nand::{Nand, ProgramOrder};
 
@@ -33,6 +34,14 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
     flags: 0,
     preset: Preset::PAPER,
+    bound: Formula {
+        programs: "1 + n·v + (U + 2)",
+        longest: "n collections of v pages, and a synchronisation for each page that moves",
+        most: |geometry, config| {
+            let mapping = CachedMap::<false>::new(config.logical_pages, geometry.page_bytes(), cached(config));
+            bound_over_store(geometry, config, OPTIONS, mapping)
+        },
+    },
 };
 
 const OPTIONS: PageOptions = PageOptions { battery: true, ..PageOptions::over(INFO.name, VALIDITY) };

@@ -13,10 +13,12 @@
 //! can cost a full merge for every page of the block. A second sequential stream spoils the first.
 
 use super::{Durability, Entry, Info};
+use crate::bound::Formula;
 use crate::config::{Preset, Setting};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::{Blocks, SHARED};
+use crate::engine::log_block::bound::{Steps, bound, logs_only};
 use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -34,6 +36,18 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
     flags: 0,
     preset: Preset::PAPER,
+    bound: Formula {
+        programs: "(B + 1)·B + 1 + c",
+        longest: "the sequential log block is merged, and one with pages of B logical blocks reclaimed; a checkpoint",
+        most: |geometry, config| {
+            bound(geometry, config, logs_only, |sizes| Steps {
+                merges: sizes.pages + 1,
+                freed: sizes.pages + 4,
+                opened: 1,
+                ..Steps::NONE
+            })
+        },
+    },
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

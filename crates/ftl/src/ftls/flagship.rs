@@ -10,6 +10,7 @@
 
 use super::gecko::{self, format};
 use super::{Entry, Info};
+use crate::bound::Formula;
 use crate::config::{Config, GeckoOptions, Preset};
 use crate::engine::page::{PageFtl, PageOptions};
 use nand::Nand;
@@ -23,6 +24,7 @@ pub(super) const INFO: Info = Info {
         gecko: GeckoOptions { packed: true, filter_bytes: FILTER_BYTES, ..GeckoOptions::PAPER },
         warm: true,
     },
+    bound: Formula { most: |geometry, config| gecko::most(geometry, config, OPTIONS), ..gecko::INFO.bound },
     ..gecko::INFO
 };
 

@@ -21,7 +21,7 @@
 //! This is the paper's choice, `FTRM_Write`: a flag is set when a translation page turns hot, and
 //! one when its last entry leaves the cache.
 
-use super::over_ring::{OverRing, VALIDITY, all_dirty, row};
+use super::over_ring::{OverRing, VALIDITY, all_dirty, bound, row};
 use super::{Durability, Entry, Info};
 use crate::config::{Config, Preset, Setting};
 use crate::engine::page::PageOptions;
@@ -31,11 +31,11 @@ use nand::{Nand, ProgramOrder};
 pub(super) const INFO: Info = Info {
     name: "ftrm",
     summary: "DFTL whose spare areas flag dead pages and hot translation pages; a mount fills the cache",
-    ..like("ftrm")
+    ..like::<Ftrm>("ftrm")
 };
 
 /// What all of them have in common.
-pub(super) const fn like(name: &'static str) -> Info {
+pub(super) const fn like<F: OverRing>(name: &'static str) -> Info {
     Info {
         name,
         summary: "",
@@ -54,6 +54,7 @@ pub(super) const fn like(name: &'static str) -> Info {
         outlives_worn_pages: false,
         flags: FLAGS,
         preset: Preset::PAPER,
+        bound: bound::<F>(),
     }
 }
 

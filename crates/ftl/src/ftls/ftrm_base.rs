@@ -13,7 +13,7 @@ use crate::mapping::cached::{CachedOptions, Upkeep};
 use nand::Nand;
 
 pub(super) const INFO: Info =
-    Info { summary: "FTRM that counts every use of a translation page in its flags", ..like("ftrm-base") };
+    Info { summary: "FTRM that counts every use of a translation page in its flags", ..like::<Base>("ftrm-base") };
 
 struct Base;
 

@@ -11,7 +11,7 @@ use nand::Nand;
 
 pub(super) const INFO: Info = Info {
     summary: "FTRM that brings counts of translation pages up to date when they leave the cache",
-    ..like("ftrm-victim")
+    ..like::<Victim>("ftrm-victim")
 };
 
 struct Victim;

@@ -7,13 +7,14 @@
 //! completed write and trim is there.
 
 use super::{Durability, Entry, Info};
+use crate::bound::{Bound, Formula};
 use crate::config::{Config, Preset, Setting};
 use crate::contract::{Ftl, FtlError};
-use crate::engine::page::{PageFtl, PageOptions, format_over_store};
+use crate::engine::page::{PageFtl, PageOptions, bound_over_store, format_over_store};
 use crate::flash::Flash;
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use alloc::boxed::Box;
-use nand::{Nand, ProgramOrder};
+use nand::{Geometry, Nand, ProgramOrder};
 
 const VALIDITY: &str = "gecko";
 
@@ -36,9 +37,24 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: true,
     flags: 0,
     preset: Preset::PAPER,
+    bound: Formula {
+        programs: "1 + n·v + (U + 2 + n) + (U/C + 1)·min(T, C) + f·F + a",
+        longest: "as for dftl; a checkpoint of the cache; merges of the validity store, which grow with K",
+        most: |geometry, config| most(geometry, config, OPTIONS),
+    },
 };
 
 pub(super) const OPTIONS: PageOptions = PageOptions { metadata_apart: true, ..PageOptions::over(INFO.name, VALIDITY) };
+
+fn mapping(config: &Config, page_bytes: u32) -> CachedMap<true> {
+    let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config).warmed_for(config) };
+    CachedMap::new(config.logical_pages, page_bytes, cached)
+}
+
+/// The most that its requests do.
+pub(super) fn most(geometry: &Geometry, config: &Config, options: PageOptions) -> Option<Bound> {
+    bound_over_store(geometry, config, options, mapping(config, geometry.page_bytes()))
+}
 
 /// Makes an empty disk; over its own page-validity store one that rebuilds its metadata.
 pub(super) fn format<N: Nand + 'static>(
@@ -49,10 +65,8 @@ pub(super) fn format<N: Nand + 'static>(
     if options.store(config) == VALIDITY {
         return Ok(Box::new(PageFtl::format_to_heal(flash, config, options)?));
     }
-    let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config).warmed_for(config) };
     let page_bytes = flash.nand().geometry().page_bytes();
-    let mapping = CachedMap::<true>::new(config.logical_pages, page_bytes, cached);
-    format_over_store(flash, config, options, mapping)
+    format_over_store(flash, config, options, mapping(config, page_bytes))
 }
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

@@ -11,8 +11,9 @@
 //! log instead; what was in its buffer is then not known.
 
 use super::{Durability, Entry, Info};
+use crate::bound::Formula;
 use crate::config::{Config, Preset, Setting};
-use crate::engine::page::{PageFtl, PageOptions, format_over_store};
+use crate::engine::page::{PageFtl, PageOptions, bound_over_store, format_over_store};
 use crate::mapping::btree::{BtreeMap, BtreeOptions};
 use crate::validity::log::ValidityLog;
 use nand::{Nand, ProgramOrder};
@@ -30,6 +31,19 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
     flags: 0,
     preset: Preset::PAPER,
+    bound: Formula {
+        programs: "1 + n·v + 2·(h − 1)·min(2·U, U + 4) + i + 6",
+        longest: "n collections of v pages, and nodes of the tree for each page that moves; the log is cleaned",
+        most: |geometry, config| {
+            let (page_bytes, pages) = (geometry.page_bytes(), geometry.pages_per_block());
+            bound_over_store(
+                geometry,
+                config,
+                OPTIONS,
+                BtreeMap::new(config.logical_pages, page_bytes, pages, tree(config)),
+            )
+        },
+    },
 };
 
 const OPTIONS: PageOptions = PageOptions::over(INFO.name, VALIDITY);

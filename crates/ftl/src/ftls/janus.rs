@@ -6,8 +6,11 @@
 //! fewer, and as `janus-fixed` it saves RAM.
 
 use super::{Durability, Entry, Info};
+use crate::bound::Formula;
 use crate::config::{Preset, Setting};
 use crate::engine::janus::{Goal, JanusFtl};
+use crate::engine::log_block::area::Room;
+use crate::engine::log_block::bound::{Sizes, Steps, bound};
 use alloc::boxed::Box;
 use nand::{Nand, ProgramOrder};
 
@@ -23,7 +26,26 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
     flags: 0,
     preset: Preset::PAPER,
+    bound: Formula {
+        programs: "4·B·(B − 1) + 3·B + 1 + c",
+        longest: "four times a block is gained from blocks with one page dead; three logical blocks are gathered; a checkpoint",
+        most: |geometry, config| bound(geometry, config, |data, over| room(over, data), steps),
+    },
 };
+
+/// Room for a quarter of the over-provisioned blocks as log blocks, and for the logical blocks that
+/// are fused.
+pub(super) const fn room(over_provisioned: u32, fused: u32) -> Room {
+    Room { logs: over_provisioned / 4 + 1, fused }
+}
+
+/// Of a write: one logical block leaves because the page-mapped area is too large, two
+/// for one that enters, and the page goes to an empty block. Before each of these a block is
+/// gained, by collections of blocks in which one page at least is dead: B of them for one.
+pub(super) const fn steps(sizes: &Sizes) -> Steps {
+    let collections = 4 * sizes.pages;
+    Steps { merges: 3, moved: collections * (sizes.pages - 1), freed: collections + 6, opened: collections + 1 }
+}
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {

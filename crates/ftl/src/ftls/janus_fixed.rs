@@ -4,10 +4,13 @@
 //! Three fused logical blocks for every over-provisioned block; the rest is mapped by block and
 //! costs four bytes a logical block.
 
+use super::janus::{room, steps};
 use super::{Durability, Entry, Info};
+use crate::bound::Formula;
 use crate::config::{Config, Preset, Setting};
 use crate::contract::FtlError;
 use crate::engine::janus::{Goal, JanusFtl};
+use crate::engine::log_block::bound::bound;
 use alloc::boxed::Box;
 use alloc::format;
 use nand::{Nand, ProgramOrder};
@@ -30,6 +33,15 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
     flags: 0,
     preset: Preset::PAPER,
+    bound: Formula {
+        programs: "4·B·(B − 1) + 3·B + 1 + c",
+        longest: "four times a block is gained from blocks with one page dead; three logical blocks are gathered; a checkpoint",
+        most: |geometry, config| {
+            let percent = config.janus.utilisation_percent.clamp(1, 99);
+            let fused = |data: u32, over: u32| data.min(over.saturating_mul(percent) / (100 - percent));
+            bound(geometry, config, |data, over| room(over, fused(data, over)), steps)
+        },
+    },
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

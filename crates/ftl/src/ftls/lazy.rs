@@ -13,7 +13,7 @@
 //! translation page for the bitmap, and synchronises what was dirty. After power loss every
 //! completed write and trim is there.
 
-use super::over_ring::{OverRing, VALIDITY, row};
+use super::over_ring::{OverRing, VALIDITY, bound, row};
 use super::{Durability, Entry, Info};
 use crate::config::{Config, Preset, Setting};
 use crate::engine::page::PageOptions;
@@ -39,6 +39,7 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
     flags: 0,
     preset: Preset::PAPER,
+    bound: bound::<Lazy>(),
 };
 
 /// Dirty entries that even a small cache may hold, up to half of it: were each page that a

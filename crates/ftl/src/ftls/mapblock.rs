@@ -12,7 +12,7 @@
 //! FTRM's paper compares with it. The original belongs to a device of few blocks, whose map blocks
 //! take turns; here they are collected as all blocks are.
 
-use super::over_ring::{OverRing, VALIDITY, row};
+use super::over_ring::{OverRing, VALIDITY, bound, row};
 use super::{Durability, Entry, Info};
 use crate::config::{Config, Preset, Setting};
 use crate::engine::page::PageOptions;
@@ -30,6 +30,7 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
     flags: 0,
     preset: Preset::PAPER,
+    bound: bound::<MapBlock>(),
 };
 
 struct MapBlock;

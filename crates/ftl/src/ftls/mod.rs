@@ -28,6 +28,7 @@ mod transblock;
 mod uftl;
 mod vftl;
 
+use crate::bound::{Bound, Formula};
 use crate::config::{Config, Preset, Setting};
 use crate::contract::{Ftl, FtlError, MountReport};
 use crate::flash::Flash;
@@ -36,7 +37,7 @@ use crate::validity;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use nand::{Capabilities, Nand, ProgramOrder};
+use nand::{Capabilities, Geometry, Nand, ProgramOrder};
 
 /// When a completed write survives power loss. A write that was under way when power was cut is
 /// there or not; a trim may be undone, so that the page reads as it did at some time before, as an
@@ -91,6 +92,8 @@ pub struct Info {
     pub flags: u8,
     /// What it has where nothing is asked for.
     pub preset: Preset,
+    /// The most that one request does; ask [`Info::bound`].
+    pub bound: Formula,
 }
 
 impl Info {
@@ -126,6 +129,13 @@ impl Info {
             setting.copy(asked, &mut config);
         }
         config.or(&self.preset)
+    }
+
+    /// The most that one request does on such a device, while nothing fails; `None` if nothing is
+    /// promised there.
+    #[must_use]
+    pub fn bound(&self, geometry: &Geometry, config: &Config) -> Option<Bound> {
+        (self.bound.most)(geometry, &config.or(&self.preset))
     }
 
     /// Whether a setting concerns it because it places pages by the policy of this name.

@@ -24,10 +24,12 @@
 //! every write.
 
 use super::{Durability, Entry, Info};
+use crate::bound::Formula;
 use crate::config::{Preset, Setting};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
+use crate::engine::log_block::bound::{Steps, bound, logs_only};
 use crate::engine::log_block::groups::{Groups, Owed};
 use crate::engine::log_block::longest::Longest;
 use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
@@ -46,6 +48,18 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
     flags: 0,
     preset: Preset::PAPER,
+    bound: Formula {
+        programs: "B + 1 + c",
+        longest: "one chain is folded and erased, of as many blocks as there are log blocks; a checkpoint",
+        most: |geometry, config| {
+            bound(geometry, config, logs_only, |sizes| Steps {
+                merges: 1,
+                freed: sizes.logs + 1,
+                opened: 1,
+                ..Steps::NONE
+            })
+        },
+    },
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

@@ -2,8 +2,9 @@
 //! that bounds what a mount has to look at, and whose validity bitmap is in RAM.
 
 use super::{Entry, Info};
+use crate::bound::Formula;
 use crate::config::Config;
-use crate::engine::page::{PageFtl, PageOptions, format_over_store};
+use crate::engine::page::{PageFtl, PageOptions, bound_over_store, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use nand::Nand;
 
@@ -33,6 +34,18 @@ pub(super) fn row<N: Nand + 'static, F: OverRing>() -> Entry<N> {
         mount: Some(|flash, config| {
             PageFtl::<N, CachedMap<true>, _>::mount_flat(flash, config, F::OPTIONS, F::cached(config))
         }),
+    }
+}
+
+/// What its requests do at most: a ring of r updates.
+pub(super) const fn bound<F: OverRing>() -> Formula {
+    Formula {
+        programs: "1 + n·v + (U + 2) + min(U, r, T)",
+        longest: "n collections of v pages, and a synchronisation for each page that moves",
+        most: |geometry, config| {
+            let mapping = CachedMap::<true>::new(config.logical_pages, geometry.page_bytes(), F::cached(config));
+            bound_over_store(geometry, config, F::OPTIONS, mapping)
+        },
     }
 }
 

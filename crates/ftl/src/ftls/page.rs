@@ -6,8 +6,9 @@
 //! bit a logical page.
 
 use super::{Durability, Entry, Info};
+use crate::bound::Formula;
 use crate::config::{Preset, Setting};
-use crate::engine::page::{PageOptions, format_over_store, mount_by_scan_over_store};
+use crate::engine::page::{PageOptions, bound_over_store, format_over_store, mount_by_scan_over_store};
 use crate::mapping::ram::RamMap;
 use nand::{Nand, ProgramOrder};
 
@@ -24,6 +25,13 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: true,
     flags: 0,
     preset: Preset::PAPER,
+    bound: Formula {
+        programs: "1 + n·v + t",
+        longest: "n collections of v pages",
+        most: |geometry, config| {
+            bound_over_store(geometry, config, OPTIONS, RamMap::new(config.logical_pages, geometry))
+        },
+    },
 };
 
 const OPTIONS: PageOptions = PageOptions::over(INFO.name, VALIDITY);

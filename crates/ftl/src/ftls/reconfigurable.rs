@@ -16,11 +16,13 @@
 //! written.
 
 use super::{Durability, Entry, Info};
+use crate::bound::Formula;
 use crate::config::{Config, GroupOptions, Preset, Setting};
 use crate::contract::FtlError;
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::Blocks;
+use crate::engine::log_block::bound::{Steps, bound, logs_only};
 use crate::engine::log_block::groups::{Groups, Owed};
 use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
 use alloc::boxed::Box;
@@ -40,6 +42,16 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
     flags: 0,
     preset: Preset::PAPER,
+    bound: Formula {
+        programs: "min(N, B)·B + 1 + c",
+        longest: "a log block with pages of all N logical blocks of its group is reclaimed; a checkpoint",
+        most: |geometry, config| {
+            bound(geometry, config, logs_only, |sizes| {
+                let group = u64::from(config.groups.unwrap_or(DEFAULT).blocks).min(sizes.pages);
+                Steps { merges: group, freed: group + 2, opened: 1, ..Steps::NONE }
+            })
+        },
+    },
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

@@ -25,7 +25,10 @@
 //! written.
 
 use super::{Durability, Entry, Info};
+use crate::bound::Formula;
 use crate::config::{GroupOptions, Preset, Setting};
+use crate::engine::log_block::area::Room;
+use crate::engine::log_block::bound::{Steps, bound};
 use crate::engine::superblock::SuperblockFtl;
 use alloc::boxed::Box;
 use nand::{Nand, ProgramOrder};
@@ -44,6 +47,23 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
     flags: 0,
     preset: Preset::PAPER,
+    bound: Formula {
+        programs: "min(N, B)·B + 1 + c",
+        longest: "the pages of a superblock of N logical blocks move until one of its blocks is free; a checkpoint",
+        most: |geometry, config| {
+            let maps_by_page = |data, _| Room { logs: 0, fused: data };
+            bound(geometry, config, maps_by_page, |sizes| {
+                let GroupOptions { blocks, extra } = config.groups.unwrap_or(DEFAULT);
+                let most = u64::from(blocks).min(sizes.pages);
+                Steps {
+                    merges: 0,
+                    moved: most * sizes.pages,
+                    freed: u64::from(blocks) + u64::from(extra) + 1,
+                    opened: most + 1,
+                }
+            })
+        },
+    },
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

@@ -7,7 +7,7 @@
 //! FTRM's paper (Table 1) compares with it: translation is fast, recovery is slow. No flag is set
 //! and no battery is needed. After power loss every completed write and trim is there.
 
-use super::over_ring::{OverRing, VALIDITY, all_dirty, row};
+use super::over_ring::{OverRing, VALIDITY, all_dirty, bound, row};
 use super::{Durability, Entry, Info};
 use crate::config::{Config, Preset, Setting};
 use crate::engine::page::PageOptions;
@@ -32,6 +32,7 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
     flags: 0,
     preset: Preset::PAPER,
+    bound: bound::<TransBlock>(),
 };
 
 struct TransBlock;

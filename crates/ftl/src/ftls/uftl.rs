@@ -7,8 +7,9 @@
 //! mount finds the table as its leaves have it: writes since are lost.
 
 use super::{Durability, Entry, Info};
+use crate::bound::Formula;
 use crate::config::{Config, Preset, Setting};
-use crate::engine::page::{PageFtl, PageOptions, format_over_store};
+use crate::engine::page::{PageFtl, PageOptions, bound_over_store, format_over_store};
 use crate::mapping::btree::{BtreeMap, BtreeOptions};
 use crate::validity::flash_bitmap::FlashBitmap;
 use nand::{Nand, ProgramOrder};
@@ -26,6 +27,19 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
     flags: 0,
     preset: Preset::PAPER,
+    bound: Formula {
+        programs: "1 + n·v + (h − 1)·min(2·U, U + 4) + i + (2 + n)",
+        longest: "n collections of v pages, and nodes of the tree for each page that moves; the bitmap for each erase",
+        most: |geometry, config| {
+            let (page_bytes, pages) = (geometry.page_bytes(), geometry.pages_per_block());
+            bound_over_store(
+                geometry,
+                config,
+                OPTIONS,
+                BtreeMap::new(config.logical_pages, page_bytes, pages, tree(config)),
+            )
+        },
+    },
 };
 
 const OPTIONS: PageOptions = PageOptions { battery: true, ..PageOptions::over(INFO.name, VALIDITY) };

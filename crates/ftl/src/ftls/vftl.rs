@@ -29,10 +29,12 @@
 //! What differs from the paper: it has no formula, and names no victim for either way.
 
 use super::{Durability, Entry, Info};
+use crate::bound::Formula;
 use crate::config::{Preset, Setting};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
+use crate::engine::log_block::bound::{Steps, bound, logs_only};
 use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -55,6 +57,18 @@ pub(super) const INFO: Info = Info {
     outlives_worn_pages: false,
     flags: 0,
     preset: Preset::PAPER,
+    bound: Formula {
+        programs: "(B + 2)·B + 1 + c",
+        longest: "as for fast, and what lives in a log block is moved; a checkpoint",
+        most: |geometry, config| {
+            bound(geometry, config, logs_only, |sizes| Steps {
+                merges: sizes.pages + 1,
+                moved: sizes.pages,
+                freed: sizes.pages + 6,
+                opened: 2,
+            })
+        },
+    },
 };
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

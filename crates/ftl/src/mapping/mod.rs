@@ -9,6 +9,7 @@ pub mod log_pages;
 pub mod ram;
 pub mod trims;
 
+use crate::bound::Most;
 use crate::contract::{FtlError, RamReport};
 use crate::flash::Purpose;
 use crate::inspect::Inspector;
@@ -205,6 +206,10 @@ pub trait Mapping: Send {
 
     /// The most pages it holds live on flash.
     fn footprint_pages(&self) -> u32;
+
+    /// The most that it does while entries of `updates` pages change in one request and so many
+    /// blocks are collected, the work among it that falls due meanwhile.
+    fn most_work(&self, updates: u64, collections: u64) -> Most;
 
     /// The most pages that it reports dead between two chances to collect garbage, also while a
     /// block is collected, beside two for each page that [`Mapping::forget`] is told of.

@@ -6,6 +6,7 @@
 
 use super::trims::{TrimMap, mark};
 use super::{LOST, Mapping, ROOM, is_page};
+use crate::bound::Most;
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
 use crate::inspect::Inspector;
@@ -167,6 +168,11 @@ impl Mapping for RamMap {
 
     fn reveal<N: Nand>(&mut self, _: &mut Core<N>) -> Result<bool, FtlError> {
         Ok(false)
+    }
+
+    /// Changes are made in RAM. Each page of the trim map may be programmed before an erase.
+    fn most_work(&self, _: u64, collections: u64) -> Most {
+        Most::pages(0, if collections > 0 { self.trim_pages().into() } else { 0 })
     }
 
     fn reserve_pages(&self) -> u32 {

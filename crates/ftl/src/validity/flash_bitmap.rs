@@ -21,6 +21,7 @@
 //! then bits stand for pages that are erased.
 
 use super::{Entry, MetaStore, PageSet, Site, Store, Validity};
+use crate::bound::Most;
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
 use crate::inspect::Inspector;
@@ -261,6 +262,18 @@ impl Validity for FlashBitmap {
     /// Always 0: nothing waits.
     fn flushes(&self) -> u64 {
         0
+    }
+
+    /// Each report, and each page of the bitmap with bits of a block that is erased, costs a read
+    /// and a program.
+    fn most_work(&self, reports: u64, erases: u64, _: u64) -> Most {
+        let pages = reports + erases * u64::from(self.most_query_reads());
+        Most::pages(pages, pages)
+    }
+
+    fn most_query_reads(&self) -> u32 {
+        let straddles = !self.page_bits().is_multiple_of(self.pages_per_block);
+        self.pages_per_block.div_ceil(self.page_bits()) as u32 + u32::from(straddles)
     }
 
     fn reserve_pages(&self) -> u32 {

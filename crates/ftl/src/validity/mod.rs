@@ -10,6 +10,7 @@ pub mod gecko;
 pub mod log;
 pub mod ram_bitmap;
 
+use crate::bound::Most;
 use crate::config::{GeckoOptions, Setting};
 use crate::contract::{FtlError, RamReport};
 use crate::flash::Purpose;
@@ -187,6 +188,12 @@ pub trait Validity: Send {
 
     /// The most pages it may append between two chances to collect garbage.
     fn reserve_pages(&self) -> u32;
+
+    /// The most that so many reports, erases and flushes do.
+    fn most_work(&self, reports: u64, erases: u64, flushes: u64) -> Most;
+
+    /// The most pages that a query reads.
+    fn most_query_reads(&self) -> u32;
 
     /// The most pages it holds live on flash at any time.
     fn footprint_pages(&self) -> u32;

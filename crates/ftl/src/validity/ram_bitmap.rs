@@ -10,6 +10,7 @@
 //! whole words.
 
 use super::{Entry, MetaStore, PageSet, Site, Store, Validity};
+use crate::bound::Most;
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::saved::{Sink, Source};
 use alloc::boxed::Box;
@@ -143,6 +144,14 @@ impl Validity for RamBitmap {
 
     /// Always 0: no report is ever durable.
     fn flushes(&self) -> u64 {
+        0
+    }
+
+    fn most_work(&self, _: u64, _: u64, _: u64) -> Most {
+        Most::NONE
+    }
+
+    fn most_query_reads(&self) -> u32 {
         0
     }
 

@@ -67,6 +67,11 @@ impl Extent {
         pages(&self.geometry, words(&self.geometry, self.logical_blocks, u64::from(logs) + u64::from(fused)))
     }
 
+    /// Pages of the largest.
+    pub(super) fn most_pages(&self) -> u32 {
+        self.pages(self.logs, self.fused)
+    }
+
     /// Blocks of a set: for its pages, and one that says that they are complete.
     pub(super) fn blocks(&self) -> u32 {
         (self.pages(self.logs, self.fused) + 1).div_ceil(self.geometry.pages_per_block())

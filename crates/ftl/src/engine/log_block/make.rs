@@ -43,6 +43,13 @@ fn too_small(geometry: &Geometry, config: &Config, options: AreaOptions, needed:
     FtlError::Unsupported { ftl: options.name, reason }
 }
 
+/// What a checkpoint may have to hold; `None` if none is made.
+pub(super) fn extent(geometry: Geometry, config: &Config, room: Room) -> Option<Extent> {
+    let logical_blocks = config.logical_pages.div_ceil(geometry.pages_per_block());
+    let extent = Extent { geometry, logical_blocks, logs: room.logs + RESERVE, fused: room.fused };
+    (config.maps == Maps::InFlash).then_some(extent)
+}
+
 impl<N: Nand> Area<N> {
     /// Makes an empty area of a device: every block that is not bad is erased, whatever it seems to
     /// hold. `room` is told how many logical blocks and over-provisioned blocks there are.
@@ -109,19 +116,12 @@ impl<N: Nand> Area<N> {
         let bad_blocks = (0..geometry.blocks()).filter(|&block| flash.nand().is_bad(BlockId(block))).count() as u32;
         let data = config.logical_pages.div_ceil(pages);
         let room = room(data, geometry.blocks().saturating_sub(data + RESERVE));
-        let for_checkpoints = Self::extent(geometry, config, room).map_or(0, |extent| 2 * extent.blocks());
+        let for_checkpoints = extent(geometry, config, room).map_or(0, |extent| 2 * extent.blocks());
         let needed = data + RESERVE + options.least_logs + for_checkpoints;
         if config.logical_pages == 0 || needed > geometry.blocks() {
             return Err(too_small(&geometry, config, options, needed, geometry.blocks()));
         }
         Ok(Budget { victim: options.picks_victims.then_some(victim), needed, bad_blocks })
-    }
-
-    /// What a checkpoint may have to hold; `None` if none is made.
-    fn extent(geometry: Geometry, config: &Config, room: Room) -> Option<Extent> {
-        let logical_blocks = config.logical_pages.div_ceil(geometry.pages_per_block());
-        let extent = Extent { geometry, logical_blocks, logs: room.logs + RESERVE, fused: room.fused };
-        (config.maps == Maps::InFlash).then_some(extent)
     }
 
     /// An area in which every block that is not bad is free.
@@ -136,7 +136,7 @@ impl<N: Nand> Area<N> {
         let (data, pages) = (config.logical_pages.div_ceil(geometry.pages_per_block()), geometry.pages_per_block());
         // For the device as it was made, or maps could not be found again after blocks went bad.
         let room = room(data, geometry.blocks().saturating_sub(data + RESERVE));
-        let extent = Self::extent(geometry, config, room);
+        let extent = extent(geometry, config, room);
         let for_checkpoints = extent.map_or(0, |extent| 2 * extent.blocks());
         let blocks = Blocks::new(flash.nand(), options.order, data, for_checkpoints, size.victim);
         Self {

@@ -16,6 +16,7 @@
 
 pub mod area;
 pub mod blocks;
+pub mod bound;
 mod check;
 mod checkpoint;
 pub mod groups;

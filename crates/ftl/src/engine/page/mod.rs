@@ -12,6 +12,7 @@
 //! battery saves what RAM holds, a page to which no entry leads is dead (`record_new`).
 
 mod battery;
+mod bound;
 mod by_bank;
 mod check;
 mod choose;
@@ -38,6 +39,7 @@ mod tree;
 mod trims;
 mod wear;
 
+pub use bound::bound_over_store;
 pub use mount::mount_by_scan_over_store;
 
 use super::read_only::{Unmounted, unless_short};
@@ -59,7 +61,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use choose::Need;
 use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Payload, Ppn};
-use overhead::Overhead;
+use overhead::{Overhead, Shares};
 use pins::Pins;
 use sight::IDLE_STEPS;
 use trims::trim_step;
@@ -176,19 +178,9 @@ impl Plan {
         if geometry.pages_per_block() > u32::from(u16::MAX) {
             return Err(refuse(format!("blocks of {} pages exceed 65535", geometry.pages_per_block())));
         }
-        let lanes = config.lanes.clamp(1, geometry.dies());
         let battery = options.battery && config.battery;
-        let saved = if battery { battery::saved_pages(geometry, mapping, validity) } else { 0 };
-        let host_streams = placement.streams() + u8::from(config.wear.is_some());
-        let overhead_with = |metadata_lanes| {
-            Overhead::of(geometry, u32::from(host_streams), (lanes, metadata_lanes), saved, mapping, validity)
-        };
-        let metadata_lanes = overhead_with(1).metadata_lanes(geometry, config.logical_pages, lanes);
-        let mut overhead = overhead_with(metadata_lanes);
-        if config.wear.is_some() {
-            // Moving data at rest gains no block: its blocks must be there beside all else.
-            overhead.reserve += overhead.rest;
-        }
+        let Shares { mut overhead, host_streams, lanes, metadata_lanes, .. } =
+            Shares::of(geometry, config, options, placement.streams(), mapping, validity);
         let bad_blocks = (0..geometry.blocks()).filter(|&block| nand.is_bad(BlockId(block))).count() as u32;
         Overhead::check(geometry, config.logical_pages, geometry.blocks(), overhead.work()).map_err(refuse)?;
         let needed = config.logical_pages.div_ceil(geometry.pages_per_block()) + overhead.work();
@@ -242,14 +234,13 @@ impl<N: Nand + 'static, M: Mapping + 'static> Receiver for Format<'_, N, M> {
 
     fn receive<V: Store>(self) -> Self::Output {
         let Self { flash, config, options, mapping } = self;
-        let validity = V::make(&site(flash.nand(), config, &mapping))?;
+        let validity = V::make(&site(flash.nand().geometry(), config, &mapping))?;
         Ok(Box::new(PageFtl::format(flash, config, options, mapping, validity)?))
     }
 }
 
 /// What a store is made for under this mapping.
-fn site<N: Nand, M: Mapping>(nand: &N, config: &Config, mapping: &M) -> Site {
-    let geometry = nand.geometry();
+fn site<M: Mapping>(geometry: &Geometry, config: &Config, mapping: &M) -> Site {
     Site {
         blocks: geometry.blocks(),
         pages_per_block: geometry.pages_per_block(),

@@ -66,7 +66,7 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, RamMap, V> {
         options: PageOptions,
     ) -> Result<(Self, MountReport), Unmounted<N>> {
         let mapping = RamMap::new(config.logical_pages, flash.nand().geometry());
-        let validity = V::make(&site(flash.nand(), config, &mapping))?;
+        let validity = V::make(&site(flash.nand().geometry(), config, &mapping))?;
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
         let (plan, flash) = plan.for_mount(flash)?;
         let (known, mut report) = PageFtl::<N, RamMap, RamBitmap>::scan_and_settle(flash, config, plan)?;

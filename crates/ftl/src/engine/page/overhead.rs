@@ -1,7 +1,7 @@
 //! Blocks that a disk takes beside those of its data, and whether a device has them.
 
 use super::trims::TrimBlocks;
-use super::{Mapping, Validity};
+use super::{Config, Mapping, PageOptions, Validity, battery};
 use alloc::format;
 use alloc::string::String;
 use nand::Geometry;
@@ -17,15 +17,50 @@ const BAD_IN_MOUNTS: u32 = 2;
 pub(super) struct Overhead {
     pub(super) reserve: u32,
     /// Blocks being filled, and what the staggered first blocks of the lanes leave out.
-    active: u32,
+    pub(super) active: u32,
     metadata: u32,
     /// Blocks that one collection without gain may take for good.
     pub(super) rest: u32,
     pub(super) trims: TrimBlocks,
 }
 
-impl Overhead {
+/// The streams and lanes of an engine, and what it needs for them.
+pub(super) struct Shares {
+    pub(super) overhead: Overhead,
+    pub(super) host_streams: u8,
+    pub(super) lanes: u32,
+    pub(super) metadata_lanes: u32,
+}
+
+impl Shares {
+    /// For a placement with so many streams.
     pub(super) fn of<M: Mapping, V: Validity>(
+        geometry: &Geometry,
+        config: &Config,
+        options: PageOptions,
+        streams: u8,
+        mapping: &M,
+        validity: &V,
+    ) -> Self {
+        let lanes = config.lanes.clamp(1, geometry.dies());
+        let has_battery = options.battery && config.battery;
+        let saved = if has_battery { battery::saved_pages(geometry, mapping, validity) } else { 0 };
+        let host_streams = streams + u8::from(config.wear.is_some());
+        let overhead_with = |metadata_lanes| {
+            Overhead::of(geometry, u32::from(host_streams), (lanes, metadata_lanes), saved, mapping, validity)
+        };
+        let metadata_lanes = overhead_with(1).metadata_lanes(geometry, config.logical_pages, lanes);
+        let mut overhead = overhead_with(metadata_lanes);
+        if config.wear.is_some() {
+            // Moving data at rest gains no block: its blocks must be there beside all else.
+            overhead.reserve += overhead.rest;
+        }
+        Self { overhead, host_streams, lanes, metadata_lanes }
+    }
+}
+
+impl Overhead {
+    fn of<M: Mapping, V: Validity>(
         g: &Geometry,
         host_streams: u32,
         (lanes, metadata_lanes): (u32, u32),

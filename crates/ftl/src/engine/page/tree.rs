@@ -104,7 +104,7 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         let geometry = *flash.nand().geometry();
         let pages = geometry.pages_per_block();
         let mapping = BtreeMap::new(config.logical_pages, geometry.page_bytes(), pages, tree);
-        let validity = V::make(&site(flash.nand(), config, &mapping))?;
+        let validity = V::make(&site(flash.nand().geometry(), config, &mapping))?;
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
         let (plan, mut flash) = plan.for_mount(flash)?;
         let all = plan.battery;

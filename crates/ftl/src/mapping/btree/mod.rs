@@ -28,6 +28,7 @@ mod trim;
 use super::cached::cmt::{Cmt, Slot};
 use super::cached::recent::Recent;
 use super::{Mapping, ROOM, is_page};
+use crate::bound::Most;
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
 use crate::inspect::Inspector;
@@ -429,6 +430,18 @@ impl Mapping for BtreeMap {
     /// between leaves and root.
     fn refusal(&self) -> Option<String> {
         self.cmt.refusal()
+    }
+
+    /// Each change programs a leaf, and the nodes above it that it makes dirty, and may split one
+    /// of each; those that were dirty before may leave RAM too. Splits add few to one a change
+    /// ([`Mapping::reserve_pages`]). A change walks down to the leaf up to three times. A ring of
+    /// updates lets one more entry leave.
+    fn most_work(&self, updates: u64, _: u64) -> Most {
+        let levels = u64::from(self.tree.bounds().1);
+        let twice = if self.recent.is_empty() { 1 } else { 2 };
+        let programs = (levels - 1) * (2 * updates).min(updates + 4);
+        let programs = twice * programs + u64::from(self.tree.most_inner());
+        Most::pages(twice * 3 * levels * (updates + 1) + programs, programs)
     }
 
     fn reserve_pages(&self) -> u32 {

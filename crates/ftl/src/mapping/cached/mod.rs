@@ -40,8 +40,10 @@ pub(super) mod recent;
 mod refill;
 mod restore;
 mod synchronise;
+mod work;
 
 use super::{Mapping, is_page};
+use crate::bound::Most;
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
 use crate::placement::{Past, Stream};
@@ -452,6 +454,10 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
 
     fn refusal(&self) -> Option<String> {
         self.cmt.refusal()
+    }
+
+    fn most_work(&self, updates: u64, collections: u64) -> Most {
+        self.most_synchronised(updates, collections)
     }
 
     fn reserve_pages(&self) -> u32 {

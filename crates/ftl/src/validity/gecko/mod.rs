@@ -61,6 +61,7 @@ mod tests;
 mod writer;
 
 use super::{Entry, MetaStore, PageSet, Site, Store, Validity};
+use crate::bound::Most;
 use crate::config::{GeckoOptions, Setting};
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
@@ -359,6 +360,21 @@ impl Validity for Gecko {
 
     fn flushes(&self) -> u64 {
         self.flushes
+    }
+
+    /// A report and an erase take an entry of the buffer each. A full buffer may merge all levels,
+    /// and so may a flush.
+    fn most_work(&self, reports: u64, erases: u64, flushes: u64) -> Most {
+        let room = u64::from(self.shape.buffer_entries.saturating_sub(self.shape.partitions).max(1));
+        let flushes = (reports + erases) / room + 1 + flushes;
+        let shares = u64::from(self.shape.spread_ops) * (reports + erases);
+        let (read, written) = (self.shape.footprint_pages(), self.shape.reserve_pages());
+        Most::pages(flushes * u64::from(read) + shares, flushes * u64::from(written) + shares)
+    }
+
+    /// A page of each run, or two if the entries of the block lie in both.
+    fn most_query_reads(&self) -> u32 {
+        2 * self.shape.runs_max() as u32
     }
 
     fn reserve_pages(&self) -> u32 {

@@ -39,6 +39,7 @@ mod format;
 mod recover;
 
 use super::{Entry as Row, MetaStore, PageSet, Site, Store, Validity};
+use crate::bound::Most;
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
 use crate::inspect::{Inspector, LevelView};
@@ -362,6 +363,18 @@ impl Validity for ValidityLog {
 
     fn flushes(&self) -> u64 {
         self.flushes
+    }
+
+    /// A page of new entries has up to [`CLEAN_STEP`] pages cleaned, of which all may come back. A
+    /// flush programs a page that is not full, and so does an entry whose time does not fit.
+    fn most_work(&self, reports: u64, _: u64, flushes: u64) -> Most {
+        let pages = (reports / u64::from(self.per_page) + 1 + flushes) * (1 + u64::from(CLEAN_STEP)) + 1;
+        Most::pages(pages, pages)
+    }
+
+    /// One for each dead page of the block.
+    fn most_query_reads(&self) -> u32 {
+        self.options.pages_per_block
     }
 
     fn reserve_pages(&self) -> u32 {
