@@ -300,7 +300,8 @@ pub struct JanusArgs {
     /// taken [default: 16]
     #[arg(long = "janus-window", value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     pub window: Option<u32>,
-    /// Learn how full collected blocks are, instead of the paper's equation 5 for every workload
+    /// Learn how full collected blocks are and what a write costs at each size, instead of trusting
+    /// the paper's equations 4 and 5 for every workload
     #[arg(long = "janus-learn")]
     pub learn: bool,
     /// Map by block for good all but PERCENT of the logical blocks: a smaller page map [default: a
