@@ -21,7 +21,7 @@ const CACHE_ENTRY_BYTES: u64 = 8;
 pub type Choice = (&'static str, Setting, bool);
 
 /// Every option that configures FTLs.
-pub fn given(args: &TuningArgs) -> [Choice; 23] {
+pub fn given(args: &TuningArgs) -> [Choice; 24] {
     let (gecko, janus) = (&args.gecko, &args.janus);
     [
         ("--cache", Setting::CacheEntries, args.cache.is_some()),
@@ -38,6 +38,7 @@ pub fn given(args: &TuningArgs) -> [Choice; 23] {
         ("--gecko-packed", Setting::Gecko, gecko.packed.is_some()),
         ("--gecko-filter", Setting::Gecko, gecko.filter.is_some()),
         ("--gecko-spread", Setting::Gecko, gecko.spread.is_some()),
+        ("--janus-utilisation", Setting::JanusUtilisation, janus.utilisation.is_some()),
         ("--janus-defuse", Setting::JanusDefuse, janus.defuse.is_some()),
         ("--janus-window", Setting::JanusDefuse, janus.window.is_some()),
         ("--janus-learn", Setting::JanusLearn, janus.learn),
@@ -171,6 +172,7 @@ pub fn asked(args: &TuningArgs, default: Config, geometry: &Geometry) -> Result<
         Defuse::Recency => JanusOptions::PAPER.defuse_among,
         Defuse::Validity => args.janus.window.unwrap_or(16),
     };
+    config.janus.utilisation_percent = args.janus.utilisation.unwrap_or(JanusOptions::PAPER.utilisation_percent);
     config.janus.learn_utilisation = args.janus.learn;
     config.janus.page_map_percent = args.janus.block_map.unwrap_or(JanusOptions::PAPER.page_map_percent);
     if config.lanes > geometry.dies() {

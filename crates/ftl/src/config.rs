@@ -183,8 +183,8 @@ pub struct JanusOptions {
     /// is defused; 1 is the paper's least recently used, and so is 0. At most half of what is fused
     /// is looked at.
     pub defuse_among: u32,
-    /// Learn from victims how full they are, instead of equation 5 alone; the adaptive FTL then
-    /// moves towards another minimum.
+    /// Learn from victims how full they are, instead of equation 5 alone, and from flash operations
+    /// what a write costs at each size; the adaptive FTL then moves towards another minimum.
     pub learn_utilisation: bool,
     /// Logical blocks that the page map has entries for, percent of all, from 1; the rest is always
     /// mapped by block. 100 is the paper's page map of everything. Smaller is less RAM.

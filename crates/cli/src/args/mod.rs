@@ -291,6 +291,10 @@ pub struct GeckoArgs {
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Janus-FTL")]
 pub struct JanusArgs {
+    /// Size of the page-mapped area of janus-fixed: logical blocks in it, as a share of them and the
+    /// over-provisioned blocks, percent [default: 75]
+    #[arg(long = "janus-utilisation", value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=99))]
+    pub utilisation: Option<u32>,
     /// Which logical block leaves the page-mapped area: the one written least recently, or by what
     /// gathering it costs
     /// [default: recency]
@@ -300,7 +304,8 @@ pub struct JanusArgs {
     /// taken [default: 16]
     #[arg(long = "janus-window", value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     pub window: Option<u32>,
-    /// Learn how full collected blocks are, instead of the paper's equation 5 for every workload
+    /// Learn how full collected blocks are and what a write costs at each size, instead of trusting
+    /// the paper's equations 4 and 5 for every workload
     #[arg(long = "janus-learn")]
     pub learn: bool,
     /// Map by block for good all but PERCENT of the logical blocks: a smaller page map [default: a

@@ -11,6 +11,7 @@
 //!    what was long ago fades.
 
 use super::cost::{CostModel, Costs};
+use super::steer::Rated;
 use crate::engine::log_block::lru::Lru;
 use alloc::vec::Vec;
 
@@ -35,17 +36,36 @@ pub struct Ghosts {
     over_provisioned: f64,
 }
 
-/// Where the list is cut, in 128ths of all logical blocks.
-const CUTS: [u32; 20] = [1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64, 80, 96, 112, 120, 128];
+/// Where the list is cut, in 1024ths of all logical blocks.
+const CUTS: [u32; 20] = [8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512, 640, 768, 896, 960, 1024];
+
+/// Sizes at most.
+pub(super) const SIZES: usize = 40;
+
+/// The same where sizes are steered by what was measured: steps of at most a quarter from 8 on.
+const FINE_CUTS: [u32; 32] = [
+    1, 2, 3, 4, 6, 8, 10, 12, 15, 18, 22, 27, 32, 40, 48, 58, 70, 84, 100, 120, 144, 172, 206, 248, 298, 358, 430, 515,
+    618, 742, 890, 1024,
+];
 
 impl Ghosts {
-    /// Empty buffers over so many logical blocks.
+    /// Empty buffers over so many logical blocks, of the paper's sizes.
     #[must_use]
     pub fn new(logical_blocks: u32, over_provisioned: u32, model: CostModel) -> Self {
+        Self::cut(&CUTS, logical_blocks, over_provisioned, model)
+    }
+
+    /// The same with more sizes.
+    #[must_use]
+    pub fn fine(logical_blocks: u32, over_provisioned: u32, model: CostModel) -> Self {
+        Self::cut(&FINE_CUTS, logical_blocks, over_provisioned, model)
+    }
+
+    fn cut(cuts: &[u32], logical_blocks: u32, over_provisioned: u32, model: CostModel) -> Self {
         let over_provisioned = f64::from(over_provisioned.max(1));
-        let mut sizes: Vec<Size> = Vec::with_capacity(CUTS.len());
-        for cut in CUTS {
-            let blocks = (u64::from(logical_blocks) * u64::from(cut)).div_ceil(128) as u32;
+        let mut sizes: Vec<Size> = Vec::with_capacity(cuts.len());
+        for &cut in cuts {
+            let blocks = (u64::from(logical_blocks) * u64::from(cut)).div_ceil(1024) as u32;
             if sizes.last().is_none_or(|size| size.blocks < blocks) {
                 let costs = model.costs(f64::from(blocks), over_provisioned);
                 sizes.push(Size { blocks, costs, last: 0, hits: 0 });
@@ -134,6 +154,32 @@ impl Ghosts {
         self.sure_hits /= 2;
         self.total /= 2;
         best.map(|(_, blocks)| blocks)
+    }
+
+    /// What equation 4 says of the sizes up to `most`, the last no larger. Halves the counts.
+    pub(super) fn rate(&mut self, most: u32, rated: &mut [Rated; SIZES]) -> usize {
+        let (mut hits, mut count) = (self.sure_hits, 0);
+        for (size, rated) in self.sizes.iter_mut().zip(rated) {
+            hits += size.hits;
+            size.hits /= 2;
+            let full = size.blocks >= most;
+            let hit_rate = if self.total == 0 { 1.0 } else { hits as f64 / self.total as f64 };
+            *rated = Rated {
+                blocks: size.blocks.min(most),
+                write_us: size.costs.average_write_us(hit_rate),
+                defusion_us: size.costs.defusion_us,
+            };
+            count += 1;
+            if full {
+                break;
+            }
+        }
+        for size in &mut self.sizes[count..] {
+            size.hits /= 2;
+        }
+        self.sure_hits /= 2;
+        self.total /= 2;
+        count
     }
 
     /// The hit rate that each size would have had, with its logical blocks.

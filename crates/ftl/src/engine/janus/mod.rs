@@ -21,19 +21,22 @@
 //!
 //! Beyond the paper, each an option that its preset leaves off ([`crate::config::JanusOptions`]): a
 //! defusion may choose among the logical blocks written least recently by what gathering them
-//! costs; the utilisation of victims may be learned ([`learn`]); and the page map may have entries
-//! for a part of the logical blocks only, the rest then being mapped by block for good.
+//! costs; the utilisation of victims may be learned ([`learn`]), and the target steered by measured
+//! costs (`steer`); and the page map may have entries for a part of the logical blocks only, the
+//! rest then being mapped by block for good.
 //!
 //! Maps are found again on flash after power loss, or assumed to be in non-volatile memory, as in
 //! the paper's simulator ([`crate::config::Maps`]). What only speeds things up starts anew: ghost
 //! buffers, the target, what was written in sequence.
 
+mod adapt;
 pub mod cost;
 pub mod ghost;
 pub mod learn;
 mod open;
 mod paged;
 mod recycle;
+mod steer;
 
 use super::log_block::area::{Area, AreaOptions, Room};
 use super::log_block::blocks::Role;
@@ -49,14 +52,19 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use cost::CostModel;
-use ghost::Ghosts;
+use ghost::{Ghosts, SIZES};
 use learn::Learned;
 use nand::{BlockId, Lpn, Nand, Ppn, ProgramOrder};
 use paged::{LEAST, PagedArea, wanted};
 use recycle::SequentialLogs;
+use steer::{Rated, Steering};
 
 /// Writes between two defusions that make the PMA as small as it should be.
 const DEFLATE_EVERY: u32 = 32;
+
+/// The same where it is steered by what was measured: shrinking then takes longer, and a write
+/// waits for less of it.
+const DEFLATE_SLOWLY: u32 = 128;
 
 /// How many logical blocks the PMA should hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +106,10 @@ pub struct JanusFtl<N> {
     /// Logical blocks of which the cheapest is defused.
     defuse_among: u32,
     ghosts: Option<Ghosts>,
+    /// Steers the target by what was measured, if that is wanted.
+    steering: Option<Steering>,
+    /// Flash time until the last look at the target, µs.
+    spent_us: f64,
     /// Writes of the host until the target is considered again.
     countdown: u32,
 }
@@ -218,18 +230,33 @@ impl<N: Nand> JanusFtl<N> {
         // The adaptive FTL starts where the fixed one stands.
         let target = if adaptive { Goal::UtilisationPercent(75).most(options, logical_blocks, over) } else { most };
         debug_assert!(target <= most, "the page map has no entries for {target} logical blocks");
-        let learned = (adaptive && options.learn_utilisation).then(|| Learned::new(over));
-        Self {
-            paged: PagedArea::new(area.blocks.geometry().blocks(), learned),
+        let learning = adaptive && options.learn_utilisation;
+        let model = CostModel::paper();
+        let ghosts = adaptive.then(|| match learning {
+            true => Ghosts::fine(logical_blocks, over, model),
+            false => Ghosts::new(logical_blocks, over, model),
+        });
+        let mut ftl = Self {
+            paged: PagedArea::new(area.blocks.geometry().blocks(), learning.then(|| Learned::new(over))),
             sequential: SequentialLogs::new(*area.blocks.geometry(), logical_blocks, over),
             fused: Lru::new(logical_blocks),
             target,
             most,
             defuse_among: options.defuse_among,
-            ghosts: adaptive.then(|| Ghosts::new(logical_blocks, over, CostModel::paper())),
-            countdown: logical_blocks,
+            ghosts,
+            steering: None,
+            spent_us: 0.0,
+            countdown: 0,
             area,
+        };
+        if let (true, Some(ghosts)) = (learning, &mut ftl.ghosts) {
+            let mut rated = [Rated::default(); SIZES];
+            let sizes = ghosts.rate(most, &mut rated);
+            ftl.steering = Some(Steering::new(&rated[..sizes], target, model.program_us));
         }
+        ftl.spent_us = ftl.flash_us();
+        ftl.countdown = ftl.period();
+        ftl
     }
 
     /// Logical blocks in the PMA.
@@ -388,29 +415,11 @@ impl<N: Nand> JanusFtl<N> {
     /// ever.
     #[inline]
     fn deflate(&mut self) -> Result<(), FtlError> {
-        if self.fused.len() > self.target && self.countdown.is_multiple_of(DEFLATE_EVERY) {
+        let every = if self.steering.is_some() { DEFLATE_SLOWLY } else { DEFLATE_EVERY };
+        if self.fused.len() > self.target && self.countdown.is_multiple_of(every) {
             self.defuse_one()?;
         }
         Ok(())
-    }
-
-    /// Counts a write of the host, and considers the target when its time has come.
-    #[inline]
-    fn adapt(&mut self) {
-        self.countdown -= 1;
-        if self.countdown > 0 {
-            return;
-        }
-        self.countdown = self.area.table.logical_blocks();
-        let Some(ghosts) = &mut self.ghosts else { return };
-        if let Some(learned) = self.paged.learned() {
-            ghosts.bend(learned.bend());
-        }
-        if let Some(best) = ghosts.best(self.most) {
-            let way = best.abs_diff(self.target).div_ceil(4);
-            self.target = if best > self.target { self.target + way } else { self.target - way };
-            debug_assert!(self.target <= self.most);
-        }
     }
 }
 
@@ -484,7 +493,8 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
         report.push(RamItem { name: "sequential_logs", bytes: self.sequential.ram_bytes() });
         report.push(RamItem { name: "fused_blocks", bytes: self.fused.ram_bytes() + self.paged.ram_bytes() });
         if let Some(ghosts) = &self.ghosts {
-            report.push(RamItem { name: "ghost_buffers", bytes: ghosts.ram_bytes() });
+            let steering = self.steering.as_ref().map_or(0, |_| size_of::<Steering>() as u64);
+            report.push(RamItem { name: "ghost_buffers", bytes: ghosts.ram_bytes() + steering });
         }
         report
     }
