@@ -183,7 +183,7 @@ mod tests {
         let failure = Failure {
             id: "other-1".into(),
             what: "gone".into(),
-            shape: "tiny",
+            shape: "tiny".into(),
             faults: String::new(),
             cuts: Vec::new(),
             workload: Vec::new(),

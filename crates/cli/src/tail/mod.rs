@@ -9,7 +9,7 @@
 
 mod report;
 
-use crate::args::{CompareArgs, Gc, TailArgs, TimeArgs, Timing};
+use crate::args::{CompareArgs, TailArgs, TimeArgs, Timing};
 use crate::compare::{self, Prepared};
 use crate::error::usage;
 use crate::units::Size;
