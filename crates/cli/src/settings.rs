@@ -303,7 +303,7 @@ mod tests {
         for option in &options {
             assert!(settings.contains(option) != OF_ANY_FTL.contains(option), "--{option} is in one list");
         }
-        for option in settings.into_iter().chain(OF_ANY_FTL) {
+        for option in settings.into_iter().chain(OF_ANY_FTL.iter().copied()) {
             assert!(options.contains(&option), "there is no --{option}");
         }
     }

@@ -292,8 +292,8 @@ pub struct GeckoArgs {
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Janus-FTL")]
 pub struct JanusArgs {
-    /// Size of the page-mapped area of janus-fixed: logical blocks in it, as a share of them and the
-    /// over-provisioned blocks, percent [default: 75]
+    /// Size of the page-mapped area of janus-fixed: logical blocks in it, as a share of them and
+    /// the over-provisioned blocks, percent [default: 75]
     #[arg(long = "janus-utilisation", value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub utilisation: Option<u32>,
     /// Which logical block leaves the page-mapped area: the one written least recently, or by what

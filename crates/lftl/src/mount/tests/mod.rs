@@ -5,7 +5,7 @@ use super::{Engine, Recovery};
 use crate::Policy;
 use crate::sync::Ordering;
 use crate::{Options, SECTOR_BYTES, Slice};
-use nand::{Capabilities, Cut, CutOutcome, Dimensions, FaultPlan, Faulty, Geometry, Lpn, MemNand, Nand};
+use nand::{Capabilities, Cut, CutOutcome, Dimensions, FaultPlan, Faulty, Geometry, Lpn, MemNand};
 use std::sync::{Arc, Mutex};
 
 type Card = Arc<Mutex<Faulty<MemNand>>>;
@@ -61,8 +61,9 @@ fn read(disk: &Disk, lpn: u32) -> u8 {
     found[0]
 }
 
-/// Power is lost while a page is programmed, `before` operations from now, that reads well or not by
-/// chance ever after. Writers of all other banks had their sequence numbers, and programmed nothing.
+/// Power is lost while a page is programmed, `before` operations from now, that reads well or not
+/// by chance ever after. Writers of all other banks had their sequence numbers, and programmed
+/// nothing.
 fn lose_power(card: &Card, disk: Disk, (bank, lpn, fill): (u32, u32, u8), before: u64, seed: u64) {
     disk.seq.fetch_add(u64::from(BANKS) - 1, Ordering::AcqRel);
     aim(&disk, bank);
