@@ -365,7 +365,7 @@ impl Validity for ValidityLog {
         self.flushes
     }
 
-    /// A page of new entries has up to [`CLEAN_STEP`] pages cleaned, of which all may come back. A
+    /// A page of new entries has up to `CLEAN_STEP` pages cleaned, of which all may come back. A
     /// flush programs a page that is not full, and so does an entry whose time does not fit.
     fn most_work(&self, reports: u64, _: u64, flushes: u64) -> Most {
         let pages = (reports / u64::from(self.per_page) + 1 + flushes) * (1 + u64::from(CLEAN_STEP)) + 1;
