@@ -245,7 +245,7 @@ mod tests {
 
     /// Options that mean the same whichever FTL runs, and those that are checked against the device
     /// or each other.
-    const OF_ANY_FTL: [&str; 32] = [
+    const OF_ANY_FTL: [&str; 33] = [
         "workload",
         "ftl",
         "device",
