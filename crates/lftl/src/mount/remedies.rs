@@ -1,11 +1,13 @@
 //! What a mount does for the mounts after it that can read no checkpoint, each shown by the
 //! shortest life that needs it.
 
+#![allow(clippy::unwrap_used)]
+
 use super::{Engine, Recovery};
 use crate::Policy;
 use crate::sync::Ordering;
 use crate::{Options, SECTOR_BYTES, Slice};
-use nand::{Capabilities, Cut, CutOutcome, Dimensions, FaultPlan, Faulty, Geometry, Lpn, MemNand, Nand};
+use nand::{Capabilities, Cut, CutOutcome, Dimensions, FaultPlan, Faulty, Geometry, Lpn, MemNand};
 use std::sync::{Arc, Mutex};
 
 type Card = Arc<Mutex<Faulty<MemNand>>>;
