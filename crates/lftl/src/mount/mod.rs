@@ -12,10 +12,11 @@
 //!    anything erased which an earlier checkpoint needs. A mount that is cut short is done anew.
 
 mod find;
-#[cfg(all(test, not(shuttle)))]
-mod remedies;
 mod resolve;
 mod scan;
+#[cfg(test)]
+#[cfg(not(shuttle))]
+mod tests;
 
 use crate::append::Contents;
 use crate::bank::{Bank, Block, Cell, Ops, Use};
