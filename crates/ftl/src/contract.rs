@@ -201,8 +201,8 @@ pub trait Ftl<N: Nand>: Send {
     /// Those of the device.
     fn idle(&mut self) -> Result<bool, FtlError>;
 
-    /// Its banks, for who places pages and collects bank by bank; `None` if it has none, as FTLs with
-    /// log blocks.
+    /// Its banks, for who places pages and collects bank by bank; `None` if it has none, as FTLs
+    /// with log blocks.
     fn banked(&mut self) -> Option<&mut dyn Banked> {
         None
     }

@@ -1,5 +1,6 @@
-//! Collection bank by bank, as pure functions: how short of free blocks a bank is, what a victim may
-//! cost then, which bank is collected, which takes the next page, and how many collectors may work.
+//! Collection bank by bank, as pure functions: how short of free blocks a bank is, what a victim
+//! may cost then, which bank is collected, which takes the next page, and how many collectors may
+//! work.
 //!
 //! From LFTL, section 3.3 and 3.4. For a device whose banks work side by side: writers keep off the
 //! bank that is collected. On a device of one die there is nothing to keep off. The threads of the

@@ -63,8 +63,9 @@ fn read(disk: &Disk, lpn: u32) -> u8 {
     found[0]
 }
 
-/// Power is lost while a page is programmed, `before` operations from now, that reads well or not by
-/// chance ever after. Writers of all other banks had their sequence numbers, and programmed nothing.
+/// Power is lost while a page is programmed, `before` operations from now, that reads well or not
+/// by chance ever after. Writers of all other banks had their sequence numbers, and programmed
+/// nothing.
 fn lose_power(card: &Card, disk: Disk, (bank, lpn, fill): (u32, u32, u8), before: u64, seed: u64) {
     disk.seq.fetch_add(u64::from(BANKS) - 1, Ordering::AcqRel);
     aim(&disk, bank);
