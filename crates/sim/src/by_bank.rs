@@ -2,7 +2,8 @@
 //!
 //! The rules are those of [`ftl::victim::by_bank`]; here stands what they are told. A bank is
 //! written by whatever its dies have to do for requests. A collector has a bank until the last
-//! operation of its collection has ended, though the FTL knows of the free block from the beginning.
+//! operation of its collection has ended, though the FTL knows of the free block from the
+//! beginning.
 
 use crate::error::SimError;
 use crate::timing::{Machine, Token};

@@ -172,8 +172,7 @@ pub struct TimeArgs {
     /// Multiplies arrival times of an open loop: 0.5 plays twice as fast [default: 1]
     #[arg(long, value_name = "FACTOR")]
     pub time_scale: Option<f64>,
-    /// Collect garbage when a write needs space, also whenever the device is idle, also behind
-    /// requests while few blocks are free, or bank by bank as LFTL does [default: foreground]
+    /// Collect garbage when a write needs space, or also as named [default: foreground]
     #[arg(long, value_enum)]
     pub gc: Option<Gc>,
     /// Banks that are collected at once at most, with --gc pllgc or adaptive [default: 8]
@@ -411,7 +410,7 @@ pub enum Gc {
     Ahead,
     /// Also before a write opens a block in a bank that is short, in that bank
     Npgc,
-    /// Also in banks that are short, beside writes to other banks
+    /// Also in banks that are short, beside writes to others
     Pllgc,
     /// As pllgc, with fewer collectors while more requests are in the device
     Adaptive,
@@ -432,8 +431,8 @@ impl Gc {
     }
 
     /// Whether it has collectors
-    pub const fn has_collectors(self) -> bool {
-        matches!(self, Self::Pllgc | Self::Adaptive)
+    pub fn has_collectors(self) -> bool {
+        self == Self::Pllgc || self == Self::Adaptive
     }
 }
 

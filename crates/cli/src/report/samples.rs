@@ -21,6 +21,7 @@ fn latency(scale: f64) -> LatencyResult {
         p999: scale * 38.0,
         p9999: scale * 40.0,
         max: scale * 41.0,
+        over_2ms: 0.0,
         count: 1000,
         over_2ms: 0.0,
         cdf,

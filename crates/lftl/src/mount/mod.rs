@@ -14,8 +14,8 @@
 mod find;
 mod resolve;
 mod scan;
-#[cfg(all(test, not(shuttle)))]
-#[allow(clippy::unwrap_used)]
+#[cfg(test)]
+#[cfg(not(shuttle))]
 mod tests;
 
 use crate::append::Contents;

@@ -1,6 +1,8 @@
 //! What a mount does for the mounts after it that can read no checkpoint, each shown by the
 //! shortest life that needs it.
 
+#![allow(clippy::unwrap_used)]
+
 use super::{Engine, Recovery};
 use crate::Policy;
 use crate::sync::Ordering;
