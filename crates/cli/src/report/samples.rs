@@ -23,7 +23,6 @@ fn latency(scale: f64) -> LatencyResult {
         max: scale * 41.0,
         over_2ms: 0.0,
         count: 1000,
-        over_2ms: 0.0,
         cdf,
     }
 }
