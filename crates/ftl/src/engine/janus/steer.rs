@@ -12,16 +12,24 @@
 //! 3. Shrinking is charged to the writes for which it should pay, as many as were written since the
 //!    last move.
 //!
+<<<<<<< HEAD
 //! The area moves to the least of them, to at most four times and at least half its size, waits
 //! until it has that size, and measures. A remembered size that was better takes it back. Where
 //! nothing is better, a neighbour is tried now and then, less often after each failure and only as
 //! far as a small share of all costs pays for it. When costs change at a size that stays, what is
 //! remembered is forgotten.
+=======
+//! The area moves to the least of them, to at most four times and at least half its size, waits until it has that size,
+//! and measures. A remembered size that was better takes it back. Where nothing is better, a
+//! neighbour is tried now and then, less often after each time and only as far as a small share of
+//! all costs pays for it; one that costs much more is left at once. When costs change at a size that stays, what is remembered is
+//! forgotten.
+>>>>>>> janus
 
 use super::ghost::SIZES;
 
 /// Writes between two looks, at least. Fewer hold too few collections to measure by.
-pub(super) const LEAST_PERIOD: u32 = 4096;
+pub(super) const LEAST_PERIOD: u32 = 2048;
 
 /// Periods that pass after the area has reached its size, and periods that are measured then.
 const PERIODS: (u32, u32) = (1, 2);
@@ -31,6 +39,8 @@ const AVERAGED: u32 = 8;
 const MEMORY: u32 = 128;
 /// A size has to be this much cheaper, over the cost now.
 const GAIN: f64 = 0.97;
+/// A neighbour that is tried is left at once if a period there costs so many times as much.
+const TOO_MUCH: f64 = 1.25;
 /// Periods for which a move should pay, at least.
 const HORIZON: u32 = 16;
 /// The share of all costs that trying neighbours may take.
@@ -77,6 +87,8 @@ pub(super) struct Steering {
     patience: u32,
     /// What trying neighbours may cost, µs.
     budget_us: f64,
+    /// Where the area came from to try a neighbour, and what a write costs there, µs.
+    home: Option<(usize, f64)>,
     program_us: f64,
 }
 
@@ -92,6 +104,7 @@ impl Steering {
             stayed: 0,
             patience: PATIENCE.0,
             budget_us: 0.0,
+            home: None,
             program_us,
         }
     }
@@ -102,13 +115,31 @@ impl Steering {
         self.budget_us += period.write_us * f64::from(period.writes) * TRYING;
         self.stayed += 1;
         self.watch(period, sizes[self.at].blocks);
-        if self.steady > PERIODS.0 {
+        if self.leaves(period) {
+            return sizes[self.at].blocks;
+        }
+        // Where nothing is known the first period has to do.
+        let nothing = self.known.iter().all(Option::is_none);
+        let (wait, measure) = if nothing { (0, 1) } else { PERIODS };
+        if self.steady > wait {
             self.measured(period.write_us);
         }
-        if self.steady >= PERIODS.0 + PERIODS.1 {
+        if self.steady >= wait + measure {
             self.consider(period, sizes);
         }
         sizes[self.at].blocks
+    }
+
+    /// Charges what a neighbour costs that is being tried, and goes home if it is too much.
+    fn leaves(&mut self, period: Period) -> bool {
+        let Some((home, home_us)) = self.home else { return false };
+        self.budget_us -= (period.write_us - home_us).max(0.0) * f64::from(period.writes);
+        if period.write_us <= TOO_MUCH * home_us {
+            return false;
+        }
+        self.known[self.at] = Some(Known { write_us: period.write_us, age: 0 });
+        self.go(home);
+        true
     }
 
     /// Whether the area has the size that it should have. One that stays smaller, because
@@ -132,7 +163,7 @@ impl Steering {
                 return;
             }
         }
-        let covered = f64::from((self.steady - PERIODS.0).min(AVERAGED));
+        let covered = f64::from(self.steady.saturating_sub(PERIODS.0).clamp(1, AVERAGED));
         let write_us = before.map_or(write_us, |known| known.write_us + (write_us - known.write_us) / covered);
         self.known[self.at] = Some(Known { write_us, age: 0 });
     }
@@ -173,7 +204,7 @@ impl Steering {
             return;
         }
         let unknown = |&size: &usize| size < sizes.len() && size != self.at && self.known[size].is_none();
-        let neighbours = [self.at + 2, self.at.saturating_sub(2)];
+        let neighbours = [self.at + 1, self.at.saturating_sub(1)];
         let neighbour = neighbours.into_iter().map(|size| size.min(sizes.len() - 1)).filter(unknown);
         let Some(next) = neighbour.min_by(|&a, &b| costs(a).total_cmp(&costs(b))) else {
             self.stayed = 0;
@@ -182,9 +213,10 @@ impl Steering {
         let back = f64::from(sizes[next].blocks.abs_diff(sizes[self.at].blocks)) * sizes[self.at].defusion_us;
         if back <= self.budget_us {
             self.budget_us -= back;
-            let patience = (2 * self.patience).min(PATIENCE.1);
+            self.patience = (2 * self.patience).min(PATIENCE.1);
+            let home = self.at;
             self.go(next);
-            self.patience = patience;
+            self.home = Some((home, now));
         }
     }
 
@@ -197,7 +229,7 @@ impl Steering {
                 }
             }
         }
-        (self.at, self.steady, self.stayed) = (size, 0, 0);
+        (self.at, self.steady, self.stayed, self.home) = (size, 0, 0, None);
     }
 }
 
