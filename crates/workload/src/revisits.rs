@@ -4,7 +4,8 @@
 //! the longest that began there. Extents are parted into classes by how often they are accessed;
 //! those of a class lie where the trace has them, to a part of the footprint.
 //!
-//! 1. The next run is of the same class as the last with that class's own chance; else a class is drawn.
+//! 1. The next run is of the same class as the last with that class's own chance; else a class is
+//!    drawn.
 //! 2. Within its class it goes to the extent at a depth in the order of last accesses. The depth is
 //!    that of the class's last run with the chance of the trace, so that what was accessed in an
 //!    order is accessed again in that order; else it is drawn.

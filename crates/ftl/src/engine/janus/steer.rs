@@ -12,11 +12,11 @@
 //! 3. Shrinking is charged to the writes for which it should pay, as many as were written since the
 //!    last move.
 //!
-//! The area moves to the least of them, to at most four times and at least half its size, waits until it has that size,
-//! and measures. A remembered size that was better takes it back. Where nothing is better, a
-//! neighbour is tried now and then, less often after each time and only as far as a small share of
-//! all costs pays for it; one that costs much more is left at once. When costs change at a size that stays, what is remembered is
-//! forgotten.
+//! The area moves to the least of them, to at most four times and at least half its size, waits
+//! until it has that size, and measures. A remembered size that was better takes it back. Where
+//! nothing is better, a neighbour is tried now and then, less often after each time and only as far
+//! as a small share of all costs pays for it; one that costs much more is left at once. When costs
+//! change at a size that stays, what is remembered is forgotten.
 
 use super::ghost::SIZES;
 
