@@ -11,6 +11,7 @@
 //! nearly every page once comes back with some pages written twice and some never.
 
 use crate::error::{WorkloadError, nearest};
+use crate::revisits::Revisits;
 use serde::{Deserialize, Serialize};
 
 /// Granularity of popularity, in bytes: starts of requests are counted and drawn in slots of this
@@ -62,6 +63,10 @@ pub struct Side {
     pub sizes: Vec<SizeShare>,
     /// Where requests start that do not continue a run.
     pub popularity: Popularity,
+    /// Where and when requests come back to the same data. Where it is given, a generator goes by
+    /// it, and not by popularity, sizes and runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revisits: Option<Revisits>,
 }
 
 /// One size and how often it occurs.
@@ -208,6 +213,7 @@ impl Side {
                 return Err(format!("size of {} B with weight {}: both must be above 0", size.bytes, size.percent));
             }
         }
+        self.revisits.as_ref().map_or(Ok(()), Revisits::check)?;
         match &self.popularity {
             Popularity::Zipf { theta } if *theta > 0.0 && *theta <= 5.0 => Ok(()),
             Popularity::Zipf { theta } => Err(format!("theta is {theta}, it must be above 0, up to 5")),

@@ -1,10 +1,10 @@
 //! A profile run as a generator: published, or fitted to a trace.
 //!
 //! 1. The kind is drawn from the profile's mix, the size from the sizes of that kind.
-//! 2. With the kind's sequential share the request starts where the last of its kind ended;
-//!    otherwise a rank is drawn from its popularity, and a place aligned as in the profile within
-//!    the slot of that rank. Reads and writes share one scattering of ranks, so pages hot for both
-//!    are the same pages.
+//! 2. A kind with revisits goes by them ([`crate::revisits`]). Otherwise with the kind's
+//!    sequential share the request starts where the last of its kind ended; else a rank is drawn
+//!    from its popularity, and a place aligned as in the profile within the slot of that rank.
+//!    Reads and writes share one scattering of ranks, so pages hot for both are the same pages.
 //! 3. Gaps between arrivals have the profile's mean and coefficient of variation: two-phase
 //!    hyperexponential with balanced means above 1, shifted exponential below.
 
@@ -15,6 +15,7 @@ use crate::permutation::Permutation;
 use crate::pick::{Alias, Chance, Rng};
 use crate::profile::{Arrivals, Popularity, Profile, Side};
 use crate::request::{Op, Request, Source};
+use crate::revisits::Walk;
 use crate::spec::Spec;
 
 pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
@@ -52,6 +53,18 @@ fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
         Some(per_second) => Some(Arrivals { per_second, cv: profile.arrivals.map_or(1.0, |a| a.cv) }),
         None => profile.arrivals,
     };
+    let mut drawers = Vec::new();
+    for (side, stream) in sides.into_iter().zip([4, 5]) {
+        let mut drawer = Drawer::new(side, slots);
+        if let Some(revisits) = &side.revisits {
+            // The same places and the same first order at every seed: a device is aged and
+            // measured with two.
+            let mut rng = Rng::new(0, stream);
+            let walk = Walk::new(revisits, limit, profile.footprint_bytes, profile.align_bytes, &mut rng);
+            drawer.walk = Some(walk.map_err(|why| spec.unfit(why))?);
+        }
+        drawers.push(drawer);
+    }
     let description = format!(
         "{} ({}; {:.1}% writes of {:.2} KiB, {:.1}% trims, reads of {:.2} KiB; arrivals {}; {slots} slots of {slot_bytes} B, seed {}{})",
         spec.full(),
@@ -67,7 +80,7 @@ fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
     Ok(Box::new(Generator {
         reads: Chance::new((100.0 - profile.write_percent - profile.trim_percent) / 100.0),
         reads_or_trims: Chance::new((100.0 - profile.write_percent) / 100.0),
-        sides: sides.map(|side| Drawer::new(side, slots)),
+        sides: drawers,
         scatter: Permutation::new(slots, &mut Rng::new(room.seed, 3)),
         gaps: arrivals.map(Gaps::new),
         space: Space { limit, slot_bytes, align_bytes: profile.align_bytes },
@@ -134,6 +147,7 @@ struct Drawer {
     sequential: Chance,
     ranks: Ranks,
     end: u64,
+    walk: Option<Walk>,
 }
 
 impl Drawer {
@@ -144,10 +158,14 @@ impl Drawer {
             sequential: Chance::new(side.sequential_percent / 100.0),
             ranks: Ranks::new(&side.popularity, slots),
             end: 0,
+            walk: None,
         }
     }
 
     fn draw(&mut self, rng: &mut Rng, scatter: &Permutation, space: Space) -> (u64, u64) {
+        if let Some(walk) = &mut self.walk {
+            return walk.draw(rng);
+        }
         let bytes = self.bytes[self.sizes.pick(rng.next())];
         let mut offset = self.end;
         if !self.sequential.hit(rng.next()) || bytes > space.limit - offset {
@@ -197,7 +215,7 @@ struct Generator {
     reads: Chance,
     reads_or_trims: Chance,
     /// Reads, then writes.
-    sides: [Drawer; 2],
+    sides: Vec<Drawer>,
     scatter: Permutation,
     gaps: Option<Gaps>,
     space: Space,

@@ -13,6 +13,7 @@
 
 use super::footprint::Extents;
 use super::info::{Gaps, percent, sequential_percent};
+use super::revisits::revisits;
 use super::{Record, Trace};
 use crate::profile::{Arrivals, POPULARITY_PAGE_BYTES, Popularity, Profile, Side, SizeShare};
 use crate::request::Op;
@@ -20,6 +21,10 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Points of the curve, percent of the pages where requests start.
 const CURVE_POINTS: [f64; 12] = [0.1, 0.3, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 50.0, 70.0, 90.0, 100.0];
+
+/// Where more requests than this go on where the last ended, percent, runs say it all: where they
+/// begin depends on when they were interrupted.
+const MOSTLY_SEQUENTIAL: f64 = 75.0;
 
 /// Sizes kept as they are.
 const SIZES_KEPT: usize = 24;
@@ -37,8 +42,8 @@ pub fn fit(trace: &Trace) -> Profile {
     let touched_bytes = touched.pages * POPULARITY_PAGE_BYTES;
     let align_bytes = alignment(trace);
     let slot_bytes = align_bytes.max(POPULARITY_PAGE_BYTES);
-    let write_side = side(trace, Op::Write, touched_bytes, slot_bytes);
-    let read_side = side(trace, Op::Read, touched_bytes, slot_bytes);
+    let write_side = side(trace, Op::Write, &touched, slot_bytes);
+    let read_side = side(trace, Op::Read, &touched, slot_bytes);
     let arrivals = Gaps::of(trace);
     let other = |own: &Option<Side>, other: &Option<Side>| own.clone().or_else(|| other.clone()).unwrap_or_else(plain);
     Profile {
@@ -64,20 +69,22 @@ pub fn fit(trace: &Trace) -> Profile {
 fn plain() -> Side {
     let sizes = vec![SizeShare { bytes: POPULARITY_PAGE_BYTES, percent: 100.0 }];
     let popularity = Popularity::Curve { space: vec![100.0], share: vec![100.0] };
-    Side { sequential_percent: 0.0, sizes, popularity }
+    Side { sequential_percent: 0.0, sizes, popularity, revisits: None }
 }
 
-fn side(trace: &Trace, op: Op, touched_bytes: u64, slot_bytes: u64) -> Option<Side> {
+fn side(trace: &Trace, op: Op, touched: &Extents, slot_bytes: u64) -> Option<Side> {
     let of_kind = || trace.records.iter().filter(|r| r.op == op);
     of_kind().next()?;
+    let sequential_percent = sequential_percent(trace, op);
     Some(Side {
-        sequential_percent: sequential_percent(trace, op),
+        sequential_percent,
         sizes: sizes(of_kind().map(Record::bytes)),
-        popularity: popularity(trace, op, touched_bytes, slot_bytes),
+        popularity: popularity(trace, op, touched.pages * POPULARITY_PAGE_BYTES, slot_bytes),
+        revisits: (sequential_percent <= MOSTLY_SEQUENTIAL).then(|| revisits(trace, op, touched)).flatten(),
     })
 }
 
-fn sizes(values: impl Iterator<Item = u64>) -> Vec<SizeShare> {
+pub(super) fn sizes(values: impl Iterator<Item = u64>) -> Vec<SizeShare> {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     for value in values {
         *counts.entry(value).or_default() += 1;

@@ -22,6 +22,7 @@ mod options;
 mod record;
 mod replay;
 mod reuse;
+mod revisits;
 mod samples;
 mod written;
 

@@ -19,9 +19,12 @@ fn alike(name: &str, a: &Info, b: &Info) {
     };
     near("write percent", a.write_percent, b.write_percent, 1.0);
     near("write size", a.write_size.mean, b.write_size.mean, a.write_size.mean * 0.05);
-    near("read size", a.read_size.mean, b.read_size.mean, a.read_size.mean * 0.05);
-    near("hottest 10%", a.write_skew.hottest_10, b.write_skew.hottest_10, 6.0);
-    near("hottest 20%", a.write_skew.hottest_20, b.write_skew.hottest_20, 6.0);
+    // A run of one request that ends within its extent is shorter.
+    near("read size", a.read_size.mean, b.read_size.mean, a.read_size.mean * 0.07);
+    // Requests that overlap become extents that do not, which blurs skew less.
+    let skew = if name.contains("KiB*") { 10.0 } else { 6.0 };
+    near("hottest 10%", a.write_skew.hottest_10, b.write_skew.hottest_10, skew);
+    near("hottest 20%", a.write_skew.hottest_20, b.write_skew.hottest_20, skew);
     near("sequential", a.sequential_writes_percent, b.sequential_writes_percent, 2.0);
     near("rate", a.requests_per_second, b.requests_per_second, a.requests_per_second * 0.05);
     near("cv", a.interarrival_cv, b.interarrival_cv, a.interarrival_cv * 0.1);
@@ -48,6 +51,38 @@ fn a_fitted_profile_reproduces_its_trace() {
         std::fs::remove_file(&file).unwrap();
         alike(spec, &info(&original), &info(&again));
     }
+}
+
+/// The fitted profile of a workload, run.
+fn again(name: &str, original: &Trace) -> Trace {
+    let profile = fit(original);
+    let file = std::env::temp_dir().join(format!("openftl-fit-{}-{name}.toml", std::process::id()));
+    let toml = profile.to_toml().unwrap_or_else(|e| panic!("{e}"));
+    std::fs::write(&file, toml).unwrap_or_else(|e| panic!("{e}"));
+    let again = run(&format!("profile:{}", file.display()), profile.footprint_bytes, 6);
+    std::fs::remove_file(&file).unwrap_or_else(|e| panic!("{e}"));
+    again
+}
+
+#[test]
+fn what_is_hot_stays_together() {
+    let share = |trace: &Trace| {
+        let writes = trace.records().iter().filter(|record| record.offset() < LOGICAL / 5).count();
+        writes as f64 / trace.records().len() as f64
+    };
+    let original = run("hotcold:writes=80,space=20,scatter=0", LOGICAL, 5);
+    let (before, after) = (share(&original), share(&again("together", &original)));
+    assert!((before - 0.8).abs() < 0.01 && (after - before).abs() < 0.05, "{before} became {after}");
+}
+
+#[test]
+fn what_is_written_in_an_order_is_written_again_in_that_order() {
+    // Every page once in random order; a profile takes that for a cycle.
+    let pages = LOGICAL / 4096;
+    let spec: Spec = "shuffle".parse().unwrap();
+    let original = record(&mut *spec.build(LOGICAL, 4096, 5).unwrap(), pages).unwrap();
+    let reuse = info(&again("order", &original)).write_reuse_pages;
+    assert!(reuse.count > REQUESTS / 2 && reuse.p50 as f64 > 0.9 * pages as f64, "{reuse:?}");
 }
 
 #[test]
