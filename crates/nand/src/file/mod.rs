@@ -263,6 +263,9 @@ impl<M: Medium> FileNand<M> {
         let erased = self.blocks[block.index()].record.erased;
         if erased > self.journal.anchored() {
             self.commit(operation, ppn, erased)?;
+        } else {
+            // Another device may have written an anchor since, which made the erase final.
+            self.give_back(operation, ppn)?;
         }
         debug_assert!(erased <= self.journal.anchored() && !self.discards.contains(&block));
         Ok(())
