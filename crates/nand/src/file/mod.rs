@@ -33,6 +33,8 @@ mod layout;
 mod medium;
 mod open;
 mod syncer;
+#[cfg(test)]
+mod tests;
 mod undo;
 
 pub use error::FileError;
@@ -260,11 +262,16 @@ impl<M: Medium> FileNand<M> {
     /// As [`Self::begin`], for an operation on what an erase left: that erase is final then.
     fn begin_after_erase(&mut self, operation: &'static str, ppn: Ppn, block: BlockId) -> Result<(), NandError> {
         self.begin(operation, ppn)?;
+        self.finish_erase(operation, ppn, block)
+    }
+
+    /// Makes the last erase of a block final, and sees to it that the block is not given back any
+    /// more. Other devices write anchors at any moment.
+    fn finish_erase(&mut self, operation: &'static str, ppn: Ppn, block: BlockId) -> Result<(), NandError> {
         let erased = self.blocks[block.index()].record.erased;
         if erased > self.journal.anchored() {
             self.commit(operation, ppn, erased)?;
         } else {
-            // Another device may have written an anchor since, which made the erase final.
             self.give_back(operation, ppn)?;
         }
         debug_assert!(erased <= self.journal.anchored() && !self.discards.contains(&block));
