@@ -384,7 +384,7 @@ mod tests {
             let work = if work == 0 { Work::Generated(200) } else { Work::Given(all.clone()) };
             let case = Case {
                 ftl: "a-name".into(),
-                shape: 1,
+                shape: if scenario == Scenario::Cuts { DRAWN_NUMBER } else { 1 },
                 logical_pages: 90,
                 seed: u64::MAX - 3,
                 faults: 5,

@@ -2,9 +2,9 @@
 //!
 //! Reading order: the model (`model.rs`: what a read may return), the tap (`tap.rs`: the image that
 //! a cut would leave, for every operation of one run), the bench and the explorer (`bench.rs`,
-//! `explorer.rs`: what is done with an image), then what to explore (`run.rs`, [`Options`]), how a
-//! failure is made small (`shrink.rs`) and kept as an id (`case.rs`), and the number for all that
-//! an FTL did (`trail.rs`).
+//! `explorer.rs`: what is done with an image), then what to explore (`run.rs`, [`Options`],
+//! `drawn.rs`), how a failure is made small (`shrink.rs`) and kept as an id (`case.rs`), and the
+//! number for all that an FTL did (`trail.rs`).
 //!
 //! ```
 //! use openftl_crash::{Mode, Options, run};

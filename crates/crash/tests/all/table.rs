@@ -95,3 +95,25 @@ fn without_its_battery_an_ftl_loses_writes_and_nothing_else() {
     let report = clean(&Options { battery: false, ..options });
     assert!(report.ftls[0].lost_writes > report.ftls[0].cut_points / 10, "{report:?}");
 }
+
+/// Three seeds in a row try every image once together, and one seed alone a third of them.
+#[test]
+fn seeds_in_a_row_share_the_scenarios() {
+    let runs = |one_in, seed| {
+        let (ftls, geometry) = (vec!["page".into()], Some("tiny".into()));
+        let options = Options {
+            ftls,
+            geometry,
+            faults: vec![Fault::Images],
+            cuts: 1,
+            images: 7,
+            one_in,
+            seed,
+            ..Options::default()
+        };
+        run(&options, &mut |_| {}).unwrap().ftls[0].other_runs["images"]
+    };
+    assert_eq!(runs(1, 5), 14, "seven images, and as many with wrong bits");
+    assert_eq!((5..8).map(|seed| runs(3, seed)).sum::<u64>(), 14);
+    assert!(runs(3, 5) < 7);
+}
