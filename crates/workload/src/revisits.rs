@@ -24,6 +24,10 @@ pub(crate) const PAGE_BYTES: u64 = 4096;
 /// More extents than so many are refused, for the memory that they take.
 const MOST_EXTENTS: f64 = (1_u64 << 24) as f64;
 
+/// In a class of fewer extents their lengths are dealt anew for each run, since a few draws do not
+/// make the profile's mix.
+const FEW: usize = 512;
+
 /// How requests of one kind come back to the same data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,16 +56,49 @@ pub struct RevisitClass {
     pub up: Vec<f64>,
     /// The same downwards: by 1, by 2 or 3, and so on.
     pub down: Vec<f64>,
-    /// Share of the extents that one request covers, percent.
+    /// Share of the runs to extents that one request covers, percent.
     pub one_percent: f64,
     /// Lengths of those.
     pub requests: Vec<SizeShare>,
     /// Lengths of the others.
     pub lengths: Vec<SizeShare>,
-    /// Chance that a run covers its extent whole, percent; else it ends anywhere in it.
-    pub whole_percent: f64,
+    /// How much of those that one request covers a run covers.
+    pub request_coverage: Coverage,
+    /// How much of the others.
+    pub length_coverage: Coverage,
     /// Sizes of the requests to the others.
     pub sizes: Vec<SizeShare>,
+    /// Requests that a run to the others has on average, from 1.
+    pub requests_per_run: f64,
+}
+
+/// How much of its extent a run covers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Coverage {
+    /// Chance that it covers the extent whole, percent.
+    pub whole_percent: f64,
+    /// What it covers on average where it does not, percent.
+    pub part_percent: f64,
+}
+
+impl Coverage {
+    fn mean(self) -> f64 {
+        (self.whole_percent + (100.0 - self.whole_percent) * self.part_percent / 100.0) / 100.0
+    }
+
+    /// Some of a length, in whole sectors if the length is; where it is not whole, as far from the
+    /// mean to both sides as that leaves room.
+    fn draw(self, length: u64, rng: &mut Rng) -> u64 {
+        if Chance::new(self.whole_percent / 100.0).hit(rng.next()) {
+            return length;
+        }
+        let unit = if length.is_multiple_of(512) { 512 } else { 1 };
+        let units = length / unit;
+        let mean = ((units as f64 * self.part_percent / 100.0).round() as u64).clamp(1, units);
+        let room = (mean - 1).min(units - mean);
+        (mean - room + rng.below(2 * room + 1)) * unit
+    }
 }
 
 impl Revisits {
@@ -78,11 +115,6 @@ impl Revisits {
 }
 
 impl RevisitClass {
-    /// Whether an extent is one request, and lengths of those that are not and of those that are.
-    fn draws(&self) -> (Chance, [Sizes; 2]) {
-        (Chance::new(self.one_percent / 100.0), [&self.lengths, &self.requests].map(|shares| Sizes::new(shares)))
-    }
-
     fn check(&self) -> Result<(), String> {
         let weights = [&self.places, &self.latest, &self.oldest, &self.up, &self.down];
         let sane = |list: &&Vec<f64>| list.len() <= 4096 && list.iter().all(|w| (0.0..=1e12).contains(w));
@@ -95,10 +127,15 @@ impl RevisitClass {
         if self.places.iter().sum::<f64>() <= 0.0 {
             return Err("a class of revisits has no extents".to_owned());
         }
-        for percent in [self.stay_percent, self.again_percent, self.whole_percent, self.one_percent] {
+        let coverage = [self.request_coverage, self.length_coverage];
+        let coverage = coverage.into_iter().flat_map(|part| [part.whole_percent, part.part_percent]);
+        for percent in [self.stay_percent, self.again_percent, self.one_percent].into_iter().chain(coverage) {
             if !(0.0..=100.0 + 1e-6).contains(&percent) {
                 return Err(format!("{percent} is not a percentage of revisits"));
             }
+        }
+        if !(1.0..=1e9).contains(&self.requests_per_run) {
+            return Err(format!("{} requests are no run of revisits; 1 is the least", self.requests_per_run));
         }
         let known = |shares: &[SizeShare]| {
             let sane =
@@ -126,6 +163,44 @@ impl Sizes {
     }
 }
 
+/// Lengths of a class's extents, dealt so that any number of extents in a row has about the
+/// profile's mix: some classes have few, and most accesses.
+struct Lengths {
+    /// Length, whether one request covers it, and the share of those up to here.
+    cells: Vec<(u64, bool, f64)>,
+    /// Each is the fractional part of the last plus the golden ratio.
+    at: f64,
+}
+
+impl Lengths {
+    fn new(class: &RevisitClass, rng: &mut Rng) -> Self {
+        let mut cells = Vec::new();
+        let mut upto = 0.0;
+        let kinds = [(&class.lengths, false, 100.0 - class.one_percent), (&class.requests, true, class.one_percent)];
+        for (shares, one, percent) in kinds {
+            let all: f64 = shares.iter().map(|share| share.percent).sum();
+            for share in shares {
+                upto += share.percent / all * percent / 100.0;
+                cells.push((share.bytes, one, upto));
+            }
+        }
+        Lengths { cells, at: rng.below(1 << 32) as f64 / (1_u64 << 32) as f64 }
+    }
+
+    /// The next length, and whether one request covers it.
+    fn deal(&mut self) -> (u64, bool) {
+        self.at = (self.at + 0.618_033_988_749_895).fract();
+        let cell = self.cells.partition_point(|&(.., upto)| upto <= self.at).min(self.cells.len() - 1);
+        let (length, one, _) = self.cells[cell];
+        (length, one)
+    }
+}
+
+fn mean(shares: &[SizeShare]) -> f64 {
+    let all: f64 = shares.iter().map(|share| share.percent).sum();
+    shares.iter().map(|share| share.bytes as f64 * share.percent).sum::<f64>() / all
+}
+
 /// First byte, length, and whether one request covers it.
 type Extent = (u64, u64, bool);
 
@@ -136,7 +211,8 @@ struct Class {
     stack: Stack,
     stay: Chance,
     again: Chance,
-    whole: Chance,
+    /// Of extents that are one request, and of the others.
+    coverage: [Coverage; 2],
     /// Depths by weight: those from the latest on, then those from the oldest on; `None` if every
     /// run goes as deep as the last.
     depths: Option<Alias>,
@@ -144,7 +220,10 @@ struct Class {
     /// Extents here for each in the profile.
     scale: f64,
     last: Option<usize>,
+    lengths: Lengths,
     sizes: Sizes,
+    /// Requests after the first for each byte that a run covers.
+    more: f64,
 }
 
 /// Runs that come back to the same data as those of a trace did.
@@ -152,13 +231,17 @@ pub(crate) struct Walk {
     classes: Vec<Class>,
     enter: Alias,
     class: usize,
-    /// Where the run goes on, and bytes that are left of it.
+    run: Run,
+    limit: u64,
+}
+
+/// What is left of a run.
+#[derive(Clone, Copy)]
+struct Run {
     offset: u64,
-    left: u64,
-    /// Where its extent ends.
-    end: u64,
-    /// Whether the run is one request.
-    one: bool,
+    requests: u64,
+    /// Size of its only request; else each draws its own.
+    bytes: Option<u64>,
 }
 
 impl Walk {
@@ -185,26 +268,23 @@ impl Walk {
             classes: classes.map(|(class, extents)| Class::new(class, extents, scale, rng)).collect(),
             enter: Alias::new(&weights),
             class: 0,
-            offset: 0,
-            left: 0,
-            end: 0,
-            one: false,
+            run: Run { offset: 0, requests: 0, bytes: None },
+            limit,
         })
     }
 
     /// First byte and size of the next request.
     pub(crate) fn draw(&mut self, rng: &mut Rng) -> (u64, u64) {
-        if self.left == 0 {
+        if self.run.requests == 0 {
             if !self.classes[self.class].stay.hit(rng.next()) {
                 self.class = self.enter.pick(rng.next());
             }
-            (self.offset, self.left, self.end, self.one) = self.classes[self.class].run(rng);
+            self.run = self.classes[self.class].run(rng);
         }
-        // The last request of a run may go on to the end of the extent.
-        let mut drawn = || self.classes[self.class].sizes.draw(rng).min(self.end - self.offset);
-        let bytes = if self.one { self.left } else { drawn() };
-        let offset = self.offset;
-        (self.offset, self.left) = (offset + bytes, self.left.saturating_sub(bytes));
+        let bytes = self.run.bytes.unwrap_or_else(|| self.classes[self.class].sizes.draw(rng)).min(self.limit);
+        let offset = self.run.offset.min(self.limit - bytes);
+        self.run.offset = offset + bytes;
+        self.run.requests -= 1;
         (offset, bytes)
     }
 }
@@ -219,17 +299,18 @@ impl Class {
             stack,
             stay: Chance::new(class.stay_percent / 100.0),
             again: Chance::new(class.again_percent / 100.0),
-            whole: Chance::new(class.whole_percent / 100.0),
+            coverage: [class.request_coverage, class.length_coverage],
             depths: (weights.iter().sum::<f64>() > 0.0).then(|| Alias::new(&weights)),
             latest: class.latest.len(),
             scale,
             last: None,
+            lengths: Lengths::new(class, rng),
             sizes: Sizes::new(&class.sizes),
+            more: (class.requests_per_run - 1.0) / (class.length_coverage.mean() * mean(&class.lengths)).max(1.0),
         }
     }
 
-    /// The next run: first byte, length, where its extent ends, and whether it is one request.
-    fn run(&mut self, rng: &mut Rng) -> (u64, u64, u64, bool) {
+    fn run(&mut self, rng: &mut Rng) -> Run {
         let oldest = self.stack.len() - 1;
         let depth = match (self.last, &self.depths) {
             (Some(last), _) if self.again.hit(rng.next()) => last,
@@ -243,10 +324,18 @@ impl Class {
         self.last = Some(depth);
         let extent = self.stack.at(depth);
         self.stack.touch(extent);
-        let (offset, length, one) = self.extents[extent as usize];
-        let whole = self.whole.hit(rng.next());
-        let covered = if whole { length } else { 1 + rng.below(length) };
-        (offset, covered, offset + length, one)
+        let (offset, mut length, mut one) = self.extents[extent as usize];
+        if self.extents.len() < FEW {
+            (length, one) = self.lengths.deal();
+        }
+        let covered = self.coverage[usize::from(!one)].draw(length, rng);
+        if one {
+            return Run { offset, requests: 1, bytes: Some(covered) };
+        }
+        // Counted, not measured out, so that the mix of sizes is that of the class.
+        let more = covered as f64 * self.more;
+        let one_more = Chance::new(more.fract()).hit(rng.next());
+        Run { offset, requests: 1 + more as u64 + u64::from(one_more), bytes: None }
     }
 }
 
@@ -261,7 +350,7 @@ fn within(bin: usize, rng: &mut Rng) -> u64 {
 fn lay_out(revisits: &Revisits, limit: u64, align_bytes: u64, scale: f64, rng: &mut Rng) -> Vec<Vec<Extent>> {
     let classes = revisits.classes.len();
     let parts = revisits.classes.iter().map(|class| class.places.len()).max().unwrap_or(0);
-    let draws: Vec<(Chance, [Sizes; 2])> = revisits.classes.iter().map(RevisitClass::draws).collect();
+    let mut lengths: Vec<Lengths> = revisits.classes.iter().map(|class| Lengths::new(class, rng)).collect();
     let (mut extents, mut due) = (vec![Vec::new(); classes], vec![0.5; classes]);
     let (pages, within_page) = (limit / PAGE_BYTES, (PAGE_BYTES / align_bytes.max(1)).max(1));
     let mut here: Vec<(usize, u64, u64, bool)> = Vec::new();
@@ -273,9 +362,7 @@ fn lay_out(revisits: &Revisits, limit: u64, align_bytes: u64, scale: f64, rng: &
             due[class] += places.get(part as usize).copied().unwrap_or(0.0) * scale;
             while due[class] >= 1.0 {
                 due[class] -= 1.0;
-                let (one, [others, requests]) = &draws[class];
-                let one = one.hit(rng.next());
-                let length = if one { requests } else { others }.draw(rng);
+                let (length, one) = lengths[class].deal();
                 let shift = rng.below(within_page) * align_bytes;
                 filled += (shift + length).div_ceil(PAGE_BYTES);
                 here.push((class, shift, length, one));

@@ -14,7 +14,7 @@ use super::info::percent;
 use super::{Record, Trace};
 use crate::profile::SizeShare;
 use crate::request::Op;
-use crate::revisits::{PAGE_BYTES, RevisitClass, Revisits};
+use crate::revisits::{Coverage, PAGE_BYTES, RevisitClass, Revisits};
 use crate::stack::Stack;
 use std::collections::BTreeMap;
 
@@ -73,7 +73,6 @@ pub(super) fn revisits(trace: &Trace, op: Op, touched: &Extents) -> Option<Revis
     for (page, extent) in &extents {
         let counts = &mut counts[extent.class];
         counts.places[(page * PARTS / touched.pages.max(1)) as usize] += 1;
-        if extent.one { &mut counts.ones } else { &mut counts.lengths }.push(extent.longest);
     }
     counts.retain(|counts| counts.runs > 0);
     let drawn = drawn(&counts);
@@ -100,6 +99,33 @@ fn runs(trace: &Trace, op: Op, touched: &Extents) -> Vec<Run> {
     runs
 }
 
+/// How much of their extents runs cover, in bytes so that the mean of their sizes is kept.
+#[derive(Clone, Copy, Default)]
+struct Covered {
+    /// Of extents that runs cover whole.
+    whole: u64,
+    /// Bytes of the other runs, and of their extents.
+    part: (u64, u64),
+}
+
+impl Covered {
+    fn run(&mut self, bytes: u64, extent: u64) {
+        if bytes == extent {
+            self.whole += extent;
+        } else {
+            self.part.0 += bytes;
+            self.part.1 += extent;
+        }
+    }
+
+    fn coverage(self) -> Coverage {
+        Coverage {
+            whole_percent: rounded(percent(self.whole, self.whole + self.part.1)),
+            part_percent: rounded(percent(self.part.0, self.part.1)),
+        }
+    }
+}
+
 /// What is counted of a class.
 struct Counts {
     stack: Stack,
@@ -118,8 +144,8 @@ struct Counts {
     last_rank: Option<u32>,
     up: Vec<u64>,
     down: Vec<u64>,
-    /// The sum of the shares of their extents that runs cover.
-    covered: f64,
+    /// Of extents that are one request, and of the others.
+    coverage: [Covered; 2],
 }
 
 impl Counts {
@@ -140,7 +166,7 @@ impl Counts {
             last_rank: None,
             up: Vec::new(),
             down: Vec::new(),
-            covered: 0.0,
+            coverage: [Covered::default(); 2],
         }
     }
 
@@ -150,7 +176,8 @@ impl Counts {
         if !extent.one {
             self.sizes.extend(&run.requests);
         }
-        self.covered += run.bytes as f64 / extent.longest.max(1) as f64;
+        self.coverage[usize::from(!extent.one)].run(run.bytes, extent.longest);
+        if extent.one { &mut self.ones } else { &mut self.lengths }.push(extent.longest);
         let depth = self.stack.depth(extent.rank).unwrap_or(0);
         if let Some(last) = self.last_depth {
             self.again.1 += 1;
@@ -183,7 +210,8 @@ impl Counts {
             true => vec![SizeShare { bytes: PAGE_BYTES, percent: 100.0 }],
             false => rounded_shares(sizes(list.into_iter())),
         };
-        let mean = self.covered / self.runs.max(1) as f64;
+        let runs = self.lengths.len().max(1) as f64;
+        let requests_per_run = rounded(self.sizes.len() as f64 / runs).max(1.0);
         RevisitClass {
             places: self.places.iter().map(|&n| rounded(n as f64 / self.overlap)).collect(),
             stay_percent: rounded((1.0 - draws) * 100.0),
@@ -196,8 +224,9 @@ impl Counts {
             one_percent: share(one),
             requests: shares(self.ones),
             lengths: shares(self.lengths),
-            // Those that are not whole are half of one on average.
-            whole_percent: rounded(((2.0 * mean - 1.0) * 100.0).clamp(0.0, 100.0)),
+            request_coverage: self.coverage[0].coverage(),
+            length_coverage: self.coverage[1].coverage(),
+            requests_per_run,
             sizes: shares(self.sizes),
         }
     }

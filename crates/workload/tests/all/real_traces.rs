@@ -92,6 +92,9 @@ fn units_are_guessed_right_after_a_conversion_that_does_not_say_them() {
     }
 }
 
+/// Runs that are averaged: accesses to large and to small extents come in bursts.
+const SEEDS: u32 = 8;
+
 #[test]
 fn fitted_profiles_reproduce_mix_and_sizes() {
     let Some(folder) = folder() else { return };
@@ -101,15 +104,23 @@ fn fitted_profiles_reproduce_mix_and_sizes() {
         let toml = std::env::temp_dir().join(format!("openftl-real-{}-{file}.toml", std::process::id()));
         std::fs::write(&toml, profile.to_toml().unwrap()).unwrap();
         let spec: Spec = format!("profile:{}", toml.display()).parse().unwrap();
-        // Room for requests that continue beyond the end of what was touched.
-        let mut source = spec.build(profile.footprint_bytes + (8 << 20), 4096, 1).unwrap();
         let as_long = original.records().len() as u64;
-        let (a, b) = (trace::info(&original), trace::info(&trace::record(&mut *source, as_long).unwrap()));
+        let play = |seed| {
+            // Room for requests that continue beyond the end of what was touched.
+            let mut source = spec.build(profile.footprint_bytes + (8 << 20), 4096, seed).unwrap();
+            trace::info(&trace::record(&mut *source, as_long).unwrap())
+        };
+        let a = trace::info(&original);
+        let played: Vec<trace::Info> = (1..=SEEDS).map(|seed| play(u64::from(seed))).collect();
+        let b = &played[0];
         assert!((a.write_percent - b.write_percent).abs() < 2.0, "{file}: {}", b.write_percent);
-        for (of, x, y) in [("writes", a.write_size, b.write_size), ("reads", a.read_size, b.read_size)] {
-            // The mean of some hundred requests is the luck of the draw.
-            let near = x.count < 1000 || (y.mean / x.mean - 1.0).abs() < 0.05;
-            assert!(near, "{file}: {of} of {} became {}", x.mean, y.mean);
+        let mean = |of: fn(&trace::Info) -> f64| played.iter().map(of).sum::<f64>() / f64::from(SEEDS);
+        let [writes, reads] = [mean(|info| info.write_size.mean), mean(|info| info.read_size.mean)];
+        for (of, x, y) in [("writes", a.write_size, writes), ("reads", a.read_size, reads)] {
+            // Where runs begin is drawn once a profile, and the mean of few requests is luck.
+            let most = if x.count < 5000 { 0.1 } else { 0.05 };
+            let near = x.count < 1000 || (y / x.mean - 1.0).abs() < most;
+            assert!(near, "{file}: {of} of {} became {y}", x.mean);
         }
         println!(
             "{file}: hottest 20% {:.0} became {:.0}, sequential {:.0} became {:.0}, rate {:.0}/s became {:.0}, cv {:.1} became {:.1}",
