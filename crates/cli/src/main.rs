@@ -45,6 +45,10 @@ use args::{Cli, Command};
 use clap::Parser;
 use std::process::ExitCode;
 
+/// Tables of simulated devices are large, and looked up at random.
+#[global_allocator]
+static ALLOCATOR: hugepages::HugePages = hugepages::HugePages;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(&cli.command) {

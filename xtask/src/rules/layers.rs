@@ -4,7 +4,7 @@ use crate::tree::{Finding, Tree};
 use anyhow::{Context, Result};
 
 /// Each crate of the workspace (its folder) and the crates it may depend on.
-const CRATES: [(&str, &[&str]); 15] = [
+const CRATES: [(&str, &[&str]); 16] = [
     ("crates/nand", &[]),
     ("crates/mtd", &["nand"]),
     ("crates/ftl", &["nand"]),
@@ -16,15 +16,32 @@ const CRATES: [(&str, &[&str]); 15] = [
     ("crates/crash", &["nand", "ftl", "table", "workload"]),
     ("crates/blockdev", &["nand", "ftl", "lftl"]),
     ("crates/ublk", &["blockdev"]),
-    ("crates/cli", &["nand", "mtd", "ftl", "table", "lftl", "workload", "sim", "papers", "crash", "blockdev", "ublk"]),
+    ("crates/hugepages", &[]),
+    (
+        "crates/cli",
+        &["nand", "mtd", "ftl", "table", "lftl", "workload", "sim", "papers", "crash", "blockdev", "ublk", "hugepages"],
+    ),
     ("crates/fuzz", &["nand", "ftl", "table", "workload", "crash"]),
     ("fuzz", &["nand", "ftl", "table"]),
     ("xtask", &["ftl"]),
 ];
 
 /// The short names by which the workspace's crates are depended on.
-const MEMBERS: [&str; 12] =
-    ["nand", "mtd", "ftl", "table", "lftl", "workload", "sim", "papers", "crash", "blockdev", "ublk", "cli"];
+const MEMBERS: [&str; 13] = [
+    "nand",
+    "mtd",
+    "ftl",
+    "table",
+    "lftl",
+    "workload",
+    "sim",
+    "papers",
+    "crash",
+    "blockdev",
+    "ublk",
+    "hugepages",
+    "cli",
+];
 
 const PARTS: [&str; 4] = ["mapping", "validity", "victim", "placement"];
 
