@@ -14,8 +14,8 @@
 //!    is worn: its logical page is lost (`lost`). If its program failed, the next page found holds
 //!    the same, and was cut short itself.
 //! 5. Any other does not count. It may be read well by a later mount. So its translation page is
-//!    written again, and blocks with a page of which nothing can be read are erased. Only then does
-//!    a flush of the validity store claim to know what has died.
+//!    written again, and its block is collected, as are blocks with a page of which nothing can be
+//!    read. Only then does a flush of the validity store claim to know what has died.
 //!
 //! [`without_doubt`]: crate::engine::read_only::without_doubt
 

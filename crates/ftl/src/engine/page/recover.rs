@@ -288,6 +288,8 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         }
         self.free_dead_blocks()?;
         self.report_again(survey, &findings)?;
+        // A full buffer was flushed with a part of the reports.
+        self.pin_versions(&findings.versions);
         steps.end("8 reports that were only in RAM, made again", &self.core.flash);
         self.restore_entries(&findings)?;
         steps.end("9 entries that were only in RAM, cached again", &self.core.flash);
@@ -306,7 +308,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         }
         self.bury(&findings.buried)?;
         steps.end("10 outrank what does not count", &self.core.flash);
-        self.collect_fickle(survey)?;
+        self.collect_fickle(survey, &findings.cut_short)?;
         steps.end("11 erase what may read otherwise another time", &self.core.flash);
         self.validity.release_flush_seq();
         self.validity.flush(&mut self.core)?;
@@ -339,10 +341,13 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         }
     }
 
-    /// Collects the blocks of which a page may read otherwise another time.
-    fn collect_fickle(&mut self, survey: &Survey) -> Result<(), FtlError> {
+    /// Collects the blocks of which a page may read otherwise another time. What outranks a page
+    /// that was cut short can be lost, as the partner of another page that is.
+    fn collect_fickle(&mut self, survey: &Survey, cut_short: &[Ppn]) -> Result<(), FtlError> {
+        let geometry = *self.core.space.geometry();
+        let torn = cut_short.iter().map(|ppn| geometry.block_of(*ppn));
         let fickle = survey.broken().chain(survey.illegible().iter().chain(survey.pitted()).copied());
-        for block in fickle.chain(survey.ending_mute()) {
+        for block in fickle.chain(survey.ending_mute()).chain(torn) {
             if self.core.space.state(block) == BlockState::Closed {
                 self.make_space()?;
             }
