@@ -404,10 +404,16 @@ mod tests {
     use super::*;
     use nand::{Blemish, Capabilities, Dimensions, FaultPlan, Faulty, Flags, Geometry, SimNand, Stamp};
 
-    /// A page whose program was cut short, on a disk without a block to copy it to: it reads well a
-    /// few times, and then no more.
-    #[test]
-    fn a_page_that_fades_gives_way_to_the_version_before_it() {
+    type Device = Faulty<SimNand>;
+
+    const SHORTAGE: Shortage = Shortage { bad_blocks: 2, blocks: 4, needed: 3 };
+
+    fn stamp(lpn: u32, version: u16) -> Stamp {
+        Stamp { lpn: Lpn(lpn), version }
+    }
+
+    /// A flash with these pages: where, logical page, version, sequence number.
+    fn flash(pages: &[(u32, u32, u16, u64)]) -> Flash<Device> {
         let geometry = Geometry::new(Dimensions {
             channels: 1,
             dies_per_channel: 1,
@@ -419,23 +425,53 @@ mod tests {
         });
         let nand = Faulty::new(SimNand::new(geometry.unwrap(), Capabilities::MODERN), FaultPlan::default());
         let mut flash = Flash::new(nand);
-        let stamp = |version| Stamp { lpn: Lpn(0), version };
-        for (ppn, version, seq) in [(0, 1, 10), (4, 2, 11)] {
+        for &(ppn, lpn, version, seq) in pages {
             let kind = PageKind::User;
-            let spare = Spare { kind, tag: 0, seq, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE };
-            flash.nand_mut().program(Ppn(ppn), &stamp(version), &spare).unwrap();
+            let spare = Spare { kind, tag: lpn, seq, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE };
+            flash.nand_mut().program(Ppn(ppn), &stamp(lpn, version), &spare).unwrap();
         }
+        flash
+    }
+
+    fn mount(flash: Flash<Device>, evidence: Evidence) -> ReadOnlyFtl<Device> {
+        ReadOnlyFtl::mount(flash, &Config::new(8), evidence, SHORTAGE).unwrap().0
+    }
+
+    /// A page whose program was cut short, on a disk without a block to copy it to: it reads well a
+    /// few times, and then no more.
+    #[test]
+    fn a_page_that_fades_gives_way_to_the_version_before_it() {
+        let mut flash = flash(&[(0, 0, 1, 10), (4, 0, 2, 11)]);
         flash.nand_mut().damage(Ppn(4), Blemish::Fading(4));
-        let shortage = Shortage { bad_blocks: 2, blocks: 4, needed: 3 };
         for evidence in [Evidence::Sequence, Evidence::TrimMap, Evidence::Entries, Evidence::AgedEntries] {
-            let (mut disk, _) = ReadOnlyFtl::mount(flash, &Config::new(8), evidence, shortage).unwrap();
-            let mut out = stamp(0);
+            let mut disk = mount(flash, evidence);
+            let mut out = stamp(0, 0);
             for _ in 0..9 {
                 disk.read(Lpn(0), &mut out).unwrap();
-                assert_eq!(out, stamp(1), "{evidence:?}");
+                assert_eq!(out, stamp(0, 1), "{evidence:?}");
             }
             flash = Box::new(disk).into_flash();
             flash.nand_mut().damage(Ppn(4), Blemish::Fading(4));
+        }
+    }
+
+    /// The last page of a block before the one that was written last: its program was over. Only
+    /// mounts that mark what they program let a scan know.
+    #[test]
+    fn a_worn_page_gives_way_to_no_version_before_it() {
+        for (evidence, is_older) in [(Evidence::TrimMap, false), (Evidence::Sequence, true)] {
+            let mut flash = flash(&[(0, 0, 1, 10), (4, 0, 2, 11), (8, 1, 1, 12)]);
+            flash.nand_mut().damage(Ppn(4), Blemish::DataUnreadable);
+            let mut disk = mount(flash, evidence);
+            let mut out = stamp(0, 0);
+            let read = disk.read(Lpn(0), &mut out);
+            if is_older {
+                assert_eq!((read, out), (Ok(()), stamp(0, 1)), "{evidence:?}");
+            } else {
+                assert_eq!(read, Err(NandError::Uncorrectable { ppn: Ppn(4) }.into()), "{evidence:?}");
+            }
+            disk.read(Lpn(1), &mut out).unwrap();
+            assert_eq!(out, stamp(1, 1), "{evidence:?}");
         }
     }
 }

@@ -22,3 +22,17 @@ pub(in crate::validity) fn check_value(start: u64, bytes: &[u8]) -> u32 {
     }
     hash as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The values are part of flash formats.
+    #[test]
+    fn the_check_value_is_that_of_the_formats() {
+        let bytes: [u8; 16] = core::array::from_fn(|at| at as u8);
+        let values = [(0, 0), (7, 16), (7, 11), (8, 11)].map(|(start, count)| check_value(start, &bytes[..count]));
+        assert_eq!(values, [0, 0x78CC_DAE6, 0xD7EE_0216, 0x0868_F3B0]);
+        assert_ne!(check_value(7, &[1]), check_value(7, &[1, 0]), "the length counts");
+    }
+}

@@ -229,3 +229,59 @@ impl PagedArea {
         self.open.ram_bytes()
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::engine::log_block::check::tests::{empty, stamp};
+    use nand::SimNand;
+
+    /// An area with an active block and, from the second on, blocks to be written next.
+    fn paged() -> (PagedArea, Area<SimNand>, [BlockId; 3]) {
+        let mut area = empty(true);
+        let mut paged = PagedArea::new(area.blocks.geometry().blocks(), None);
+        let blocks = [(); 3].map(|()| area.open_paged().unwrap());
+        paged.active = blocks[0];
+        blocks[1..].iter().for_each(|block| paged.joined(&mut area, *block));
+        paged.check(&area).unwrap();
+        (paged, area, blocks)
+    }
+
+    fn broken(harm: impl FnOnce(&mut PagedArea, &mut Area<SimNand>, [BlockId; 3])) -> String {
+        let (mut paged, mut area, blocks) = paged();
+        harm(&mut paged, &mut area, blocks);
+        paged.check(&area).unwrap_err()
+    }
+
+    #[test]
+    fn a_block_that_cannot_be_written_next_is_named() {
+        let spent = broken(|_, area, [_, _, last]| {
+            area.fused.fuse(0);
+            for lpn in (0..area.blocks.geometry().pages_per_block()).map(Lpn) {
+                assert!(area.write_paged(last, lpn, &stamp(lpn)).unwrap());
+            }
+        });
+        let free = broken(|_, area, [_, _, last]| {
+            area.blocks.withhold(last);
+            area.release(last).unwrap();
+        });
+        let active = broken(|paged, area, [first, _, last]| {
+            area.blocks.withhold(last);
+            area.blocks.offer(first);
+            paged.active = last;
+        });
+        for said in [spent, free, active] {
+            assert!(said.contains("is to be written next but cannot"), "{said}");
+        }
+    }
+
+    #[test]
+    fn the_active_block_is_the_only_one_that_is_no_candidate() {
+        let two = broken(|_, area, [_, _, last]| area.blocks.withhold(last));
+        let none = broken(|_, area, [first, ..]| area.blocks.offer(first));
+        for said in [two, none] {
+            assert!(said.contains("neither active nor a candidate, or both"), "{said}");
+        }
+    }
+}

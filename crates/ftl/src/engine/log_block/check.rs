@@ -72,3 +72,102 @@ impl<N: Nand> Area<N> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(in crate::engine) mod tests {
+    use super::super::area::{AreaOptions, Room};
+    use super::*;
+    use crate::config::Config;
+    use crate::flash::Flash;
+    use nand::{Capabilities, Dimensions, Geometry, Ppn, ProgramOrder, SimNand, Stamp};
+
+    pub(in crate::engine) const PAGES: u32 = 4;
+    /// The last logical block has two pages.
+    pub(in crate::engine) const LOGICAL_PAGES: u32 = 22;
+
+    pub(in crate::engine) fn device() -> Flash<SimNand> {
+        let geometry = Geometry::new(Dimensions {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks: 20,
+            pages_per_block: PAGES,
+            page_bytes: 512,
+            spare_bytes: 32,
+        });
+        Flash::new(SimNand::new(geometry.unwrap(), Capabilities::MODERN))
+    }
+
+    pub(in crate::engine) fn stamp(lpn: Lpn) -> Stamp {
+        Stamp { lpn, version: 1 }
+    }
+
+    /// An area on which nothing was written.
+    pub(in crate::engine) fn empty(picks_victims: bool) -> Area<SimNand> {
+        let options = AreaOptions { name: "log blocks", least_logs: 2, order: ProgramOrder::Sequential, picks_victims };
+        Area::format(device(), &Config::new(LOGICAL_PAGES), options, |_, logs| Room { logs, fused: 2 }).unwrap()
+    }
+
+    /// Every page at home, but one that was overwritten.
+    fn area() -> Area<SimNand> {
+        let mut area = empty(false);
+        for lpn in (0..LOGICAL_PAGES).map(Lpn) {
+            assert!(area.write_home(lpn, &stamp(lpn)).unwrap());
+        }
+        let log = area.open_log(0).unwrap();
+        assert!(area.write_log(log, 0, Lpn(1), &stamp(Lpn(1))).unwrap());
+        area.check().unwrap();
+        area
+    }
+
+    fn broken(harm: impl FnOnce(&mut Area<SimNand>)) -> String {
+        let mut area = area();
+        harm(&mut area);
+        area.check().unwrap_err()
+    }
+
+    #[test]
+    fn a_map_that_leads_astray_is_named() {
+        let beyond = broken(|area| area.table.came_home(Lpn(LOGICAL_PAGES)));
+        assert!(beyond.contains("outside the logical device"), "{beyond}");
+        let twice = broken(|area| {
+            area.table.replace(1, area.table.data(0));
+        });
+        assert!(twice.contains("mapped twice, once for"), "{twice}");
+        let other = broken(|area| {
+            let [two, three] = [2, 3].map(|lbn| area.table.data(lbn));
+            area.table.replace(2, three);
+            area.table.replace(3, two);
+        });
+        assert!(other.contains("which holds"), "{other}");
+        let erased = broken(|area| area.flash.nand_mut().erase(area.table.data(2)).unwrap());
+        assert!(erased.contains("which holds") && erased.contains("Erased"), "{erased}");
+    }
+
+    #[test]
+    fn a_block_that_is_not_what_it_counts_as_is_named() {
+        for valid in [1, 3] {
+            let counts = broken(|area| area.blocks.set_valid(area.table.data(5), valid));
+            assert!(counts.contains("holds 2 live pages but counts"), "{counts}");
+        }
+        let owner = broken(|area| {
+            area.blocks.take(Role::Data, 3).unwrap();
+        });
+        assert!(owner.contains("is not the data block of logical block 3"), "{owner}");
+        let role = broken(|area| {
+            let mut blocks = (0..area.blocks.geometry().blocks()).map(BlockId);
+            let free = blocks.rfind(|block| area.blocks.role(*block) == Role::Free).unwrap();
+            area.flash.nand_mut().mark_bad(free).unwrap();
+        });
+        assert!(role.contains("which the device denies"), "{role}");
+        let free = broken(|area| {
+            let mut blocks = (0..area.blocks.geometry().blocks()).map(BlockId);
+            let free = blocks.find(|block| area.blocks.role(*block) == Role::Free).unwrap();
+            area.blocks.withdraw(free);
+        });
+        assert!(free.contains("blocks are free but"), "{free}");
+        let data = area();
+        assert_eq!(data.locate(Lpn(0)), Ppn(data.table.data(0).0 * PAGES));
+    }
+}

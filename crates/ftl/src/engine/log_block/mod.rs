@@ -17,7 +17,7 @@
 pub mod area;
 pub mod blocks;
 pub mod bound;
-mod check;
+pub(super) mod check;
 mod checkpoint;
 pub mod groups;
 pub mod longest;

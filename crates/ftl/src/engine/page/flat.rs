@@ -559,3 +559,6 @@ pub(super) fn holds<N: Nand>(flash: &mut Flash<N>, ppn: Ppn, lpn: Lpn) -> Result
         Err(error) => Err(error.into()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -189,3 +189,55 @@ impl Findings {
         missing
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three logical pages in the cache: at page 5, lost, trimmed. Any other is not. Of pages 5 and
+    /// 6 only the first is dead in the eyes of the store.
+    fn known(is_store_read: bool) -> Known {
+        let mut dead = PageSet::new(8);
+        dead.insert(5);
+        Known {
+            entries: [(Lpn(0), Ppn(5)), (Lpn(1), LOST), (Lpn(2), Ppn::NONE)].to_vec(),
+            gmd: Vec::new(),
+            seq: 100,
+            dead: is_store_read.then_some(dead),
+            host: Vec::new(),
+        }
+    }
+
+    fn at(ppn: u32, seq: u64) -> Copy {
+        Copy { lpn: Lpn(0), seq, ppn: Ppn(ppn) }
+    }
+
+    #[test]
+    fn of_a_cached_page_the_copy_counts_that_the_entry_names_or_that_was_programmed_since() {
+        let misses = |entry: u32, found: &[Copy]| known(true).misses_copy(Lpn(0), Ppn(entry), found, true);
+        assert!(misses(6, &[]) && misses(6, &[at(6, 99)]), "an older copy counts");
+        assert!(!misses(5, &[]), "flash names it");
+        assert!(!misses(6, &[at(6, 7), at(5, 99)]), "it was found");
+        assert!(!misses(6, &[at(6, 100)]), "the rebuild moved it");
+    }
+
+    #[test]
+    fn what_was_lost_stays_lost_and_what_was_trimmed_is_nowhere_missed() {
+        for (ppn, seq, again) in [(5, 99, false), (6, 99, false), (6, 100, true)] {
+            let found = [at(ppn, seq)];
+            assert_eq!(known(true).misses_copy(Lpn(1), Ppn(6), &found, false), !again, "{found:?}");
+            assert!(!known(true).misses_copy(Lpn(2), Ppn(6), &found, true), "{found:?}");
+        }
+        assert!(known(true).misses_copy(Lpn(1), Ppn(6), &[], false));
+    }
+
+    #[test]
+    fn of_any_other_page_the_copy_counts_that_does_not_count_as_dead() {
+        let misses = |read, found: &[Copy], unclaimed| known(read).misses_copy(Lpn(3), Ppn::NONE, found, unclaimed);
+        assert!(misses(true, &[], true) && misses(true, &[at(5, 99)], true));
+        assert!(!misses(true, &[], false) && !misses(true, &[at(5, 99)], false), "every page says whose it is");
+        assert!(!misses(true, &[at(5, 99), at(6, 7)], true), "the store says that it lives");
+        assert!(misses(false, &[at(6, 99)], true), "the store says nothing");
+        assert!(!misses(false, &[at(6, 100)], true), "it was programmed since");
+    }
+}

@@ -447,3 +447,60 @@ impl<N: Nand> Ftl<N> for SuperblockFtl<N> {
         self.check_groups()
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::engine::log_block::check::tests::{LOGICAL_PAGES, device, stamp};
+    use nand::SimNand;
+
+    /// A disk with three superblocks.
+    fn disk() -> SuperblockFtl<SimNand> {
+        let groups = GroupOptions { blocks: 2, extra: 1 };
+        let mut disk = SuperblockFtl::format(device(), &Config::new(LOGICAL_PAGES), "superblock", groups).unwrap();
+        (0..LOGICAL_PAGES).map(Lpn).for_each(|lpn| disk.write(lpn, &stamp(lpn)).unwrap());
+        disk.check().unwrap();
+        disk
+    }
+
+    fn block_of(disk: &SuperblockFtl<SimNand>, lpn: u32) -> BlockId {
+        disk.area.blocks.geometry().block_of(disk.area.locate(Lpn(lpn)))
+    }
+
+    #[test]
+    fn a_block_of_no_superblock_or_of_another_is_named() {
+        for lpn in [0, LOGICAL_PAGES - 1] {
+            let mut disk = disk();
+            let block = block_of(&disk, lpn);
+            disk.groups.remove(block);
+            let said = disk.check_groups().unwrap_err();
+            assert!(said.contains("is Paged, its superblock None"), "{said}");
+            let (group, other) = (disk.groups.group(disk.area.target(Lpn(lpn)).lbn), u32::from(lpn == 0));
+            disk.groups.push(other, block);
+            let said = disk.check_groups().unwrap_err();
+            assert!(said.contains(&alloc::format!("of superblock {group} is in a block of another")), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_block_in_a_superblock_that_is_not_mapped_by_page_is_named() {
+        let blocks = disk().area.blocks.geometry().blocks();
+        for block in [0, blocks - 1].map(BlockId) {
+            let mut disk = disk();
+            assert!(disk.area.blocks.role(block) != Role::Paged);
+            disk.groups.push(0, block);
+            let said = disk.check_groups().unwrap_err();
+            assert!(said.contains("its superblock Some(0)"), "{said}");
+        }
+    }
+
+    #[test]
+    fn the_map_says_whose_page_it_is_if_the_page_does_not() {
+        let disk = disk();
+        let at = disk.area.locate(Lpn(9));
+        let group = disk.groups.group(disk.area.target(Lpn(9)).lbn);
+        assert_eq!(disk.mapped_to(group, at), Some(Lpn(9)));
+        assert_eq!((disk.mapped_to(group + 1, at), disk.mapped_to(group, Ppn::NONE)), (None, None));
+    }
+}

@@ -22,6 +22,8 @@ mod frames;
 mod node;
 mod restore;
 mod saved;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod trim;
 

@@ -94,3 +94,115 @@ impl Copies {
         copies.filter(|copy| copy.ppn.is_some()).any(|copy| self.geometry.block_of(copy.ppn) != block)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use alloc::vec::Vec;
+    use nand::{Blemish, Capabilities, Dimensions, FaultPlan, Faulty, Flags, Geometry, SimNand, Stamp};
+
+    const LPN: Lpn = Lpn(3);
+    /// When the host wrote it.
+    const ROOT: u32 = 5;
+
+    fn page(kind: PageKind, lpn: Lpn, seq: u64, mark: Mark) -> Spare {
+        Spare { kind, tag: lpn.0, seq, erase_count: 0, erased_at: 0, aux: mark.encode(), flags: Flags::NONE }
+    }
+
+    /// What the host wrote.
+    fn written(lpn: Lpn, seq: u32) -> Spare {
+        page(PageKind::User, lpn, seq.into(), Mark { writer: Writer::Log, last: false, root: seq })
+    }
+
+    /// What a merge copied, but not as the last page of its source.
+    fn merged(kind: PageKind, root: u32, seq: u64) -> Spare {
+        page(kind, LPN, seq, Mark { writer: Writer::Merge, last: false, root })
+    }
+
+    /// What lives where once the block that a merge was filling is taken back, if it is. Pages come
+    /// with the blemish that they got.
+    fn after(pages: &[(u32, Spare, Option<Blemish>)]) -> (Option<BlockId>, Vec<Ppn>) {
+        let geometry = Geometry::new(Dimensions {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks: 4,
+            pages_per_block: 4,
+            page_bytes: 512,
+            spare_bytes: 32,
+        });
+        let mut nand = Faulty::new(SimNand::new(geometry.unwrap(), Capabilities::MODERN), FaultPlan::default());
+        let mut pages = pages.to_vec();
+        pages.sort_unstable_by_key(|page| page.0);
+        for (ppn, spare, blemish) in &pages {
+            nand.program(Ppn(*ppn), &Stamp::UNWRITTEN, spare).unwrap();
+            blemish.iter().for_each(|blemish| nand.damage(Ppn(*ppn), *blemish));
+        }
+        let mut flash = Flash::new(nand);
+        let mut copies = Copies::scan(&mut flash, 8, &[]).unwrap();
+        let taken = copies.take_back(&mut flash).unwrap();
+        (taken, copies.newest().map(|(_, copy)| copy.ppn).collect())
+    }
+
+    /// Two copies by a merge in block 1, the first of them a program that failed, and a page of
+    /// which nothing can be read.
+    fn with_two_copies(others: &[(u32, Spare, Option<Blemish>)]) -> (Option<BlockId>, Vec<Ppn>) {
+        let copies = [
+            (4, merged(PageKind::User, ROOT, 20), Some(Blemish::DataUnreadable)),
+            (5, merged(PageKind::User, ROOT, 21), None),
+            (6, merged(PageKind::User, ROOT, 22), Some(Blemish::Unreadable)),
+        ];
+        after(&[others, &copies].concat())
+    }
+
+    #[test]
+    fn a_block_is_taken_back_while_its_source_is_there() {
+        assert_eq!(with_two_copies(&[(0, written(LPN, ROOT), None)]), (Some(BlockId(1)), [Ppn(0)].to_vec()));
+        let faded = Some(Blemish::DataUnreadable);
+        assert_eq!(with_two_copies(&[(0, written(LPN, ROOT), faded)]).0, Some(BlockId(1)));
+    }
+
+    /// Its source was erased, so the page that said so is the one that cannot be read. A copy in
+    /// the block itself that failed is no source.
+    #[test]
+    fn a_block_counts_that_holds_the_only_copy_that_can_be_read() {
+        assert_eq!(with_two_copies(&[]), (None, [Ppn(5)].to_vec()));
+        let faded = Some(Blemish::DataUnreadable);
+        for other in [written(LPN, ROOT - 1), written(Lpn(LPN.0 + 1), ROOT)] {
+            let (taken, live) = with_two_copies(&[(0, other, faded)]);
+            assert!(taken.is_none() && live.contains(&Ppn(5)), "{other:?} is of another write");
+        }
+    }
+
+    /// One page behind those that can be read may be torn. Any other was complete, and may have
+    /// said that the source was erased.
+    #[test]
+    fn a_block_counts_that_misses_a_page() {
+        let page = |ppn, seq, blemish| (ppn, merged(PageKind::User, ROOT, seq), blemish);
+        let source = (0, written(LPN, ROOT), Some(Blemish::DataUnreadable));
+        let gone = Some(Blemish::Unreadable);
+        let at = |copy: u32, mute: &[u32]| {
+            let pages = mute.iter().map(|ppn| page(*ppn, (20 + ppn).into(), gone));
+            after(&pages.chain([source, page(copy, (20 + copy).into(), None)]).collect::<Vec<_>>())
+        };
+        assert_eq!(at(4, &[5]).0, Some(BlockId(1)));
+        assert_eq!(at(5, &[4]), (None, [Ppn(5)].to_vec()), "a page before it");
+        assert_eq!(at(4, &[5, 6]), (None, [Ppn(4)].to_vec()), "two pages behind it");
+    }
+
+    #[test]
+    fn only_merges_and_collectors_leave_a_block_unfinished() {
+        let is_unfinished = |kind, spares: &[Spare]| {
+            let pages: Vec<_> = (0..).map(Ppn).zip(spares.iter().map(|spare| Spare { kind, ..*spare })).collect();
+            super::is_unfinished(&pages)
+        };
+        let copy = merged(PageKind::User, ROOT, 20);
+        let end = page(PageKind::User, LPN, 21, Mark { writer: Writer::Merge, last: true, root: ROOT });
+        assert!(is_unfinished(PageKind::User, &[copy, copy]) && !is_unfinished(PageKind::User, &[copy, end]));
+        assert!(!is_unfinished(PageKind::User, &[copy, written(LPN, 22)]), "the host wrote to it");
+        // The number of a checkpoint may look like the mark of a merge.
+        assert!(!is_unfinished(PageKind::Checkpoint, &[copy, copy]) && !is_unfinished(PageKind::User, &[]));
+    }
+}

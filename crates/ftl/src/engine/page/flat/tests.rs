@@ -1,0 +1,65 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use nand::{Blemish, Capabilities, Dimensions, FaultPlan, Faulty, SimNand, Stamp};
+
+fn device() -> Faulty<SimNand> {
+    let geometry = Geometry::new(Dimensions {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks: 8,
+        pages_per_block: 4,
+        page_bytes: 512,
+        spare_bytes: 32,
+    });
+    Faulty::new(SimNand::new(geometry.unwrap(), Capabilities::MODERN), FaultPlan::default())
+}
+
+/// What a mount knows of an empty device.
+fn empty() -> Table {
+    let mut flash = Flash::new(device());
+    let mut survey = Survey::run(&mut flash, 1, &[], CachedMap::<true>::root_of).unwrap();
+    let how = How { options: PageOptions::over("table", "ram-bitmap"), battery: false, logical_pages: 16 };
+    Table::new(&mut flash, &mut survey, how, 128).unwrap()
+}
+
+fn spare(kind: PageKind, seq: u64) -> Spare {
+    Spare { kind, tag: 0, seq, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE }
+}
+
+/// A mount leaves out a page that turns out to be in doubt, and what it superseded counts. Done to
+/// a page that was complete, that would return an older version.
+#[test]
+fn only_a_page_that_power_loss_may_have_torn_is_in_doubt() {
+    let mut table = empty();
+    let in_doubt = |table: &Table| (0..32).filter(|ppn| table.is_doubtful(Ppn(*ppn))).collect::<Vec<_>>();
+    assert_eq!(in_doubt(&table), [0; 0]);
+    table.newest = Some((Ppn(25), spare(PageKind::User, 30)));
+    assert_eq!(in_doubt(&table), [25], "the page programmed last");
+    let copy = Copy { lpn: Lpn(3), seq: 20, ppn: Ppn(17), age: 0, torn: false, stale: false, complete: false };
+    table.doubtful.push(copy);
+    table.copies = [copy, Copy { lpn: Lpn(4), ppn: Ppn(18), ..copy }].to_vec();
+    assert_eq!(in_doubt(&table), [17, 25], "what has to be copied first");
+    table.versions = [8, 9, 10].map(|ppn| (Ppn(ppn), spare(PageKind::Translation, ppn.into()))).to_vec();
+    assert_eq!(in_doubt(&table), [17, 25], "none of them is known to be the last of its block");
+    table.last[2] = Ppn(9);
+    table.last[4] = Ppn(18);
+    assert_eq!(in_doubt(&table), [9, 17, 25], "a translation page that is the last of its block");
+}
+
+#[test]
+fn an_entry_leads_to_a_page_of_host_data_that_names_its_logical_page() {
+    let mut nand = device();
+    for ppn in [0, 1] {
+        let stamp = Stamp { lpn: Lpn(0), version: 1 };
+        nand.program(Ppn(ppn), &stamp, &spare(PageKind::User, u64::from(ppn) + 1)).unwrap();
+    }
+    nand.program_meta(Ppn(4), &[], &spare(PageKind::Translation, 3)).unwrap();
+    nand.damage(Ppn(1), Blemish::Unreadable);
+    let mut flash = Flash::new(nand);
+    let mut holds = |ppn, lpn| super::holds(&mut flash, Ppn(ppn), Lpn(lpn)).unwrap();
+    assert!(holds(0, 0));
+    assert!(!holds(0, 1) && !holds(4, 0), "it holds something else");
+    assert!(!holds(1, 0) && !holds(2, 0), "nothing says what it holds");
+}
