@@ -92,11 +92,22 @@ pub(crate) enum Harm {
     BeyondCorrection,
     /// As many wrong bits as can be corrected.
     Correctable,
+    /// Its data can be read once more: well while a mount looks, and then no more.
+    ReadsOnce,
+    /// Its data can be read twice more.
+    ReadsTwice,
 }
 
 impl Harm {
-    pub(crate) const ALL: [Self; 4] =
-        [Self::Unreadable, Self::DataUnreadable, Self::BeyondCorrection, Self::Correctable];
+    /// The order is part of replay ids: new ones come last.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Unreadable,
+        Self::DataUnreadable,
+        Self::BeyondCorrection,
+        Self::Correctable,
+        Self::ReadsOnce,
+        Self::ReadsTwice,
+    ];
 
     pub(crate) const fn blemish(self, correctable_bits: u32) -> Blemish {
         match self {
@@ -104,7 +115,14 @@ impl Harm {
             Self::DataUnreadable => Blemish::DataUnreadable,
             Self::BeyondCorrection => Blemish::BitFlips(correctable_bits + 1),
             Self::Correctable => Blemish::BitFlips(correctable_bits),
+            Self::ReadsOnce => Blemish::Fading(1),
+            Self::ReadsTwice => Blemish::Fading(2),
         }
+    }
+
+    /// Whether the spare area can be read for ever.
+    pub(crate) const fn spares_oob(self) -> bool {
+        matches!(self, Self::DataUnreadable | Self::ReadsOnce | Self::ReadsTwice)
     }
 }
 
@@ -376,6 +394,7 @@ mod tests {
             Scenario::Cuts,
             Scenario::Worn(Worn { ppn: 77, harm: Harm::DataUnreadable, mounted: true, other: None }),
             Scenario::Worn(Worn { ppn: 77, harm: Harm::Unreadable, mounted: false, other: Some(300) }),
+            Scenario::Worn(Worn { ppn: 77, harm: Harm::ReadsTwice, mounted: true, other: None }),
             Scenario::Image { n: 5 },
             Scenario::Endurance { rounds: 1000 },
             Scenario::Flipped { n: 200 },

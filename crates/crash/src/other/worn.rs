@@ -103,7 +103,7 @@ fn harm_page(bench: &Bench<'_>, line: &mut Line, worn: Worn) -> Result<Option<u3
             // Nobody needs a superseded version.
             return Ok(Some(spare.tag));
         }
-        if mounted && (is_last || harm != Harm::DataUnreadable) {
+        if mounted && (is_last || !harm.spares_oob()) {
             line.model.harm_unseen(spare.tag);
         } else {
             line.model.harm(spare.tag);
@@ -131,7 +131,7 @@ fn harm(bench: &Bench<'_>, line: &mut Line, worn: Worn, record: &mut Record) -> 
             (_, Harm::Correctable, _) => "correctable bits",
             (false, _, Some(_)) => "worn host page, power on",
             (false, _, None) => "worn metadata page, power on",
-            (true, Harm::DataUnreadable, Some(_)) => "worn host page, OOB good, then a mount",
+            (true, harm, Some(_)) if harm.spares_oob() => "worn host page, OOB good, then a mount",
             (true, _, Some(_)) => "worn host page, then a mount",
             (true, _, None) => "worn metadata page, then a mount",
         };
