@@ -70,6 +70,9 @@ fn promised() -> String {
             table.row(vec![String::new(), times]);
         }
         table.row(vec![String::new(), format!("[{}]", info.source)]);
+        if let Some(differs) = info.differs {
+            table.row(vec![String::new(), format!("not as published: {differs}")]);
+        }
     }
     table.render()
 }
@@ -227,6 +230,7 @@ fn as_json(what: Listing) -> Value {
                     "name": info.name,
                     "summary": info.summary,
                     "source": info.source,
+                    "differs": info.differs,
                     "settings": settings(info),
                     "preset": info.preset.words(),
                     "validity": info.validity,

@@ -2,6 +2,7 @@
 
 use crate::units::short;
 use serde::Serialize;
+use std::cmp::Ordering;
 
 /// What a paper claims and what came out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -38,8 +39,7 @@ impl Verdict {
         let below = if whole.1 > 0.0 { (1.0 - part.1 / whole.1) * 100.0 } else { f64::NAN };
         let ours = format!("{below:.1}% ({} {}, {} {})", part.0, short(part.1), whole.0, short(whole.1));
         let margin = beside(below, percent, "%");
-        let paper = if percent == 0.0 { "less".to_owned() } else { format!("at least {}%", short(percent)) };
-        Self::new(claim, &paper, below >= percent, ours, margin)
+        Self::new(claim, &format!("at least {}%", short(percent)), below >= percent, ours, margin)
     }
 
     /// `value` is `limit` or more. `unit` follows the numbers.
@@ -54,6 +54,14 @@ impl Verdict {
     pub fn at_most(claim: &str, paper: &str, value: f64, limit: f64, unit: &str) -> Self {
         let margin = beside(value, limit, unit);
         Self::new(claim, paper, value <= limit, format!("{}{unit}", short(value)), margin)
+    }
+
+    /// `value` is from `low` to `high`. `unit` follows the numbers.
+    #[must_use]
+    pub fn between(claim: &str, paper: &str, value: f64, (low, high): (f64, f64), unit: &str) -> Self {
+        let holds = value >= low && value <= high;
+        let nearer = if (value - low).abs() < (value - high).abs() { low } else { high };
+        Self::new(claim, paper, holds, format!("{}{unit}", short(value)), beside(value, nearer, unit))
     }
 
     /// `value` is within `percent`% of `wanted`.
@@ -78,20 +86,20 @@ impl Verdict {
         Self::new(claim, paper, wanted < next.1, ours, margin)
     }
 
-    /// The values rise, or stay, from each to the next.
+    /// The values rise from each to the next.
     #[must_use]
     pub fn rising(claim: &str, paper: &str, values: &[Named<'_>]) -> Self {
         let ours =
             values.iter().map(|(name, value)| format!("{name} {}", short(*value))).collect::<Vec<_>>().join(", ");
-        let fall = values.windows(2).find(|pair| pair[1].1 < pair[0].1);
-        let margin = match fall {
-            Some(pair) => format!("falls from {} to {}", pair[0].0, pair[1].0),
+        let stop = values.windows(2).find(|pair| !matches!(pair[1].1.partial_cmp(&pair[0].1), Some(Ordering::Greater)));
+        let margin = match stop {
+            Some(pair) => format!("does not rise from {} to {}", pair[0].0, pair[1].0),
             None => match (values.first(), values.last()) {
                 (Some(first), Some(last)) => format!("{} times from first to last", short(last.1 / first.1)),
                 _ => "nothing to compare".to_owned(),
             },
         };
-        Self::new(claim, paper, fall.is_none() && values.len() > 1, ours, margin)
+        Self::new(claim, paper, stop.is_none() && values.len() > 1, ours, margin)
     }
 
     /// y grows with the logarithm of x: that line fits better than a line over x, and it rises.
@@ -160,14 +168,16 @@ mod tests {
             ),
             (Verdict::at_least("c", "p", 4.0, 4.0, "x"), Verdict::at_least("c", "p", 3.9, 4.0, "x")),
             (Verdict::at_most("c", "p", 4.0, 4.0, "x"), Verdict::at_most("c", "p", 4.1, 4.0, "x")),
+            (Verdict::between("c", "p", 2.0, (2.0, 3.0), "s"), Verdict::between("c", "p", 1.9, (2.0, 3.0), "s")),
+            (Verdict::between("c", "p", 3.0, (2.0, 3.0), "s"), Verdict::between("c", "p", 3.1, (2.0, 3.0), "s")),
             (Verdict::near("c", "p", 7100.0, 7200.0, 10.0), Verdict::near("c", "p", 6000.0, 7200.0, 10.0)),
             (
                 Verdict::least("c", "p", &[("2", 1.0), ("4", 2.0)], "2"),
                 Verdict::least("c", "p", &[("2", 1.0), ("4", 0.9)], "2"),
             ),
             (
+                Verdict::rising("c", "p", &[("a", 1.0), ("b", 1.1)]),
                 Verdict::rising("c", "p", &[("a", 1.0), ("b", 1.0)]),
-                Verdict::rising("c", "p", &[("a", 1.0), ("b", 0.9)]),
             ),
         ];
         for (yes, no) in pairs {
@@ -196,6 +206,8 @@ mod tests {
             Verdict::rising("c", "p", &[("2", 1.0)]),
             Verdict::logarithmic("c", "p", &[]),
             Verdict::near("c", "p", 1.0, 0.0, 10.0),
+            Verdict::between("c", "p", f64::NAN, (0.0, 1.0), ""),
+            Verdict::rising("c", "p", &[("2", 1.0), ("4", f64::NAN)]),
         ] {
             assert!(!verdict.holds, "{verdict:?}");
         }

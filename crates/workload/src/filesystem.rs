@@ -8,25 +8,39 @@
 //! - Allocation is first-fit by block: the lowest free one, but a file that grows takes the block
 //!   after its last if that is free. Inodes likewise. Freed blocks can be taken at once.
 //! - A file's map is in its inode; indirect blocks are not modelled. All files are in one
-//!   directory, with an entry of fixed place for each inode.
+//!   directory, with an entry for each inode. An entry lies in the block that the hash of its name
+//!   chooses, as in ext3's indexed directories.
 //! - What a change of a file dirties is its inode, the bitmaps and group descriptors concerned, and
 //!   the block of its directory entry. Dirty blocks gather in memory. A commit writes each of them
-//!   once to the journal, between a descriptor and a commit block, and every [`CHECKPOINT_COMMITS`]
-//!   commits, or when the journal is full, those committed since are written in place (ext3 commits
-//!   every 5 s, and the kernel writes back what is 30 s old).
-//! - Metadata is never read: it stays in memory after it was made. Data is not cached at all.
+//!   once to the journal, between a descriptor and a commit block; ext3 commits every 5 s, or when
+//!   a transaction fills a third of the journal.
+//! - Committed metadata is written in place [`WRITEBACK`] intervals after its last commit (the
+//!   kernel writes back what is 30 s old), or when the journal needs the room of that commit.
+//! - Data gathers in a page cache. Blocks that a file gained are written before the metadata of
+//!   their commit, in the order of their addresses (ordered mode). Blocks that were there before
+//!   are written back like metadata. Data of a file that is deleted before is never written. A
+//!   fifth of the cache may be dirty. What the cache holds is not read again; what was not used
+//!   lately leaves first. Without a cache data is written and read at once.
+//! - Metadata is never read: it stays in memory after it was made.
+
+mod bits;
+mod cache;
+mod journal;
 
 use crate::request::Op;
+use bits::{Bits, Region};
+use cache::PageCache;
+use journal::Journal;
 use std::collections::BTreeSet;
 
 /// Bytes of an inode of ext3.
 const INODE_BYTES: u64 = 128;
-/// Bytes of a directory entry: eight and a name, rounded up.
-const ENTRY_BYTES: u64 = 32;
+/// Bytes of a directory for each entry: eight and a name of up to eight, in blocks two thirds full.
+const ENTRY_BYTES: u64 = 24;
 /// Bytes of a group descriptor.
 const DESCRIPTOR_BYTES: u64 = 32;
-/// Commits between two checkpoints.
-const CHECKPOINT_COMMITS: u32 = 6;
+/// Intervals between commits from a change to its writing in place: 30 s over 5 s.
+const WRITEBACK: u64 = 6;
 /// Largest request, as the block layer of Linux cuts them.
 const REQUEST_BYTES: u64 = 512 << 10;
 /// A journal has at least so many blocks.
@@ -48,6 +62,8 @@ pub(crate) struct Piece {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct File {
     pub(crate) bytes: u64,
+    /// Its place among all files ever created.
+    pub(crate) name: u32,
     inode: u32,
     head: u32,
     tail: u32,
@@ -63,82 +79,12 @@ pub(crate) struct Format {
     pub(crate) mean_file_blocks: f64,
     /// Share of the blocks for the journal; 0 for none.
     pub(crate) journal: f64,
+    /// Operations from one commit to the next, at most.
+    pub(crate) commit: u64,
+    /// Share of the blocks that the page cache holds; 0 for none.
+    pub(crate) cache: f64,
     /// Whether blocks of deleted files are trimmed.
     pub(crate) trim: bool,
-}
-
-/// Numbers with a free or taken bit each.
-struct Bits {
-    words: Vec<u64>,
-    free: u64,
-    /// All words before this one are full.
-    lowest: usize,
-}
-
-impl Bits {
-    fn new(count: u64) -> Self {
-        let mut words = vec![0u64; count.div_ceil(64) as usize];
-        if let (Some(last), rest @ 1..) = (words.last_mut(), count % 64) {
-            *last = u64::MAX << rest;
-        }
-        Self { words, free: count, lowest: 0 }
-    }
-
-    fn take(&mut self, at: u32) -> bool {
-        let (word, bit) = (at as usize / 64, 1u64 << (at % 64));
-        let is_free = self.words.get(word).is_some_and(|w| w & bit == 0);
-        if is_free {
-            self.words[word] |= bit;
-            self.free -= 1;
-        }
-        is_free
-    }
-
-    fn take_first(&mut self) -> Option<u32> {
-        while *self.words.get(self.lowest)? == u64::MAX {
-            self.lowest += 1;
-        }
-        let at = (self.lowest * 64) as u32 + self.words[self.lowest].trailing_ones();
-        self.take(at).then_some(at)
-    }
-
-    fn release(&mut self, at: u32) {
-        let word = at as usize / 64;
-        self.words[word] &= !(1u64 << (at % 64));
-        self.free += 1;
-        self.lowest = self.lowest.min(word);
-    }
-}
-
-/// Blocks that were taken for one purpose, in pieces.
-struct Region(Vec<(u32, u32)>);
-
-impl Region {
-    fn take(blocks: u64, space: &mut Bits) -> Option<Self> {
-        let mut pieces: Vec<(u32, u32)> = Vec::new();
-        for _ in 0..blocks {
-            let block = space.take_first()?;
-            match pieces.last_mut() {
-                Some((first, count)) if *first + *count == block => *count += 1,
-                _ => pieces.push((block, 1)),
-            }
-        }
-        Some(Self(pieces))
-    }
-
-    fn len(&self) -> u64 {
-        self.0.iter().map(|(_, count)| u64::from(*count)).sum()
-    }
-
-    /// The block at a place within the region.
-    fn block(&self, mut place: u64) -> Option<u32> {
-        self.0.iter().find_map(|(first, count)| {
-            let inside = place < u64::from(*count);
-            let block = inside.then_some(*first + place as u32);
-            place = place.saturating_sub(u64::from(*count));
-            block
-        })
-    }
 }
 
 /// The file system: who has which block, and what is to be written.
@@ -153,13 +99,16 @@ pub(crate) struct FileSystem {
     group_descriptor_blocks: u64,
     data_blocks: u64,
     directory: Region,
-    journal: Region,
-    journal_blocks: u64,
-    journal_at: u64,
-    journal_used: u64,
-    commits: u32,
+    names: u32,
+    most_files: u64,
+    all_inodes: u64,
+    cache: PageCache,
+    journal: Journal,
+    /// Operations so far, those before the last commit, and from one commit to the next, at most.
+    operations: u64,
+    committed: u64,
+    interval: u64,
     dirty: BTreeSet<u32>,
-    committed: BTreeSet<u32>,
     trim: bool,
     request_blocks: u32,
     written: u64,
@@ -209,13 +158,15 @@ impl FileSystem {
             inodes_per_group,
             group_descriptor_blocks,
             directory,
-            journal_blocks: journal.len(),
-            journal,
-            journal_at: 0,
-            journal_used: 0,
-            commits: 0,
+            names: 0,
+            most_files: 0,
+            all_inodes: inodes,
+            cache: PageCache::new(blocks, (blocks as f64 * format.cache) as u64),
+            journal: Journal::new(journal),
+            operations: 0,
+            committed: 0,
+            interval: format.commit,
             dirty: BTreeSet::new(),
-            committed: BTreeSet::new(),
             trim: format.trim,
             request_blocks: (REQUEST_BYTES / block).max(1) as u32,
             written: 0,
@@ -244,7 +195,12 @@ impl FileSystem {
 
     /// Blocks of the journal.
     pub(crate) fn journal_blocks(&self) -> u64 {
-        self.journal_blocks
+        self.journal.blocks()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn in_journal(&self, block: u32) -> bool {
+        self.journal.contains(block)
     }
 
     /// Makes and writes a file of at least one byte; `None` if blocks or inodes do not suffice.
@@ -253,9 +209,11 @@ impl FileSystem {
             return None;
         }
         let inode = self.inodes.take_first()?;
-        let mut file = File { bytes: 0, inode, head: NONE, tail: NONE };
+        let mut file = File { bytes: 0, name: self.names, inode, head: NONE, tail: NONE };
+        self.names = self.names.wrapping_add(1);
+        self.most_files = self.most_files.max(self.all_inodes - self.inodes.free);
         self.grow(&mut file, bytes, out);
-        self.touch_name(inode);
+        self.touch_name(&file);
         Some(file)
     }
 
@@ -271,10 +229,12 @@ impl FileSystem {
     }
 
     /// Reads a file whole.
-    pub(crate) fn read(&self, file: &File, out: &mut Vec<Piece>) {
+    pub(crate) fn read(&mut self, file: &File, out: &mut Vec<Piece>) {
         let mut block = file.head;
         while block != NONE {
-            self.piece(Op::Read, block, out);
+            if !self.cache.hit(block) {
+                self.piece(Op::Read, block, out);
+            }
             block = self.next[block as usize];
         }
     }
@@ -287,56 +247,57 @@ impl FileSystem {
                 self.piece(Op::Trim, block, out);
             }
             self.space.release(block);
+            self.cache.forget(block);
             self.touch_block_of(block);
             block = self.next[block as usize];
         }
         self.inodes.release(file.inode);
         self.touch_inode(file.inode);
-        self.touch_name(file.inode);
+        self.touch_name(&file);
     }
 
-    /// Whether so much is dirty that a commit cannot wait: a quarter of the journal, as in ext3.
-    pub(crate) fn must_commit(&self) -> bool {
-        self.journal_blocks > 0 && self.dirty.len() as u64 + 2 >= self.journal_blocks / 4
-    }
-
-    /// Commits what is dirty to the journal. Without a journal it is written in place.
-    pub(crate) fn commit(&mut self, out: &mut Vec<Piece>) {
-        if self.dirty.is_empty() {
-            return;
-        }
-        if self.journal_blocks > 0 {
-            let blocks = self.dirty.len() as u64 + 2;
-            if self.journal_used + blocks > self.journal_blocks {
-                self.checkpoint(out);
-            }
-            for _ in 0..blocks {
-                if let Some(block) = self.journal.block(self.journal_at) {
-                    self.write(block, out);
-                }
-                self.journal_at = (self.journal_at + 1) % self.journal_blocks;
-            }
-            self.journal_used += blocks;
-        }
-        self.committed.append(&mut self.dirty);
-        self.commits += 1;
-        if self.commits >= CHECKPOINT_COMMITS || self.journal_blocks == 0 {
-            self.checkpoint(out);
+    /// Counts an operation, after which what is due is committed.
+    pub(crate) fn operated(&mut self, out: &mut Vec<Piece>) {
+        self.operations += 1;
+        let due = self.operations >= self.committed + self.interval;
+        if due || self.journal.must_commit(self.dirty.len()) || self.cache.must_write() {
+            self.commit(out);
         }
     }
 
-    /// Writes in place what was committed, after which the journal is empty.
-    fn checkpoint(&mut self, out: &mut Vec<Piece>) {
-        while let Some(block) = self.committed.pop_first() {
+    /// Writes data, and commits metadata to the journal. Without a journal it is written in place.
+    fn commit(&mut self, out: &mut Vec<Piece>) {
+        self.committed = self.operations;
+        for block in self.cache.take_due(self.operations) {
             self.write(block, out);
         }
-        (self.commits, self.journal_used) = (0, 0);
+        if self.journal.blocks() == 0 {
+            while let Some(block) = self.dirty.pop_first() {
+                self.write(block, out);
+            }
+        } else if !self.dirty.is_empty() {
+            while !self.journal.fits(self.dirty.len()) && self.checkpoint(out) {}
+            for block in self.journal.commit(&mut self.dirty, self.operations) {
+                self.write(block, out);
+            }
+        }
+        let old = self.operations.checked_sub(WRITEBACK * self.interval);
+        while old.is_some_and(|old| self.journal.older_than(old)) && self.checkpoint(out) {}
+    }
+
+    /// Frees the oldest commit of the journal; false if there is none.
+    fn checkpoint(&mut self, out: &mut Vec<Piece>) -> bool {
+        let blocks = self.journal.retire();
+        for block in blocks.iter().flatten() {
+            self.write(*block, out);
+        }
+        blocks.is_some()
     }
 
     /// Adds bytes to a file; the blocks must be free.
     fn grow(&mut self, file: &mut File, bytes: u64, out: &mut Vec<Piece>) {
         if !file.bytes.is_multiple_of(self.block_bytes) {
-            self.write(file.tail, out);
+            self.write_data(file.tail, self.operations + WRITEBACK * self.interval, out);
         }
         for _ in self.blocks_of(file.bytes)..self.blocks_of(file.bytes + bytes) {
             let after = file.tail.wrapping_add(1);
@@ -348,11 +309,19 @@ impl FileSystem {
             }
             self.next[block as usize] = NONE;
             file.tail = block;
-            self.write(block, out);
+            self.write_data(block, 0, out);
             self.touch_block_of(block);
         }
         file.bytes += bytes;
         self.touch_inode(file.inode);
+    }
+
+    /// Data for a block, which waits in the page cache, if there is one, for the first commit after
+    /// operation `until`.
+    fn write_data(&mut self, block: u32, until: u64, out: &mut Vec<Piece>) {
+        if !self.cache.put(block, until) {
+            self.write(block, out);
+        }
     }
 
     fn write(&mut self, block: u32, out: &mut Vec<Piece>) {
@@ -391,12 +360,18 @@ impl FileSystem {
     }
 
     /// An inode and its directory entry come or go.
-    fn touch_name(&mut self, inode: u32) {
-        let (group, _) = self.place(inode);
+    fn touch_name(&mut self, file: &File) {
+        let (group, _) = self.place(file.inode);
         self.dirty.insert((self.tables(group) + 1) as u32);
         self.touch_descriptor(group);
-        let entry = self.directory.block(u64::from(inode) * ENTRY_BYTES / self.block_bytes);
-        self.dirty.extend(entry);
+        self.dirty.extend(self.entry_of(file));
+    }
+
+    /// The block of a file's directory entry, in a directory as large as the most files took that
+    /// there have been at once.
+    fn entry_of(&self, file: &File) -> Option<u32> {
+        let blocks = (self.most_files * ENTRY_BYTES).div_ceil(self.block_bytes).clamp(1, self.directory.len());
+        self.directory.block((hash(file.name) * blocks) >> 32)
     }
 
     fn place(&self, inode: u32) -> (u64, u64) {
@@ -404,19 +379,26 @@ impl FileSystem {
     }
 }
 
+/// A number of 32 bits that says nothing of its neighbours' (the finalizer of MurmurHash3).
+fn hash(name: u32) -> u64 {
+    let mut h = name;
+    h = (h ^ (h >> 16)).wrapping_mul(0x85eb_ca6b);
+    h = (h ^ (h >> 13)).wrapping_mul(0xc2b2_ae35);
+    u64::from(h ^ (h >> 16))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn format(blocks: u64) -> Format {
-        Format { blocks, block_bytes: 512, mean_file_blocks: 4.0, journal: 0.01, trim: true }
+        Format { blocks, block_bytes: 512, mean_file_blocks: 4.0, journal: 0.01, commit: 1, cache: 0.0, trim: true }
     }
 
     /// Blocks of a file, in order.
     fn chain(system: &FileSystem, file: &File) -> Vec<u32> {
-        let mut out = Vec::new();
-        system.read(file, &mut out);
-        out.iter().flat_map(|piece| piece.first..piece.first + piece.blocks).collect()
+        let link = |block: &u32| Some(system.next[*block as usize]).filter(|next| *next != NONE);
+        std::iter::successors(Some(file.head), link).collect()
     }
 
     #[test]
@@ -459,30 +441,89 @@ mod tests {
         assert_eq!(system.space.free, 0);
     }
 
+    /// The blocks that these pieces write.
+    fn written(out: &[Piece]) -> Vec<u32> {
+        out.iter().flat_map(|piece| piece.first..piece.first + piece.blocks).collect()
+    }
+
     #[test]
     fn metadata_goes_to_the_journal_and_then_in_place() {
         let mut system = FileSystem::new(format(10_000)).unwrap();
-        let journal: Vec<u32> = (0..system.journal_blocks()).map(|at| system.journal.block(at).unwrap()).collect();
-        assert_eq!(journal.len(), 100);
-        for round in 1..=CHECKPOINT_COMMITS {
-            let mut data = Vec::new();
-            system.create(512, &mut data).unwrap();
+        assert_eq!(system.journal_blocks(), 100);
+        let mut at = None;
+        for round in 1..=20 {
+            system.create(512, &mut Vec::new()).unwrap();
             // Block bitmap, inode bitmap, inode table, group descriptors, directory.
             assert_eq!(system.dirty.len(), 5);
             let mut out = Vec::new();
-            system.commit(&mut out);
-            let blocks: Vec<u32> = out.iter().flat_map(|piece| piece.first..piece.first + piece.blocks).collect();
-            let at = (round as usize - 1) * 7;
-            assert_eq!(blocks[..7], journal[at..at + 7]);
-            // Four inodes are in a block, so six are in two.
-            let in_place = if round == CHECKPOINT_COMMITS { 6 } else { 0 };
-            assert_eq!(blocks.len() - 7, in_place, "round {round}");
-            assert!(blocks[7..].iter().all(|block| !journal.contains(block)));
+            system.operated(&mut out);
+            let (journal, in_place): (Vec<u32>, Vec<u32>) =
+                written(&out).into_iter().partition(|block| system.journal.contains(*block));
+            assert_eq!(journal.len(), 7, "round {round}");
+            assert!(at.is_none_or(|at| journal[0] == at + 1 || journal[0] < at), "the journal is a ring");
+            at = journal.last().copied();
+            // Of four inodes a block, the block that the last one touched is in place six commits
+            // later. What each commit has, bitmaps, descriptors, the directory, never is.
+            assert_eq!(in_place.len(), usize::from(round >= 10 && round % 4 == 2), "round {round}: {in_place:?}");
         }
-        assert!(system.committed.is_empty() && system.dirty.is_empty());
+    }
+
+    #[test]
+    fn entries_lie_all_over_a_directory_that_grows_with_its_files() {
+        let mut system = FileSystem::new(format(10_000)).unwrap();
+        let files: Vec<File> = (0..400).map(|_| system.create(512, &mut Vec::new()).unwrap()).collect();
+        let blocks: BTreeSet<u32> = files.iter().filter_map(|file| system.entry_of(file)).collect();
+        assert_eq!(blocks.len(), 400 * 24 / 512 + 1);
+        let next: BTreeSet<u32> = files[..10].iter().filter_map(|file| system.entry_of(file)).collect();
+        assert!(next.len() > 5, "names next to each other lie apart: {next:?}");
+    }
+
+    #[test]
+    fn a_full_journal_writes_its_oldest_commits_in_place() {
+        let mut system = FileSystem::new(Format { commit: 1000, ..format(10_000) }).unwrap();
+        let (mut out, mut commits) = (Vec::new(), 0);
+        while !written(&out).iter().any(|block| !system.journal.contains(*block)) {
+            out.clear();
+            let file = system.create(512, &mut Vec::new()).unwrap();
+            system.operated(&mut out);
+            commits += u32::from(!out.is_empty());
+            assert!(system.entry_of(&file).is_some() && commits < 5);
+        }
+        // A third of 100 blocks each, with the frame: the fourth needs the room of the first.
+        assert!((3..=4).contains(&commits), "{commits}");
+    }
+
+    #[test]
+    fn data_waits_for_its_commit_and_what_is_deleted_before_is_never_written() {
+        let mut system = FileSystem::new(Format { cache: 0.5, ..format(10_000) }).unwrap();
         let mut out = Vec::new();
-        system.commit(&mut out);
-        assert!(out.is_empty(), "nothing to commit, nothing written");
+        let mut kept = system.create(700, &mut out).unwrap();
+        let gone = system.create(512, &mut out).unwrap();
+        assert!(system.append(&mut kept, 100, &mut out));
+        system.read(&kept, &mut out);
+        system.read(&gone, &mut out);
+        let (data, dead) = (chain(&system, &kept), chain(&system, &gone));
+        system.delete(gone, &mut out);
+        assert!(out.iter().all(|piece| piece.op == Op::Trim), "all of it happens in memory: {out:?}");
+        out.clear();
+        system.operated(&mut out);
+        // A block that was written twice is written once, and before any metadata.
+        assert_eq!(written(&out)[..2], data);
+        assert!(written(&out)[2..].iter().all(|block| !data.contains(block) && !dead.contains(block)));
+        out.clear();
+        system.read(&kept, &mut out);
+        assert!(out.is_empty(), "what was written is still in memory");
+    }
+
+    #[test]
+    fn much_dirty_data_forces_a_commit() {
+        let mut system = FileSystem::new(Format { cache: 0.01, ..format(10_000) }).unwrap();
+        system.create(20 * 512, &mut Vec::new()).unwrap();
+        assert!(!system.cache.must_write(), "20 of 100 blocks are a fifth");
+        system.create(512, &mut Vec::new()).unwrap();
+        assert!(system.cache.must_write());
+        system.operated(&mut Vec::new());
+        assert!(!system.cache.must_write());
     }
 
     #[test]

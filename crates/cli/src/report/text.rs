@@ -56,11 +56,16 @@ fn push_wrapped(out: &mut String, text: &str) {
 /// What each FTL is, in a line.
 fn ftls(results: &[RunResult]) -> String {
     let mut table = Table::new(&[("  ftl", Align::Left), ("what it is", Align::Left)]);
+    let mut differing = String::new();
     for result in results {
-        let summary = ftl::ftls::infos().iter().find(|info| info.name == result.ftl).map_or("", |info| info.summary);
-        table.row(vec![format!("  {}", result.ftl), summary.to_owned()]);
+        let info = ftl::ftls::infos().iter().find(|info| info.name == result.ftl);
+        table.row(vec![format!("  {}", result.ftl), info.map_or("", |info| info.summary).to_owned()]);
+        if let Some(differs) = info.and_then(|info| info.differs) {
+            let text = format!("{} is not as published: {differs}", result.ftl);
+            wrap(&text, WIDTH - 2).into_iter().for_each(|line| differing += &format!("  {line}\n"));
+        }
     }
-    table.render()
+    table.render() + &differing
 }
 
 /// The head of a purpose's column.

@@ -16,10 +16,11 @@
 //!    that was filled longest ago is given up, and the logical blocks of the pages that live there
 //!    are merged: they are mapped by block again, until their pages are written often again.
 //!
-//! From the paper are the two levels and the switch between them while the disk is used. Ours are
-//! the rules: the windows, the shares of three in four, and that pages move within the page-mapped
-//! level. Here every page in a log block has an entry of the page map in RAM, twelve bytes a page,
-//! whatever its level.
+//! From the paper are the two levels and the switch between them while the disk is used. Its rules
+//! are others: what lives in a full replacement block moves to fine-grained slots, and the slot
+//! used least recently leaves them when their RAM is full. Ours are the windows, the shares of
+//! three in four, and that pages move within the page-mapped level. Here every page in a log block
+//! has an entry of the page map in RAM, twelve bytes a page, whatever its level.
 //!
 //! Pages written often may lie anywhere, which makes other FTLs with a log block for each logical
 //! block merge for every write of them. Writes that come back to no page in particular are merged
@@ -44,6 +45,11 @@ pub(super) const INFO: Info = Info {
     name: "aftl",
     summary: "replacement blocks by default, a page-mapped level for pages that are written often",
     source: "Wu and Kuo, ICCAD 2006",
+    differs: Some(
+        "Wu and Kuo's A-FTL moves the live pages of a full replacement block to its fine-grained \
+         slots, and the slot used least recently leaves when RAM is short; here how often a page \
+         is overwritten decides",
+    ),
     settings: &[Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,

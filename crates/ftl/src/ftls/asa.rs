@@ -23,6 +23,7 @@ pub(super) const INFO: Info = Info {
     name: "asa",
     summary: "DFTL that parts hot, warm and cold pages by the age at which they are overwritten",
     source: "Xie and Chen, CCGrid 2014 (poster)",
+    differs: None,
     settings: &[Setting::CacheEntries, Setting::SegmentedLru, Setting::AgeGroups, Setting::Lanes, Setting::Wear],
     validity: Some(VALIDITY),
     durable: Durability::Battery,

@@ -27,6 +27,7 @@ pub(super) const INFO: Info = Info {
     name: "bast",
     summary: "log blocks that belong to one data block each",
     source: "Kim, Kim, Noh, Min and Cho, IEEE Transactions on Consumer Electronics 48(2), 2002",
+    differs: None,
     settings: &[Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,

@@ -3,6 +3,9 @@
 //!
 //! Two blocks of RAM a logical block's entry, and a write-amplification of a block a page. Good for
 //! a disk that is written from end to end.
+//!
+//! An FTL takes one page at a time, so that a request that overwrites n pages of a logical block
+//! rewrites it n times. One that sees the whole request rewrites it once.
 
 use super::{Durability, Entry, Info};
 use crate::bound::Formula;
@@ -18,6 +21,10 @@ pub(super) const INFO: Info = Info {
     name: "block",
     summary: "block mapping: an overwrite rewrites its logical block",
     source: "Ban, US patent 5,404,485 (1995); the block-mapping extreme of Kwon et al., EMSOFT 2010",
+    differs: Some(
+        "an FTL that sees whole requests rewrites a logical block once for each; here pages come \
+         one at a time, and each overwritten page rewrites its logical block",
+    ),
     settings: &[Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,

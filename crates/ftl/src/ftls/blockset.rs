@@ -50,6 +50,11 @@ pub(super) const INFO: Info = Info {
     name: "blockset",
     summary: "log blocks of their own for hot data blocks, one shared by the cold ones of each set",
     source: "Liu, Yue, Wei, Jin and Xiang, SAC 2009",
+    differs: Some(
+        "rules for which data is hot, what is given up and how large a set is are not the \
+         paper's, of which only the abstract was at hand; log blocks are filled in the order of \
+         arrival",
+    ),
     settings: &[Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,

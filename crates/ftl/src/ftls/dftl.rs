@@ -20,6 +20,7 @@ pub(super) const INFO: Info = Info {
     name: "dftl",
     summary: "translation pages in flash behind a cache, validity bitmap in RAM",
     source: "Gupta, Kim and Urgaonkar, ASPLOS 2009",
+    differs: None,
     settings: &[
         Setting::CacheEntries,
         Setting::SegmentedLru,

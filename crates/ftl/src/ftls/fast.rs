@@ -28,6 +28,7 @@ pub(super) const INFO: Info = Info {
     name: "fast",
     summary: "one sequential log block, the others shared and reclaimed in order",
     source: "Lee, Park, Chung, Lee, Park and Song, ACM Transactions on Embedded Computing Systems 6(3), 2007",
+    differs: None,
     settings: &[Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,

@@ -19,6 +19,7 @@ pub(super) const INFO: Info = Info {
     name: "flagship",
     summary: "GeckoFTL with packed entries and a filter, SepBIT's placement and a warm mount",
     source: "here; its parts: GeckoFTL (SIGMOD 2016), SepBIT (FAST 2022), FTRM (Electronics 2020)",
+    differs: None,
     preset: Preset {
         placement: "sepbit",
         gecko: GeckoOptions { packed: true, filter_bytes: FILTER_BYTES, ..GeckoOptions::PAPER },

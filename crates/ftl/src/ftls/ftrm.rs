@@ -40,6 +40,7 @@ pub(super) const fn like<F: OverRing>(name: &'static str) -> Info {
         name,
         summary: "",
         source: "Mativenga, Hamandawana, Chung and Kim, Electronics 2020",
+        differs: None,
         settings: &[
             Setting::CacheEntries,
             Setting::SegmentedLru,

@@ -12,8 +12,13 @@ use crate::engine::page::PageOptions;
 use crate::mapping::cached::{CachedOptions, Upkeep};
 use nand::Nand;
 
-pub(super) const INFO: Info =
-    Info { summary: "FTRM that counts every use of a translation page in its flags", ..like::<Base>("ftrm-base") };
+pub(super) const INFO: Info = Info {
+    summary: "FTRM that counts every use of a translation page in its flags",
+    differs: Some(
+        "the paper's counter counts to 63 in place; bits that can only be cleared count six uses, and no more after these",
+    ),
+    ..like::<Base>("ftrm-base")
+};
 
 struct Base;
 

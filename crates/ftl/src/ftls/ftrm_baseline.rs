@@ -17,6 +17,7 @@ pub(super) const INFO: Info = Info {
     name: "ftrm-baseline",
     summary: "DFTL that does nothing for recovery; loses data at power loss, for comparison only",
     source: "baseline of FTRM's paper, section 5",
+    differs: None,
     settings: &[
         Setting::CacheEntries,
         Setting::SegmentedLru,

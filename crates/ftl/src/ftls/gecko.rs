@@ -22,6 +22,7 @@ pub(super) const INFO: Info = Info {
     name: "gecko",
     summary: "translation pages behind a cache, page validity in flash by Logarithmic Gecko",
     source: "Dayan, Bonnet and Idreos, SIGMOD 2016",
+    differs: None,
     settings: &[
         Setting::CacheEntries,
         Setting::SegmentedLru,

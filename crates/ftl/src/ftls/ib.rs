@@ -24,6 +24,10 @@ pub(super) const INFO: Info = Info {
     name: "ib-ftl",
     summary: "B-tree over extents in flash behind a cache with few dirty entries, log of dead pages in flash",
     source: "Huang, Chang and Kuo, TODAES 2013; cleaning and bound: GeckoFTL's paper",
+    differs: Some(
+        "IB-FTL's mount reads the log of dead pages; here a mount reads every leaf and writes the \
+         log anew, which takes longer",
+    ),
     settings: &[Setting::CacheEntries, Setting::Victim, Setting::Placement, Setting::Lanes, Setting::Wear],
     validity: Some(VALIDITY),
     durable: Durability::OnCompletion,

@@ -18,6 +18,7 @@ pub(super) const INFO: Info = Info {
     name: "janus",
     summary: "part mapped by page and part by block, moved by the workload",
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010",
+    differs: None,
     settings: &[Setting::Victim, Setting::JanusDefuse, Setting::JanusLearn, Setting::JanusBlockMap, Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,

@@ -19,6 +19,7 @@ pub(super) const INFO: Info = Info {
     name: "janus-fixed",
     summary: "Janus-FTL with its page-mapped area at 75% utilisation",
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010, section 6",
+    differs: None,
     settings: &[
         Setting::Victim,
         Setting::JanusUtilisation,

@@ -24,6 +24,10 @@ pub(super) const INFO: Info = Info {
     name: "lazy",
     summary: "translation pages behind a cache with few dirty entries, validity bitmap in RAM",
     source: "Ma, Feng and Li, SIGMOD 2011",
+    differs: Some(
+        "LazyFTL converts whole blocks of its update and cold areas; here each page's entry is \
+         synchronised when it is no longer among the pages written last",
+    ),
     settings: &[
         Setting::CacheEntries,
         Setting::SegmentedLru,

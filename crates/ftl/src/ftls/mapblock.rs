@@ -23,6 +23,7 @@ pub(super) const INFO: Info = Info {
     name: "mapblock",
     summary: "the whole table in RAM, and each change of it written to map blocks that a mount loads",
     source: "Kim, Kim, Noh, Min and Cho, IEEE Trans. Consumer Electronics 2002",
+    differs: None,
     settings: &[Setting::Victim, Setting::Placement, Setting::Lanes, Setting::Wear],
     validity: Some(VALIDITY),
     durable: Durability::OnCompletion,

@@ -70,6 +70,8 @@ pub struct Info {
     pub summary: &'static str,
     /// Where it was published.
     pub source: &'static str,
+    /// How it is another FTL than the one published there, in what its results may depend on.
+    pub differs: Option<&'static str>,
     /// The settings that concern it, beside those that follow from other fields; ask
     /// [`Info::honours`].
     pub settings: &'static [Setting],

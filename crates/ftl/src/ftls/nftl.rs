@@ -40,6 +40,10 @@ pub(super) const INFO: Info = Info {
     name: "nftl",
     summary: "chains of replacement blocks at fixed page offsets, folded when space runs out",
     source: "Ban, US patent 5,937,425 (1999); M-Systems, Flash-memory Translation Layer for NAND Flash (1998)",
+    differs: Some(
+        "where pages lie in replacement blocks is in RAM; the original finds them by spare areas \
+         along the chain",
+    ),
     settings: &[Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,

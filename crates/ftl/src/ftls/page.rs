@@ -18,6 +18,7 @@ pub(super) const INFO: Info = Info {
     name: "page",
     summary: "page table and validity bitmap in RAM",
     source: "Ban, US patent 5,404,485 (1995); PPM in GeckoFTL's and Janus-FTL's papers",
+    differs: None,
     settings: &[Setting::Victim, Setting::Placement, Setting::Lanes, Setting::Wear],
     validity: Some(VALIDITY),
     durable: Durability::OnCompletion,

@@ -34,6 +34,10 @@ pub(super) const INFO: Info = Info {
     name: "reconfigurable",
     summary: "groups of neighbouring data blocks that share a few log blocks each",
     source: "Park, Cheon, Kang, Roh, Cho and Kim, ACM Transactions on Embedded Computing Systems 7(4), 2008",
+    differs: Some(
+        "the paper fits the sizes of groups to the workload; here they stay as `--groups` sets \
+         them",
+    ),
     settings: &[Setting::Groups, Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,

@@ -39,6 +39,10 @@ pub(super) const INFO: Info = Info {
     name: "superblock",
     summary: "groups of neighbouring logical blocks, mapped by page within their own blocks",
     source: "Kang, Jo, Kim and Lee, EMSOFT 2006",
+    differs: Some(
+        "the paper keeps the map in spare areas, in three levels; here all of it is in RAM, as \
+         large as that of page mapping",
+    ),
     settings: &[Setting::Groups, Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,

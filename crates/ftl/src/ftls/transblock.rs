@@ -18,6 +18,7 @@ pub(super) const INFO: Info = Info {
     name: "transblock",
     summary: "DFTL whose mount reads every spare area and caches entries in no order",
     source: "translation-block recovery in FTRM's paper, Table 1",
+    differs: None,
     settings: &[
         Setting::CacheEntries,
         Setting::SegmentedLru,

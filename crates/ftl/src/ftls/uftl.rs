@@ -20,6 +20,7 @@ pub(super) const INFO: Info = Info {
     name: "uftl",
     summary: "B-tree over extents in flash behind a cache, validity bitmap in flash",
     source: "Lee, Kim and Kwon, EMSOFT 2008",
+    differs: None,
     settings: &[Setting::CacheEntries, Setting::Victim, Setting::Placement, Setting::Lanes, Setting::Wear],
     validity: Some(VALIDITY),
     durable: Durability::Battery,

@@ -49,6 +49,10 @@ pub(super) const INFO: Info = Info {
     name: "vftl",
     summary: "log blocks as in fast, merged or collected within the log, whichever costs less in the long run",
     source: "Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010, section 3.1",
+    differs: Some(
+        "the paper gives no formula for the choice between merge and collection, and names no \
+         victim; both are this program's",
+    ),
     settings: &[Setting::Maps],
     validity: None,
     durable: Durability::OnCompletion,

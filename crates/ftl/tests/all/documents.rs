@@ -37,7 +37,10 @@ fn ftls() -> String {
             "| `{}` | {} | {} | {settings} | {validity} | {order} | {} |",
             info.name,
             info.summary,
-            info.source,
+            info.differs.map_or_else(
+                || info.source.to_owned(),
+                |differs| format!("{}. Not as published: {differs}", info.source)
+            ),
             info.promise()
         );
     }

@@ -237,6 +237,12 @@ fn setup(lab: &Lab, runs: &[Run]) -> Vec<String> {
     setup
 }
 
+/// Less is no difference, as in figure 2, percent.
+const FEWER_PERCENT: f64 = 3.0;
+
+/// What MiDAS's paper says that it saves, percent.
+const MIDAS_PERCENT: f64 = 25.0;
+
 fn verdicts(runs: &[Run]) -> Vec<Verdict> {
     let at = |theta: f64, policy: &str, percent: u32| {
         let wanted = name(&zipf(theta), policy);
@@ -262,7 +268,7 @@ fn verdicts(runs: &[Run]) -> Vec<Verdict> {
             &claim,
             (ASA, at(theta, ASA, 15)),
             (SPLIT, at(theta, SPLIT, 15)),
-            0.0,
+            FEWER_PERCENT,
         )));
     }
     let online: Vec<Named<'_>> = placement::table()
@@ -274,8 +280,11 @@ fn verdicts(runs: &[Run]) -> Vec<Verdict> {
         let all = THETAS.iter().flat_map(|theta| PERCENTS.map(|percent| at(*theta, policy, percent)));
         all.sum::<f64>() / (THETAS.len() * PERCENTS.len()) as f64
     };
-    let claim = "MiDAS programs less than SepBIT, on average of all skews and over-provisionings";
-    let mut less = Verdict::below_by(claim, (MIDAS, mean(MIDAS)), (SEPBIT, mean(SEPBIT)), 0.0);
+    let claim = "MiDAS programs 25% less than SepBIT, on average of all skews and over-provisionings";
+    let mut less = Verdict::below_by(claim, (MIDAS, mean(MIDAS)), (SEPBIT, mean(SEPBIT)), MIDAS_PERCENT).unless_holds(
+        "at 7% over-provisioning MiDAS programs more than SepBIT, at 15 and 30% up to 23% less; the traces of its paper are not \
+         to be had",
+    );
     "MiDAS (FAST 2024): 25% less than the best of others, on its traces".clone_into(&mut less.paper);
     verdicts.push(less);
     verdicts.push(Verdict::least(

@@ -126,7 +126,16 @@ fn verdicts(runs: &[Run], values: &[(String, f64)], delta: f64) -> Vec<Verdict> 
             5.0,
         ));
         let worst = gecko.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(two);
-        out.push(Verdict::below_by("every size ratio does better than a bitmap in flash", worst, pvb, 0.0));
+        let by_formula =
+            |name: &str| runs.iter().find(|run| run.experiment.series == name).map(|run| formula(run, delta));
+        if let Some((gecko, bitmap)) = by_formula(worst.0).zip(by_formula(PVB)) {
+            let claim = "every size ratio does better than a bitmap in flash, by what the formulas say of the worst";
+            out.push(Verdict::below_by(claim, worst, pvb, 100.0 * (1.0 - gecko / bitmap)).with_formula(format!(
+                "{} against {}",
+                short(gecko),
+                short(bitmap)
+            )));
+        }
     }
     out
 }

@@ -129,7 +129,7 @@ fn verdicts(strong: &[Size], random: &[Size]) -> Vec<Verdict> {
     let peak = strong.iter().filter(|point| point.0 < best).map(|point| point.2).fold(0.0, f64::max);
     let all = random.last().map_or(f64::NAN, |point| point.0);
     let mut interior = Verdict::below_by(
-        "with strong locality the least cost lies between the block-mapping and the page-mapping extreme",
+        "with strong locality the least cost lies between the block-mapping and the page-mapping extreme (by the cost model)",
         ("at the best size", cost),
         ("at the better extreme", ends),
         1.0,
@@ -139,14 +139,14 @@ fn verdicts(strong: &[Size], random: &[Size]) -> Vec<Verdict> {
     vec![
         interior,
         Verdict::at_least(
-            "there the cost first increases with the size, then plunges",
+            "there the cost first increases with the size, then plunges (by the cost model)",
             "rises before its minimum",
             peak / strong.first().map_or(f64::NAN, |point| point.2),
             1.0,
             " times the cost of the smallest area",
         ),
         Verdict::near(
-            "with random writes the least cost lies at the page-mapping extreme",
+            "with random writes the least cost lies at the page-mapping extreme (by the cost model)",
             "every block fused",
             least(random).0,
             all,

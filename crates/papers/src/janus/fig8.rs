@@ -107,6 +107,8 @@ mod tests {
     fn verdicts_follow_the_data() {
         let published = PUBLISHED.map(|blocks| blocks / 2.0);
         assert!(verdicts(&published, PAPER_BLOCKS / 2.0).iter().all(|verdict| verdict.holds));
+        let flat = [4000.0, 4000.0, 4000.0, 4000.0];
+        assert_eq!(verdicts(&flat, PAPER_BLOCKS).iter().filter(|verdict| verdict.holds).count(), 0);
         let flat = [4000.0, 3900.0, 3000.0, 4000.0];
         assert_eq!(verdicts(&flat, PAPER_BLOCKS).iter().filter(|verdict| verdict.holds).count(), 0);
     }

@@ -31,7 +31,7 @@ const JANUS: &str = "Janus-FTL";
 
 /// Why a gain may be smaller than the paper's.
 const LENGTH: &str = "the paper does not say how long its rounds are; in longer ones page mapping and FAST take more time for each \
-                      page written, Janus-FTL does not";
+                      page written, Janus-FTL hardly does";
 
 /// Those that the paper compares.
 const COMPARED: [&str; 4] = [PPM, BAST, FAST, JANUS];

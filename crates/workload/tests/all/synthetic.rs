@@ -131,7 +131,7 @@ fn patterns() {
 
 #[test]
 fn a_file_system_stays_in_its_footprint() {
-    let text = "postmark:fill=60,footprint=50,transactions=2,trim=1,flush=100,rate=1000";
+    let text = "postmark:fill=60,footprint=50,transactions=2,trim=1,cache=0,flush=100,rate=1000";
     let requests = draw(text, 1, 100_000);
     assert!(requests.iter().all(|r| r.offset + r.bytes <= LOGICAL / 2 && r.bytes.is_multiple_of(4096)));
     assert!(requests.iter().all(|r| r.bytes <= 512 << 10) && requests.is_sorted_by_key(|r| r.at_ns));
@@ -143,7 +143,7 @@ fn a_file_system_stays_in_its_footprint() {
         let data = requests.into_iter().filter(|r| matches!(r.op, Op::Read | Op::Write));
         data.map(|r| (r.op, r.offset, r.bytes)).take(50_000).collect::<Vec<_>>()
     };
-    assert_eq!(plain(requests), plain(draw("postmark:fill=60,footprint=50,transactions=2", 1, 60_000)));
+    assert_eq!(plain(requests), plain(draw("postmark:fill=60,footprint=50,transactions=2,cache=0", 1, 60_000)));
     assert!(draw("postmark:transactions=2", 1, 50_000).iter().all(|r| r.op != Op::Trim));
     let spec: Spec = "postmark".parse().unwrap();
     let error = spec.build(1 << 60, 4096, 1).err().unwrap().to_string();
