@@ -81,6 +81,7 @@ pub fn plan(profile: &Profile, capacity: Option<u64>, ratio: f64) -> Result<Devi
     };
     // The options were looked at: what is wrong now is the device's.
     DevicePlan::new(&profile.name, geometry.dimensions(), profile.capabilities, profile.timing, None, ratio)
+        .map(|plan| plan.with_limits(profile.limits))
         .map_err(|error| anyhow::Error::msg(error.to_string()))
 }
 
@@ -192,8 +193,6 @@ fn not_timed(profile: &Profile) -> Option<String> {
         (l.read_queue_dies > 0, "read_queue_dies"),
         (l.write_queues_per_channel > 0, "write_queues_per_channel"),
         (l.queue_depth > 0, "queue_depth"),
-        (l.read_unit_bytes > 0, "read_unit_bytes"),
-        (l.channel_read_bytes_per_us > 0, "channel_read_bytes_per_us"),
         (l.host_read_bytes_per_us > 0, "host_read_bytes_per_us"),
         (l.host_write_bytes_per_us > 0, "host_write_bytes_per_us"),
         (profile.capabilities.multi_plane, "multi_plane"),

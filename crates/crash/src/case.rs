@@ -120,9 +120,14 @@ impl Harm {
         }
     }
 
+    /// Whether it can be read for a while.
+    pub(crate) const fn fades(self) -> bool {
+        matches!(self, Self::ReadsOnce | Self::ReadsTwice)
+    }
+
     /// Whether the spare area can be read for ever.
     pub(crate) const fn spares_oob(self) -> bool {
-        matches!(self, Self::DataUnreadable | Self::ReadsOnce | Self::ReadsTwice)
+        matches!(self, Self::DataUnreadable) || self.fades()
     }
 }
 

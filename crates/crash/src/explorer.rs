@@ -533,7 +533,7 @@ impl<'a> Explorer<'a> {
     /// left, and of those that half an erase left fading.
     fn mourn(&self, model: &mut Model, casualties: &Casualties) {
         casualties.pages.iter().for_each(|lpn| model.harm_unseen(*lpn));
-        casualties.fading.iter().for_each(|lpn| model.half_erase(*lpn));
+        casualties.fading.iter().for_each(|lpn| model.fade(*lpn));
         if casualties.metadata {
             if self.bench.entry.info.outlives_worn_pages { model.harm_trims() } else { model.lose_metadata() }
         }

@@ -186,8 +186,9 @@ impl Model {
         }
     }
 
-    /// A copy of the page was in a block whose erase was cut short.
-    pub(crate) fn half_erase(&mut self, lpn: u32) {
+    /// A copy of the page can be read for a while, as in a block whose erase was cut short. Without
+    /// a battery what was read once is not spared by that.
+    pub(crate) fn fade(&mut self, lpn: u32) {
         if let Some(flags) = self.flags.get_mut(lpn as usize).filter(|_| self.forgetful) {
             *flags |= FADING;
         }
@@ -500,13 +501,27 @@ mod tests {
     }
 
     #[test]
+    fn without_a_battery_a_harmed_page_that_was_read_is_spared_unless_it_fades() {
+        let lost = || Err(FtlError::Lost { lpn: Lpn(1) });
+        let mut model = Model::new(Durability::Battery, 4).without_battery();
+        let new = write(&mut model, 1);
+        model.harm(1);
+        let mut fading = model.clone();
+        fading.fade(1);
+        for model in [&mut model, &mut fading] {
+            assert!(model.read(1, stamp(1, new)).is_ok());
+        }
+        assert!(model.read(1, lost()).is_err() && fading.read(1, lost()).is_ok());
+    }
+
+    #[test]
     fn without_a_battery_what_was_read_fails_later_only_if_a_copy_was_in_a_half_erased_block() {
         let lost = || Err(FtlError::Lost { lpn: Lpn(1) });
         let mut model = Model::new(Durability::Battery, 4).without_battery();
         let (old, new) = (write(&mut model, 1), write(&mut model, 1));
         model.cut();
         let mut fading = model.clone();
-        fading.half_erase(1);
+        fading.fade(1);
         for model in [&mut model, &mut fading] {
             assert!(model.clone().read(1, lost()).is_ok());
             assert!(model.read(1, stamp(1, old)).is_ok());
@@ -517,7 +532,7 @@ mod tests {
         assert!(fading.read(1, lost()).is_err());
         let mut powered = Model::new(Durability::Battery, 4);
         write(&mut powered, 1);
-        powered.half_erase(1);
+        powered.fade(1);
         powered.cut();
         assert!(powered.read(1, lost()).is_err(), "the battery said which copy counts");
     }

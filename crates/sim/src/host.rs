@@ -17,6 +17,7 @@ use ftl::placement::Future;
 use ftl::victim::by_bank::Banked;
 use ftl::{Config, Counts, Ftl, FtlError, MountReport};
 use nand::{Lpn, Nand, Stamp};
+use std::ops::Range;
 
 /// Pages that are announced together.
 const BATCH: usize = 64;
@@ -193,6 +194,13 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
             cut_head: head != 0,
             cut_tail: tail + 1 != self.page.bytes,
         }))
+    }
+
+    /// The bytes of a page that a request is about.
+    pub fn part(&self, request: &Request, page: u32) -> Range<u64> {
+        let begin = u64::from(page) * self.page.bytes;
+        let end = request.offset.saturating_add(request.bytes);
+        request.offset.saturating_sub(begin)..(end - begin).min(self.page.bytes)
     }
 
     /// The page that a request writes, if it is that and nothing else: the common case.

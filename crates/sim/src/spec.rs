@@ -6,6 +6,7 @@ use crate::source::{Source, WorkloadError};
 use ftl::Config;
 use ftl::victim::by_bank::Policy;
 use nand::geometry::Dimensions;
+use nand::profiles::Limits;
 use nand::{Capabilities, Geometry, Timing};
 use std::fmt;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ pub struct DevicePlan {
     pub capabilities: Capabilities,
     /// How long its operations take.
     pub timing: Timing,
+    /// What else limits it, as far as timed runs know it.
+    pub limits: Limits,
     /// Pages that the host sees.
     pub logical_pages: u32,
 }
@@ -70,7 +73,16 @@ impl DevicePlan {
         let geometry = Geometry::new(Dimensions { blocks, ..dimensions })
             .map_err(|source| SimError::Geometry { device: name.to_owned(), source })?;
         let logical_pages = (f64::from(geometry.pages()) * logical_ratio) as u32;
-        Ok(Self { name: name.to_owned(), geometry, capabilities, timing, logical_pages: logical_pages.max(1) })
+        let limits = Limits::NONE;
+        Ok(Self { name: name.to_owned(), geometry, capabilities, timing, limits, logical_pages: logical_pages.max(1) })
+    }
+
+    /// The same device with these limits. A timed run knows
+    /// [`read_unit_bytes`](Limits::read_unit_bytes) and
+    /// [`channel_read_bytes_per_us`](Limits::channel_read_bytes_per_us), and leaves the others out.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     /// Bytes that the host sees.

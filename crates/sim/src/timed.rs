@@ -16,6 +16,7 @@ use crate::timing::{Machine, Token};
 use ftl::Purpose;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 use workload::Poisson;
 
 /// What the timed part of a run gives.
@@ -91,7 +92,7 @@ pub(crate) fn play<N: Device>(
     host.ftl_mut().flash_mut().set_logging(true);
     host.ftl_mut().flash_mut().drain_log();
     let mut player = Player {
-        machine: Machine::new(&device.geometry, device.capabilities, &device.timing, options),
+        machine: Machine::new(device, options),
         host,
         feed,
         timeline,
@@ -293,7 +294,7 @@ impl<N: Device> Player<'_, '_, N> {
                 self.bytes_read += request.bytes;
                 for page in span.first..span.end {
                     self.host.read_page(page)?;
-                    strands += self.submit(token, false);
+                    strands += self.submit_read(token, &self.host.part(request, page));
                 }
             }
             (Op::Write, Some(span)) => {
@@ -343,6 +344,13 @@ impl<N: Device> Player<'_, '_, N> {
         let takes_time = |purpose| self.collection_takes_time || !is_collection(purpose);
         let ops = self.host.ftl_mut().flash_mut().drain_log().filter(|op| takes_time(op.purpose));
         u32::from(self.machine.submit(token, background, ops))
+    }
+
+    /// As [`Player::submit`], of a request that reads these bytes of a page.
+    fn submit_read(&mut self, token: Token, part: &Range<u64>) -> u32 {
+        let takes_time = |purpose| self.collection_takes_time || !is_collection(purpose);
+        let ops = self.host.ftl_mut().flash_mut().drain_log().filter(|op| takes_time(op.purpose));
+        u32::from(self.machine.submit_read(token, part, ops))
     }
 
     /// Lets the next thing happen; returns how many requests ended with it.

@@ -30,6 +30,7 @@ fn device(spec: &RunSpec) -> Value {
         "geometry": geometry.dimensions(),
         "capabilities": plan.capabilities,
         "times": plan.timing,
+        "limits": plan.limits,
         "raw_bytes": geometry.raw_bytes(),
         "logical_pages": plan.logical_pages,
         "logical_share": logical as f64 / geometry.raw_bytes() as f64,

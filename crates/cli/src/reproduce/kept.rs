@@ -190,15 +190,16 @@ mod tests {
             spec.text()
         };
         let usual = text(|_| ()).unwrap();
-        let changes: [fn(&mut RunSpec); 5] = [
+        let changes: [fn(&mut RunSpec); 6] = [
             |spec| spec.seed = 2,
             |spec| spec.config.cache_entries += 1,
             |spec| spec.device.timing.read_ns += 1,
+            |spec| spec.device.limits.read_unit_bytes += 1,
             |spec| spec.precondition = PreconditionMode::Fill(0.1 + 0.2),
             |spec| spec.workload = WorkloadSpec::synthetic("profile:msnfs").unwrap(),
         ];
         let texts: BTreeSet<String> = changes.into_iter().map(|change| text(change).unwrap()).chain([usual]).collect();
-        assert_eq!(texts.len(), 6);
+        assert_eq!(texts.len(), 7);
         assert_eq!(text(|spec| spec.workload = WorkloadSpec::synthetic("profile:my.toml").unwrap()), None);
     }
 }

@@ -98,6 +98,10 @@ fn harm_page(bench: &Bench<'_>, line: &mut Line, worn: Worn) -> Result<Option<u3
         return Ok(None);
     }
     if spare.kind == PageKind::User {
+        if harm.fades() {
+            // Also of a superseded version: without a battery it may be the one that is left.
+            line.model.fade(spare.tag);
+        }
         let mut stamp = Stamp::UNWRITTEN;
         if flash.inner_mut().read(Ppn(ppn), &mut stamp).is_ok() && !line.model.is_current(stamp) {
             // Nobody needs a superseded version.

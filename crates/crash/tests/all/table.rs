@@ -89,6 +89,8 @@ fn without_its_battery_an_ftl_loses_writes_and_nothing_else() {
         cuts: 3000,
         depth: 2,
         images: 70,
+        endurance: 100,
+        worn_step: 20,
         ..Options::default()
     };
     assert_eq!(clean(&options).ftls[0].lost_writes, 0);

@@ -6,12 +6,14 @@
 //!    waiting for the channel included (no cache programming, no pipelining inside a die; planes do
 //!    not work in parallel).
 //! 2. A page **read** is the array time, then the transfer of page and spare area over the channel.
-//!    A **spare read** transfers a thirty-second of that. A **program** is the transfer, then the
-//!    array time. A **program of flags** transfers as much as a spare read, and takes the array
-//!    time of a program. An **erase** does not use the channel. A **copy** is a read and, once that
-//!    has ended, a program, on the dies they concern, through the controller; within one plane of a
-//!    device with copy-back it is one operation of read plus program time without transfers.
-//!    Commands and addresses take no time.
+//!    If the device says how little a read may fetch, a read of the host transfers what it wants of
+//!    the page in such units, and their share of the spare area. A **spare read** transfers a
+//!    thirty-second of a page. A channel may transfer at another rate what is read. A **program**
+//!    is the transfer, then the array time. A **program of flags** transfers as much as a spare
+//!    read, and takes the array time of a program. An **erase** does not use the channel. A
+//!    **copy** is a read and, once that has ended, a program, on the dies they concern, through the
+//!    controller; within one plane of a device with copy-back it is one operation of read plus
+//!    program time without transfers. Commands and addresses take no time.
 //! 3. A **channel** makes one transfer at a time, in the order in which dies became ready for it.
 //! 4. Each page of a request is a **strand**: the flash operations that the FTL did for it, in
 //!    their order, each starting when the one before has ended. Copies and erases that follow each
@@ -37,6 +39,7 @@
 //! The FTL itself takes no time, and executes a request the moment it enters the device. A flush
 //! ends once every write and trim that entered before it has; requests behind it do not wait.
 
+mod times;
 mod unit;
 
 #[cfg(test)]
@@ -44,66 +47,17 @@ mod second;
 #[cfg(test)]
 mod tests;
 
-use crate::spec::QueueOptions;
-use ftl::{Op, OpKind};
-use nand::{BlockId, Capabilities, Geometry, Timing};
+use crate::spec::{DevicePlan, QueueOptions};
+use ftl::{Op, OpKind, Purpose};
+use nand::{BlockId, Geometry};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
+use times::Times;
 use unit::{Action, Channel, Die, Task, Turn};
 
 /// A request, or whatever else the caller waits for, by number.
 pub type Token = u32;
-
-/// Durations, nanoseconds.
-#[derive(Clone, Copy, Debug)]
-struct Times {
-    read: u64,
-    spare_read: u64,
-    program: u64,
-    erase: u64,
-    page_transfer: u64,
-    spare_transfer: u64,
-}
-
-impl Times {
-    fn new(geometry: &Geometry, timing: &Timing) -> Self {
-        let bytes = u64::from(geometry.page_bytes()) + u64::from(geometry.spare_bytes());
-        let transfer = |bytes: u64| match timing.channel_bytes_per_us {
-            0 => 0,
-            rate => (bytes * 1000).div_ceil(rate),
-        };
-        Self {
-            read: timing.read_ns,
-            spare_read: timing.spare_read_ns,
-            program: timing.program_ns,
-            erase: timing.erase_ns,
-            page_transfer: transfer(bytes),
-            spare_transfer: transfer(bytes.div_ceil(SPARE_SHARE)),
-        }
-    }
-
-    const fn array(&self, action: Action) -> u64 {
-        match action {
-            Action::Read => self.read,
-            Action::SpareRead => self.spare_read,
-            Action::Program | Action::Flags => self.program,
-            Action::Erase => self.erase,
-            Action::CopyBack => self.read + self.program,
-        }
-    }
-
-    const fn transfer(&self, action: Action) -> u64 {
-        match action {
-            Action::Read | Action::Program => self.page_transfer,
-            Action::SpareRead | Action::Flags => self.spare_transfer,
-            Action::Erase | Action::CopyBack => 0,
-        }
-    }
-}
-
-/// A spare read or a program of flags transfers one part in so many of a page with its spare area.
-const SPARE_SHARE: u64 = 32;
 
 /// Something that will happen. The sequence number keeps simultaneous events in the order they were
 /// made.
@@ -140,6 +94,8 @@ struct Strand {
     background: bool,
     /// A request waits for one of its erases.
     hurried: bool,
+    /// How long the channel is held for a page that the host reads.
+    host_transfer: u64,
 }
 
 impl Strand {
@@ -196,11 +152,12 @@ pub struct Machine {
 impl Machine {
     /// An idle device at time 0.
     #[must_use]
-    pub fn new(geometry: &Geometry, capabilities: Capabilities, timing: &Timing, options: &QueueOptions) -> Self {
+    pub fn new(device: &DevicePlan, options: &QueueOptions) -> Self {
+        let geometry = &device.geometry;
         Self {
             geometry: *geometry,
-            copy_back: capabilities.copy_back,
-            times: Times::new(geometry, timing),
+            copy_back: device.capabilities.copy_back,
+            times: Times::new(geometry, &device.timing, &device.limits),
             read_priority: options.read_priority,
             max_overtakes: options.max_overtakes,
             suspend_ns: options.suspend_ns,
@@ -255,6 +212,21 @@ impl Machine {
     /// Starts a strand of operations now; `token` comes back when the last has ended. `false`, and
     /// no token, if there is none.
     pub fn submit(&mut self, token: Token, background: bool, ops: impl Iterator<Item = Op>) -> bool {
+        self.start_strand(token, background, self.times.page_transfer[1], ops)
+    }
+
+    /// As [`Machine::submit`], of the operations of a request that reads these bytes of a page.
+    pub fn submit_read(&mut self, token: Token, part: &Range<u64>, ops: impl Iterator<Item = Op>) -> bool {
+        self.start_strand(token, false, self.times.part_transfer(part), ops)
+    }
+
+    fn start_strand(
+        &mut self,
+        token: Token,
+        background: bool,
+        host_transfer: u64,
+        ops: impl Iterator<Item = Op>,
+    ) -> bool {
         let id = self.free_strands.pop().unwrap_or_else(|| {
             self.strands.push(Strand::default());
             self.strands.len() as u32 - 1
@@ -277,6 +249,7 @@ impl Machine {
         strand.token = token;
         strand.background = background;
         strand.hurried = false;
+        strand.host_transfer = host_transfer;
         self.advance(id);
         true
     }
@@ -378,7 +351,7 @@ impl Machine {
         let task = Task::new(id, block, epoch);
         let urgent = self.read_priority && !strand.background;
         match op.kind {
-            OpKind::Read => Task { urgent, ..task },
+            OpKind::Read => Task { urgent, of_host: op.purpose == Purpose::Host, ..task },
             OpKind::SpareRead => Task { action: Action::SpareRead, urgent, ..task },
             OpKind::Program => Task { action: Action::Program, ..task },
             OpKind::Erase => Task { action: Action::Erase, ..task },
@@ -392,6 +365,10 @@ impl Machine {
                 }
             }
         }
+    }
+
+    fn transfer(&self, task: &Task) -> u64 {
+        if task.of_host { self.strands[task.strand as usize].host_transfer } else { self.times.transfer(task.action) }
     }
 
     fn same_plane(&self, a: BlockId, b: BlockId) -> bool {
@@ -457,7 +434,7 @@ impl Machine {
         } else {
             die.overtakes = 0;
         }
-        if task.action.sends() && self.times.transfer(task.action) > 0 {
+        if task.action.sends() && self.transfer(&task) > 0 {
             self.request_channel(index);
         } else {
             self.start_array(index, self.times.array(task.action));
@@ -490,7 +467,7 @@ impl Machine {
 
     fn start_transfer(&mut self, index: u32, die: u32) {
         let Some(task) = &self.dies[die as usize].current else { return };
-        let ns = self.times.transfer(task.action);
+        let ns = self.transfer(task);
         let channel = &mut self.channels[index as usize];
         channel.user = Some(die);
         channel.busy_ns += ns;
@@ -516,7 +493,7 @@ impl Machine {
         let die = &mut self.dies[index as usize];
         die.array_end_ns = None;
         let Some(task) = die.current else { return };
-        if task.action.reads() && self.times.transfer(task.action) > 0 {
+        if task.action.reads() && self.transfer(&task) > 0 {
             self.request_channel(index);
         } else {
             self.task_ended(index, task);

@@ -2,11 +2,13 @@
 //! anew each time. Both are handed the same operations. Suspension is not modelled.
 
 use super::{Machine, Times, Token};
-use crate::spec::QueueOptions;
+use crate::spec::{DevicePlan, QueueOptions};
 use ftl::{Config, Flash, Op, OpKind, Purpose};
 use nand::geometry::Dimensions;
+use nand::profiles::Limits;
 use nand::{BlockId, Capabilities, Geometry, Lpn, Ppn, SimNand, Stamp, Timing};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -73,11 +75,11 @@ struct Second {
 }
 
 impl Second {
-    fn new(geometry: &Geometry, capabilities: Capabilities, timing: &Timing, options: &QueueOptions) -> Self {
+    fn new(device: &DevicePlan, options: &QueueOptions) -> Self {
         Self {
-            geometry: *geometry,
-            copy_back: capabilities.copy_back,
-            times: Times::new(geometry, timing),
+            geometry: device.geometry,
+            copy_back: device.capabilities.copy_back,
+            times: Times::new(&device.geometry, &device.timing, &device.limits),
             read_priority: options.read_priority,
             max_overtakes: options.max_overtakes,
             now: 0,
@@ -89,14 +91,27 @@ impl Second {
         }
     }
 
-    fn submit(&mut self, token: Token, background: bool, ops: &[Op]) {
+    /// What the channel does for a part of a page, unit by unit.
+    fn part(&self, part: &Range<u64>) -> Phase {
+        let (page, spare) = (u64::from(self.geometry.page_bytes()), u64::from(self.geometry.spare_bytes()));
+        let unit = u64::from(LIMITS.read_unit_bytes);
+        let touched = (0..page / unit).filter(|n| n * unit < part.end && part.start < (n + 1) * unit).count() as u64;
+        let bytes = touched * unit + (touched * unit * spare).div_ceil(page);
+        Phase::Bus((bytes * 1000).div_ceil(LIMITS.channel_read_bytes_per_us))
+    }
+
+    fn submit(&mut self, token: Token, background: bool, part: Option<&Range<u64>>, ops: &[Op]) {
         let collects = |op: &Op| matches!(op.kind, OpKind::Copy | OpKind::Erase);
         let class = if background { Class::Background } else { Class::Ordinary };
         let reads = if self.read_priority && !background { Class::Urgent } else { class };
         let t = &self.times;
-        let (page, spare) = (Phase::Bus(t.page_transfer), Phase::Bus(t.spare_transfer));
-        let program = [page, Phase::Array(t.program)];
-        let read = [Phase::Array(t.read), page];
+        let [to_die, from_die] =
+            [0, 1].map(|way| (Phase::Bus(t.page_transfer[way]), Phase::Bus(t.spare_transfer[way])));
+        let program = [to_die.0, Phase::Array(t.program)];
+        let read = [Phase::Array(t.read), from_die.0];
+        let of_host = [Phase::Array(t.read), part.map_or(from_die.0, |part| self.part(part))];
+        let flags = [to_die.1, Phase::Array(t.program)];
+        let spare_read = [Phase::Array(t.spare_read), from_die.1];
         let (mut works, mut step) = (Vec::<Work>::new(), 0);
         // Of the step: copies, by the block they leave and the work that ends them, and erased
         // blocks.
@@ -119,10 +134,11 @@ impl Second {
                 Work { step, block, class, erases, needs, phases, after, state: State::Later, since: 0 }
             };
             match op.kind {
+                OpKind::Read if op.purpose == Purpose::Host => works.push(work(block, reads, 0, &of_host, vec![])),
                 OpKind::Read => works.push(work(block, reads, 0, &read, vec![])),
-                OpKind::SpareRead => works.push(work(block, reads, 0, &[Phase::Array(t.spare_read), spare], vec![])),
+                OpKind::SpareRead => works.push(work(block, reads, 0, &spare_read, vec![])),
                 OpKind::Program => works.push(work(block, class, needs, &program, vec![])),
-                OpKind::Flags => works.push(work(block, class, needs, &[spare, Phase::Array(t.program)], vec![])),
+                OpKind::Flags => works.push(work(block, class, needs, &flags, vec![])),
                 OpKind::Erase => {
                     let after = copies.iter().filter(|(from, _)| *from == block).map(|(_, at)| *at).collect();
                     copies.retain(|(from, _)| *from != block);
@@ -338,6 +354,9 @@ const TIMING: Timing = Timing {
     channel_bytes_per_us: 41,
 };
 
+/// Reads come at another rate, and in parts of a page.
+const LIMITS: Limits = Limits { read_unit_bytes: 64, channel_read_bytes_per_us: 53, ..Limits::NONE };
+
 struct Random(u64);
 
 impl Random {
@@ -371,8 +390,11 @@ impl Both {
     fn new(geometry: &Geometry, copy_back: bool, read_priority: bool) -> Self {
         let options = QueueOptions { read_priority, max_overtakes: 3, ..QueueOptions::default() };
         let capabilities = Capabilities { copy_back, ..Capabilities::MODERN };
-        let machine = Machine::new(geometry, capabilities, &TIMING, &options);
-        Self { machine, second: Second::new(geometry, capabilities, &TIMING, &options), ended: Vec::new() }
+        let name = "both".to_owned();
+        let device =
+            DevicePlan { name, geometry: *geometry, capabilities, timing: TIMING, limits: LIMITS, logical_pages: 1 };
+        let second = Second::new(&device, &options);
+        Self { machine: Machine::new(&device, &options), second, ended: Vec::new() }
     }
 
     fn run_until(&mut self, until: u64) {
@@ -387,7 +409,15 @@ impl Both {
         self.run_until(at);
         self.machine.wait_until(at);
         self.machine.submit(token, background, ops.iter().copied());
-        self.second.submit(token, background, ops);
+        self.second.submit(token, background, None, ops);
+    }
+
+    /// Operations of a request that reads a part of a page.
+    fn read(&mut self, at: u64, token: Token, part: &Range<u64>, ops: &[Op]) {
+        self.run_until(at);
+        self.machine.wait_until(at);
+        self.machine.submit_read(token, part, ops.iter().copied());
+        self.second.submit(token, false, Some(part), ops);
     }
 
     fn agree(mut self, strands: usize, what: &str) {
@@ -423,9 +453,15 @@ fn both_models_agree_about_any_operations() {
                     _ => OpKind::Copy,
                 };
                 let from = if kind == OpKind::Copy { from } else { Ppn::NONE };
-                ops.push(Op { kind, purpose: Purpose::Host, page, from });
+                let purpose = if random.below(4) == 0 { Purpose::Translation } else { Purpose::Host };
+                ops.push(Op { kind, purpose, page, from });
             }
-            both.submit(at, token, random.below(4) == 0, &ops);
+            let (start, bytes) = (random.below(512), 1 + random.below(512));
+            match random.below(8) {
+                0 | 1 => both.submit(at, token, true, &ops),
+                2..5 => both.read(at, token, &(start..(start + bytes).min(512)), &ops),
+                _ => both.submit(at, token, false, &ops),
+            }
         }
         both.agree(25, &format!("seed {seed}"));
     }
@@ -455,11 +491,12 @@ fn both_models_agree_about_every_ftl() {
         ftl.flash_mut().set_logging(true);
         let mut random = Random(logical_pages.into());
         let mut both = Both::new(&geometry, false, true);
-        let (mut at, mut strands, mut erases, mut merges) = (0, 0, 0, 0);
+        let (mut at, mut strands, mut erases, mut merges, mut parts) = (0, 0, 0, 0, 0);
         for token in 0..REQUESTS {
             at += random.below(6_000_000);
             let lpn = Lpn(random.below(logical_pages.into()) as u32);
-            match random.below(10) {
+            let kind = random.below(10);
+            match kind {
                 0..3 => ftl.read(lpn, &mut Stamp { lpn, version: 0 }).unwrap(),
                 3 => ftl.trim(lpn, 1).unwrap(),
                 _ => write(&mut *ftl, lpn, 2),
@@ -469,8 +506,16 @@ fn both_models_agree_about_every_ftl() {
             erases += erased;
             merges += usize::from(erased > 1);
             strands += usize::from(!ops.is_empty());
-            both.submit(at, token, token % 7 == 0, &ops);
+            if kind < 3 && token % 7 != 0 {
+                let of_host = ops.iter().filter(|op| op.kind == OpKind::Read && op.purpose == Purpose::Host).count();
+                assert!(of_host <= 1, "{} read {of_host} pages for one of the host", entry.info.name);
+                parts += of_host;
+                both.read(at, token, &(64 * kind..64 * kind + 1), &ops);
+            } else {
+                both.submit(at, token, token % 7 == 0, &ops);
+            }
         }
+        assert!(parts > 0, "{} read no page of the host", entry.info.name);
         assert!(erases > 0, "{} erased nothing", entry.info.name);
         assert!(merges > 0 || entry.info.validity.is_some(), "{} merged nothing", entry.info.name);
         both.agree(strands, entry.info.name);

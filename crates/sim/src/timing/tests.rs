@@ -3,8 +3,9 @@
 
 use super::*;
 use ftl::Purpose;
-use nand::Ppn;
 use nand::geometry::Dimensions;
+use nand::profiles::Limits;
+use nand::{Capabilities, Ppn, Timing};
 
 const PAGES: u32 = 8;
 
@@ -18,6 +19,16 @@ fn machine(channels: u32, dies_per_channel: u32, transfers: bool, options: &Queu
 }
 
 fn machine_with(channels: u32, per_channel: u32, transfers: bool, options: &QueueOptions, copy_back: bool) -> Machine {
+    machine_within(channels, per_channel, transfers, options, (copy_back, Limits::NONE))
+}
+
+fn machine_within(
+    channels: u32,
+    per_channel: u32,
+    transfers: bool,
+    options: &QueueOptions,
+    (copy_back, limits): (bool, Limits),
+) -> Machine {
     let geometry = Geometry::new(Dimensions {
         channels,
         dies_per_channel: per_channel,
@@ -35,7 +46,9 @@ fn machine_with(channels: u32, per_channel: u32, transfers: bool, options: &Queu
         erase_ns: 3000,
         channel_bytes_per_us: if transfers { 64_000 } else { 0 },
     };
-    Machine::new(&geometry, Capabilities { copy_back, ..Capabilities::MODERN }, &timing, options)
+    let capabilities = Capabilities { copy_back, ..Capabilities::MODERN };
+    let device = DevicePlan { name: String::new(), geometry, capabilities, timing, limits, logical_pages: 1 };
+    Machine::new(&device, options)
 }
 
 fn op(kind: OpKind, block: u32) -> Op {
@@ -81,6 +94,46 @@ fn each_operation_alone() {
         (vec![op(READ, 0), op(PROGRAM, 1), op(ERASE, 0)], true, 60 + 510 + 3000),
     ] {
         let mut m = machine(1, 2, transfers, &options());
+        assert!(m.submit(7, false, ops.iter().copied()));
+        assert_eq!(run(&mut m), [(7, ends)], "{ops:?}");
+    }
+}
+
+#[test]
+fn a_read_of_the_host_transfers_the_units_that_it_touches() {
+    // A unit of 128 bytes brings 32 of the spare area: 160 bytes are 2.5 ns, in whole ns.
+    let units = Limits { read_unit_bytes: 128, ..Limits::NONE };
+    let table = Op { purpose: Purpose::Translation, ..op(READ, 0) };
+    for (limits, part, ops, ends) in [
+        (units, 0..1, vec![op(READ, 0)], 53),
+        (units, 127..128, vec![op(READ, 0)], 53),
+        (units, 127..129, vec![op(READ, 0)], 55),
+        (units, 100..300, vec![op(READ, 0)], 58),
+        (units, 0..512, vec![op(READ, 0)], 60),
+        (units, 0..1, vec![table, op(READ, 0)], 60 + 53),
+        (units, 0..1, vec![copy(0, 1)], 60 + 510),
+        (Limits::NONE, 0..1, vec![op(READ, 0)], 60),
+        (Limits { read_unit_bytes: 4096, ..Limits::NONE }, 0..1, vec![op(READ, 0)], 60),
+        (Limits { channel_read_bytes_per_us: 32_000, ..units }, 0..1, vec![op(READ, 0)], 55),
+    ] {
+        let mut m = machine_within(1, 2, true, &options(), (false, limits));
+        assert!(m.submit_read(7, &part, ops.iter().copied()));
+        assert_eq!(run(&mut m), [(7, ends)], "{part:?} of {ops:?}");
+    }
+}
+
+#[test]
+fn a_channel_may_have_a_rate_for_what_is_read() {
+    let slow = Limits { channel_read_bytes_per_us: 32_000, ..Limits::NONE };
+    for (transfers, ops, ends) in [
+        (true, vec![op(READ, 0)], 50 + 20),
+        (true, vec![op(OpKind::SpareRead, 0)], 20 + 1),
+        (true, vec![op(PROGRAM, 0)], 510),
+        (true, vec![op(OpKind::Flags, 0)], 501),
+        (true, vec![copy(0, 1)], 70 + 510),
+        (false, vec![copy(0, 1)], 70 + 500),
+    ] {
+        let mut m = machine_within(1, 2, transfers, &options(), (false, slow));
         assert!(m.submit(7, false, ops.iter().copied()));
         assert_eq!(run(&mut m), [(7, ends)], "{ops:?}");
     }

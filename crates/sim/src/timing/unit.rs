@@ -55,6 +55,8 @@ pub(super) struct Task {
     pub(super) copied_from: BlockId,
     /// Goes before what waits, and may interrupt what runs.
     pub(super) urgent: bool,
+    /// A page that the host reads, of which a part may be enough.
+    pub(super) of_host: bool,
 }
 
 impl Task {
@@ -68,6 +70,7 @@ impl Task {
             copy_to: BlockId::NONE,
             copied_from: BlockId::NONE,
             urgent: false,
+            of_host: false,
         }
     }
 }
