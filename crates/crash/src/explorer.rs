@@ -97,6 +97,15 @@ pub(crate) struct Line {
     again: Again,
 }
 
+/// Checks what ties an FTL together. It reads the same pages hundreds of times, in one call in which
+/// the FTL can move nothing, so that these reads do not disturb.
+fn check(device: &Device, ftl: &mut dyn Ftl<AnyStamps>) -> Result<(), String> {
+    device.get().flash().let_reads_disturb(false);
+    let outcome = ftl.check();
+    device.get().flash().let_reads_disturb(true);
+    outcome
+}
+
 /// What has been done with a disk since it was formatted or mounted.
 #[derive(Default)]
 struct Again {
@@ -149,7 +158,7 @@ impl Call {
     }
 
     /// Does it; what was read, if anything.
-    fn to(self, ftl: &mut dyn Ftl<AnyStamps>) -> Result<Stamp, FtlError> {
+    fn to(self, device: &Device, ftl: &mut dyn Ftl<AnyStamps>) -> Result<Stamp, FtlError> {
         let mut stamp = Stamp::UNWRITTEN;
         match self {
             Self::Read(lpn) => ftl.read(lpn, &mut stamp)?,
@@ -162,13 +171,18 @@ impl Call {
                 ftl.banked().map(|banked| banked.collect(bank, live_pages)).transpose()?;
             }
             // It reads, and a read can be a page's last.
-            Self::Check => drop(ftl.check()),
+            Self::Check => drop(check(device, ftl)),
         }
         Ok(stamp)
     }
 }
 
 impl Line {
+    /// As the other [`check()`].
+    pub(crate) fn check(&mut self) -> Result<(), String> {
+        check(&self.device, &mut *self.ftl)
+    }
+
     pub(crate) fn new(device: Device, ftl: Box<dyn Ftl<AnyStamps>>, model: Model) -> Self {
         Self { device, ftl, model, again: Again::default() }
     }
@@ -348,7 +362,7 @@ impl<'a> Explorer<'a> {
         if self.bench.has_battery() {
             line.again.calls.push(Call::Check);
         }
-        match line.ftl.check() {
+        match line.check() {
             Ok(()) => Ok(()),
             Err(_) if line.model.is_metadata_lost() => Err(Ending::Refused),
             Err(what) => self.found(what),
@@ -423,7 +437,7 @@ impl<'a> Explorer<'a> {
             line.again.calls.push(call);
         }
         let before = self.story.is_some().then(|| *line.ftl.flash().counts());
-        let outcome = call.to(&mut *line.ftl);
+        let outcome = call.to(&line.device, &mut *line.ftl);
         self.note(&outcome);
         let efforts = before.map(|before| efforts(&line.ftl.flash().counts().since(&before))).unwrap_or_default();
         let Line { device, model, again, .. } = line;
@@ -467,14 +481,14 @@ impl<'a> Explorer<'a> {
         };
         device.get().flash().plan_mut().cuts = vec![cut];
         device.get().begin(Tap::OFF, 0, LIMIT);
-        let lost = |call: &Call| call.to(&mut *ftl) == Err(FtlError::Nand(NandError::PowerLost));
+        let lost = |call: &Call| call.to(&device, &mut *ftl) == Err(FtlError::Nand(NandError::PowerLost));
         if !again.calls.iter().any(lost) && device.get().flash().is_powered() {
             return Err("the same calls do not come to the same operation".into());
         }
         if self.bench.case.is_harsh() {
             // A host that has not heard of it yet.
             for call in [Call::Idle, Call::Read(Lpn(0))] {
-                let _ = call.to(&mut *ftl);
+                let _ = call.to(&device, &mut *ftl);
             }
         }
         device.get().flash().plan_mut().cuts.clear();

@@ -341,16 +341,18 @@ impl<N: Device> Player<'_, '_, N> {
 
     /// Moves what the FTL did last into the machine; 1 if that was anything.
     fn submit(&mut self, token: Token, background: bool) -> u32 {
-        let takes_time = |purpose| self.collection_takes_time || !is_collection(purpose);
-        let ops = self.host.ftl_mut().flash_mut().drain_log().filter(|op| takes_time(op.purpose));
-        u32::from(self.machine.submit(token, background, ops))
+        self.submit_by(|machine, ops| machine.submit(token, background, ops))
     }
 
     /// As [`Player::submit`], of a request that reads these bytes of a page.
     fn submit_read(&mut self, token: Token, part: &Range<u64>) -> u32 {
+        self.submit_by(|machine, ops| machine.submit_read(token, part, ops))
+    }
+
+    fn submit_by(&mut self, submit: impl FnOnce(&mut Machine, &mut dyn Iterator<Item = ftl::Op>) -> bool) -> u32 {
         let takes_time = |purpose| self.collection_takes_time || !is_collection(purpose);
-        let ops = self.host.ftl_mut().flash_mut().drain_log().filter(|op| takes_time(op.purpose));
-        u32::from(self.machine.submit_read(token, part, ops))
+        let mut ops = self.host.ftl_mut().flash_mut().drain_log().filter(|op| takes_time(op.purpose));
+        u32::from(submit(&mut self.machine, &mut ops))
     }
 
     /// Lets the next thing happen; returns how many requests ended with it.

@@ -42,6 +42,25 @@ fn the_capacity_that_an_error_names_does() {
     output_of(&[&timed[..], &["--capacity", capacity]].concat());
 }
 
+/// What the description of the card says of its Table 1: 174 us in the array, then 4 KiB or 32 KiB
+/// with their share of the spare area, at 290 B/us.
+#[test]
+fn a_card_that_reads_parts_of_pages_is_timed_so() {
+    let reads = |size: &str| {
+        let workload = format!("uniform:reads=90,size={size}");
+        let card = ["compare", "--device", "lftl-card", "--capacity", "16GiB", "--ftl", "page", "--precondition", "none"];
+        let load = ["--timing", "queued", "--queue-depth", "1", "--writes", "1000", "--workload", &workload, "--json"];
+        let document = json_of(&[&card[..], &load].concat());
+        assert_eq!(document["settings"][0]["device"]["limits"]["read_unit_bytes"], 4096);
+        document["results"][0]["latency_us"]["read"].clone()
+    };
+    for (size, bytes) in [("4KiB", 4096.0), ("32KiB", 32768.0)] {
+        let expected = 174.0 + bytes * (32768.0 + 512.0) / 32768.0 / 290.0;
+        let found = reads(size)["max"].as_f64().unwrap();
+        assert!((found / expected - 1.0).abs() < 0.001, "{size}: {found} us for {expected}");
+    }
+}
+
 #[test]
 fn the_json_has_every_field_of_its_schema() {
     let document = json_of(&quick(&["--json"]));

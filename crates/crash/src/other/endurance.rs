@@ -79,7 +79,7 @@ pub(super) fn run(bench: &Bench<'_>, rounds: u32, record: &mut Record) -> Result
         }
         let mut line = Line::new(Shared::clone(&device), ftl, model);
         let looked = if !bench.case.is_harsh() || rng.one_in(2) {
-            read_all(&mut line).and_then(|()| line.ftl.check())
+            read_all(&mut line).and_then(|()| line.check())
         } else {
             (0..rng.below(4))
                 .try_for_each(|_| apply(&mut line, Step::Read { lpn: rng.below(bench.case.logical_pages) }))

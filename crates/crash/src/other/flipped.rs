@@ -37,9 +37,9 @@ pub(super) fn run(bench: &Bench<'_>, n: u32, record: &mut Record) -> Result<(), 
     let mut line = mount(bench, flash, line)?.ok_or("the mount was refused")?;
     read_all(&mut line)?;
     record.tally += line.model.take_tally();
-    line.ftl.check()?;
+    line.check()?;
     accepts_writes(&mut line)?;
-    line.ftl.check()?;
+    line.check()?;
     bench.save(&mut *line.ftl)?;
     let flash = line.device.get().flash().snapshot();
     read_all(&mut mount(bench, flash, line)?.ok_or("the second mount was refused")?)

@@ -86,7 +86,7 @@ fn judge(bench: &Bench<'_>, config: Config, mut line: Line) -> Result<(), String
         return Ok(());
     }
     accepts_writes(&mut line)?;
-    line.ftl.check()?;
+    line.check()?;
     let Line { device, ftl, mut model, .. } = line;
     drop(ftl);
     model.cut();

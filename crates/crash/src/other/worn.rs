@@ -179,7 +179,7 @@ pub(super) fn mounted(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Res
     if line.model.is_metadata_lost() {
         return Ok(());
     }
-    line.ftl.check()?;
+    line.check()?;
     bench.save(&mut *line.ftl)?;
     let flash = line.device.get().flash().snapshot();
     match mount(bench, flash, line)? {

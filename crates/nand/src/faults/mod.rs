@@ -28,6 +28,8 @@ pub struct Faulty<N> {
     half_erased: BTreeSet<u32>,
     /// Pages read of each block since it was erased, if reading disturbs.
     disturbed: BTreeMap<u32, u32>,
+    /// Reads disturb, as far as the plan says so.
+    disturbs: bool,
     /// Looks at pages that answer by chance.
     chances: u64,
     ops: u64,
@@ -65,6 +67,7 @@ impl<N: Nand> Faulty<N> {
             blemishes: BTreeMap::new(),
             half_erased: BTreeSet::new(),
             disturbed: BTreeMap::new(),
+            disturbs: true,
             chances: 0,
             ops: 0,
             powered: true,
@@ -95,6 +98,12 @@ impl<N: Nand> Faulty<N> {
     /// What is to go wrong, to change; operations are still counted from the beginning.
     pub fn plan_mut(&mut self) -> &mut FaultPlan {
         &mut self.plan
+    }
+
+    /// Whether reads disturb, as far as the plan says so. An observer that reads all pages at once,
+    /// so that no FTL can move what is read often, takes that away for so long.
+    pub const fn let_reads_disturb(&mut self, disturbs: bool) {
+        self.disturbs = disturbs;
     }
 
     /// Operations so far, the one that was cut included.
@@ -314,7 +323,7 @@ impl<N: Nand> Faulty<N> {
     fn disturb(&mut self, ppn: Ppn) -> u32 {
         let Some(reads) = self.plan.reads_per_flip else { return 0 };
         let seen = self.disturbed.entry(self.inner.geometry().block_of(ppn).0).or_default();
-        *seen += 1;
+        *seen += u32::from(self.disturbs);
         *seen / reads.max(1)
     }
 

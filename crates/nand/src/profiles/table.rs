@@ -130,8 +130,7 @@ const LFTL_CARD: Profile = Profile {
          Fitted to Table 1, no figure to one cell alone: a channel takes 246 B/us (banks 0 to 15 write 246 MB/s) and \
          gives 290 (they read 290). A bank writes 80 to 82 MB/s, so a page takes 404 us, of which 133 are transfer. A \
          read queue gives 114 MB/s, so a page takes 287 us, of which 113 are transfer. All reads together have 312 MB/s, \
-         between the table's 304 and 320, all writes 533. Assumed: erase 2 ms; a spare area costs a read of 4 KiB. \
-         `compare` and `bench` take the channel's rate of writes for reads too.",
+         between the table's 304 and 320, all writes 533. Assumed: erase 2 ms; a spare area costs a read of 4 KiB.",
     ),
     geometry: Dimensions {
         channels: 4,

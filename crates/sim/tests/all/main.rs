@@ -2,5 +2,6 @@
 
 mod arrivals;
 mod common;
+mod part_reads;
 mod runs;
 mod wrong;
