@@ -48,7 +48,8 @@ fn the_capacity_that_an_error_names_does() {
 fn a_card_that_reads_parts_of_pages_is_timed_so() {
     let reads = |size: &str| {
         let workload = format!("uniform:reads=90,size={size}");
-        let card = ["compare", "--device", "lftl-card", "--capacity", "16GiB", "--ftl", "page", "--precondition", "none"];
+        let card =
+            ["compare", "--device", "lftl-card", "--capacity", "16GiB", "--ftl", "page", "--precondition", "none"];
         let load = ["--timing", "queued", "--queue-depth", "1", "--writes", "1000", "--workload", &workload, "--json"];
         let document = json_of(&[&card[..], &load].concat());
         assert_eq!(document["settings"][0]["device"]["limits"]["read_unit_bytes"], 4096);
