@@ -97,8 +97,8 @@ pub(crate) struct Line {
     again: Again,
 }
 
-/// Checks what ties an FTL together. It reads the same pages hundreds of times, in one call in which
-/// the FTL can move nothing, so that these reads do not disturb.
+/// Checks what ties an FTL together. It reads the same pages hundreds of times, in one call in
+/// which the FTL can move nothing, so that these reads do not disturb.
 fn check(device: &Device, ftl: &mut dyn Ftl<AnyStamps>) -> Result<(), String> {
     device.get().flash().let_reads_disturb(false);
     let outcome = ftl.check();

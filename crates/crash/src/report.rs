@@ -152,6 +152,10 @@ pub const fn outcome_name(outcome: CutOutcome) -> &'static str {
         CutOutcome::Garbage => "garbage",
         CutOutcome::HalfErasedOddly => "half-erased-oddly",
         CutOutcome::HalfErasedQuietly => "half-erased-quietly",
+        CutOutcome::Altered => "altered",
+        CutOutcome::Paling(2) => "paling-2",
+        CutOutcome::Paling(_) => "paling-4",
+        CutOutcome::HalfErasedFalsely => "half-erased-falsely",
         CutOutcome::Reading => "reading",
         _ => "unknown",
     }

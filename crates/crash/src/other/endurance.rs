@@ -2,7 +2,8 @@
 //! grows less able.
 //!
 //! What is done changes from round to round. After some mounts every page is read; after others few
-//! are, so that what is in doubt stays so over several cuts.
+//! are, so that what is in doubt stays so over several cuts. Now and then the data of a page wears
+//! out: its logical page may be an error from then on, after any number of mounts, and no other.
 
 use super::worn::{apply, read_all};
 use crate::bench::Bench;
@@ -15,7 +16,7 @@ use crate::tap::Tap;
 use crate::workload::{Step, generate};
 use crate::{Device, Shared};
 use ftl::{Flash, Ftl, FtlError};
-use nand::{Cut, CutOutcome, Lpn, NandError, Stamp};
+use nand::{Blemish, Cut, CutOutcome, Lpn, Nand, NandError, PageKind, Ppn, Spare, Stamp};
 use table::AnyStamps;
 
 /// Mounts that may be cut short in a row: each opens a block or two, so that many show whether they
@@ -28,14 +29,17 @@ const SOON: [u32; 5] = [12, 60, 300, 1200, 5000];
 /// Steps of a round; power is cut before they end, most of the time.
 const STEPS: u32 = 120;
 
+/// A page wears after one mount in so many.
+const WEARS: u32 = 8;
+
 /// Steps that are asked for when power is gone already.
 const LATE: u32 = 4;
 
 pub(super) fn run(bench: &Bench<'_>, rounds: u32, record: &mut Record) -> Result<(), String> {
-    record.fault = "a thousand cuts on one device";
-    let mut rng = Rng::new(bench.case.seed, 0xE4D);
-    let Line { device, mut ftl, mut model, .. } = bench.format()?;
+    let [mut rng, mut wear] = [0xE4D, 0x3EA4].map(|stream| Rng::new(bench.case.seed, stream));
+    let (Line { device, mut ftl, mut model, .. }, mut worn) = (bench.format()?, false);
     let ram_bound = 2 * ram_bytes(&*ftl) + 4096;
+    record.fault = "a thousand cuts on one device";
     for round in 0..rounds {
         let told = |what: String| format!("round {round}: {what}");
         plug(&device, &mut rng);
@@ -69,6 +73,10 @@ pub(super) fn run(bench: &Bench<'_>, rounds: u32, record: &mut Record) -> Result
                 Err(FtlError::Nand(NandError::PowerLost)) if !device.get().is_exhausted() => {
                     interrupted = interrupted.saturating_sub(1);
                 }
+                Err(_) if worn && !bench.entry.info.outlives_worn_pages => {
+                    record.tally.refused += 1;
+                    return Ok(());
+                }
                 Err(error) => return Err(told(format!("mounting: {error}"))),
             }
         };
@@ -87,11 +95,39 @@ pub(super) fn run(bench: &Bench<'_>, rounds: u32, record: &mut Record) -> Result
         looked.map_err(told)?;
         record.tally += line.model.take_tally();
         Line { ftl, model, .. } = line;
+        if bench.case.is_harsh() && wear.one_in(WEARS) {
+            worn |= wear_a_page(&device, &mut model, &mut wear);
+        }
         if model.is_nearly_used_up() {
             break;
         }
     }
     Ok(())
+}
+
+/// Makes the data of a page unreadable that holds the present version of a logical page and was
+/// programmed a while ago; `false` if there is none.
+fn wear_a_page(device: &Device, model: &mut Model, rng: &mut Rng) -> bool {
+    let mut device = device.get();
+    let flash = device.flash();
+    let geometry = *flash.geometry();
+    let nand = flash.inner_mut();
+    let spares = (0..geometry.pages()).map(|ppn| nand.read_spare(Ppn(ppn)).ok().flatten());
+    let spares: Vec<Option<Spare>> = spares.collect();
+    let newest = spares.iter().flatten().map(|spare| spare.seq).max().unwrap_or(0);
+    let is_old = |spare: &Spare| spare.seq + 2 * u64::from(geometry.pages_per_block()) < newest;
+    let first = rng.below(geometry.pages());
+    for ppn in (0..geometry.pages()).map(|i| Ppn((first + i) % geometry.pages())) {
+        let of_host = spares[ppn.index()].filter(|spare| spare.kind == PageKind::User && is_old(spare));
+        let mut stamp = Stamp::UNWRITTEN;
+        let holds = of_host.is_some() && flash.inner_mut().read(ppn, &mut stamp).is_ok() && model.is_current(stamp);
+        if holds && flash.blemish(ppn).is_none() {
+            flash.damage(ppn, Blemish::DataUnreadable);
+            model.harm(stamp.lpn.0);
+            return true;
+        }
+    }
+    false
 }
 
 /// What is done in a round.

@@ -133,8 +133,14 @@ impl Host {
                 return Err("a write is acknowledged although the host failed".into());
             }
         }
-        // Whether anything is to be flushed is the FTL's affair.
-        let _ = self.disk.flush();
+        for (what, outcome) in
+            [("flush", self.disk.flush()), ("idle", self.disk.idle().map(drop)), ("save", self.disk.power_failing())]
+        {
+            let saves_nothing = what == "save" && self.disk.battery_pages() == 0;
+            if !saves_nothing && !matches!(outcome, Err(FtlError::Nand(NandError::Host { .. }))) {
+                return Err(format!("{what} after the host failed: {outcome:?}"));
+            }
+        }
         if bytes != self.host(contents) {
             return Err("the file was written although the host failed".into());
         }

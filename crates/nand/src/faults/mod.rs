@@ -4,6 +4,7 @@
 //! looks torn from above; so the laws about it are those of any programmed page, and a test can
 //! compare with the truth through [`Faulty::inner`].
 
+mod made_up;
 mod plan;
 
 pub use plan::{Blemish, Cut, CutOutcome, FaultPlan, Pairing};
@@ -14,7 +15,7 @@ use crate::error::{Law, NandError};
 use crate::flags::Flags;
 use crate::geometry::{Capabilities, Geometry};
 use crate::laws::{illegal, illegal_block};
-use crate::spare::{PageKind, Spare};
+use crate::spare::Spare;
 use alloc::collections::{BTreeMap, BTreeSet};
 
 /// A device with faults laid over it.
@@ -56,6 +57,8 @@ enum Look {
     Blank,
     /// A spare area that nobody wrote.
     Garbage,
+    /// One of which somebody wrote most.
+    Altered,
 }
 
 impl<N: Nand> Faulty<N> {
@@ -181,7 +184,7 @@ impl<N: Nand> Faulty<N> {
         let lost = Err(NandError::Uncorrectable { ppn });
         match (blemish, part) {
             (Blemish::Unreadable | Blemish::Vanishing(0), _) => lost,
-            (Blemish::DataUnreadable | Blemish::Fading(0) | Blemish::Garbage, Part::Whole) => lost,
+            (Blemish::DataUnreadable | Blemish::Fading(0) | Blemish::Garbage | Blemish::Altered, Part::Whole) => lost,
             (Blemish::DataUnreadable | Blemish::Fading(_) | Blemish::Flaky, Part::Spare) => Ok(Look::Truth),
             (Blemish::Fading(left), Part::Whole) => {
                 self.blemishes.insert(ppn.0, Blemish::Fading(left - 1));
@@ -195,7 +198,13 @@ impl<N: Nand> Faulty<N> {
                 self.chances += 1;
                 if self.plan.roll(self.chances, ppn.0.into()) & 1 == 0 { lost } else { Ok(Look::Truth) }
             }
+            (Blemish::Paling(left), _) => {
+                let now = left.checked_sub(1).map_or(Blemish::Blank, Blemish::Paling);
+                self.blemishes.insert(ppn.0, now);
+                Ok(if left == 0 { Look::Blank } else { Look::Truth })
+            }
             (Blemish::Garbage, Part::Spare) => Ok(Look::Garbage),
+            (Blemish::Altered, Part::Spare) => Ok(Look::Altered),
             (Blemish::Blank, _) => Ok(Look::Blank),
             (Blemish::BitFlips(bits), _) if bits > self.plan.correctable_bits => lost,
             (Blemish::BitFlips(bits), _) => {
@@ -204,22 +213,6 @@ impl<N: Nand> Faulty<N> {
                 Ok(Look::Truth)
             }
         }
-    }
-
-    /// A spare area that nobody wrote, as plausible as chance makes one: near the true one in time.
-    fn garbage(&mut self, ppn: Ppn) -> Result<Option<Spare>, NandError> {
-        let Some(truth) = self.inner.read_spare(ppn)? else { return Ok(None) };
-        let roll = |item| self.plan.roll(u64::from(ppn.0) << 8 | item, truth.seq);
-        debug_assert!(truth.seq < Spare::SEQ_END);
-        Ok(Some(Spare {
-            kind: PageKind::ALL[(roll(0) % 4) as usize],
-            tag: (roll(1) % u64::from(self.inner.geometry().pages())) as u32,
-            seq: if roll(2) % 4 == 0 { roll(3) % Spare::SEQ_END } else { truth.seq + roll(3) % 64 },
-            erase_count: roll(4) as u32,
-            erased_at: roll(5) as u32,
-            aux: roll(6) as u32,
-            flags: Flags::from_bits(roll(7) as u8),
-        }))
     }
 
     /// Counts a read if the plan wants it, and looks at the page.
@@ -280,6 +273,7 @@ impl<N: Nand> Faulty<N> {
             | CutOutcome::HalfErased
             | CutOutcome::HalfErasedOddly
             | CutOutcome::HalfErasedQuietly
+            | CutOutcome::HalfErasedFalsely
             | CutOutcome::Reading => Blemish::Unreadable,
             CutOutcome::TornData => Blemish::DataUnreadable,
             CutOutcome::TornOnce => Blemish::Vanishing(1),
@@ -288,6 +282,8 @@ impl<N: Nand> Faulty<N> {
             CutOutcome::Flaky => Blemish::Flaky,
             CutOutcome::FlakyWhole => Blemish::FlakyWhole,
             CutOutcome::Garbage => Blemish::Garbage,
+            CutOutcome::Altered => Blemish::Altered,
+            CutOutcome::Paling(looks) => Blemish::Paling(looks),
             CutOutcome::Weak => Blemish::Blank,
             CutOutcome::PartnerLost => {
                 let geometry = *self.geometry();
@@ -299,11 +295,13 @@ impl<N: Nand> Faulty<N> {
                 Blemish::Unreadable
             }
         };
+        debug_assert!(ppn.0 < self.geometry().pages(), "{ppn} is torn and no page");
         self.damage(ppn, blemish);
     }
 
     /// What a failed program leaves of its page.
     fn fail(&mut self, op: u64, ppn: Ppn) {
+        debug_assert!(self.powered && op < self.ops, "operation {op} fails before it is done");
         const LEFT: [CutOutcome; 8] = [
             CutOutcome::Torn,
             CutOutcome::Done,
@@ -333,6 +331,7 @@ impl<N: Nand> Faulty<N> {
         if !self.blemishes.is_empty() {
             let (start, pages) = (self.geometry().page_at(block, 0).0, self.geometry().pages_per_block());
             self.blemishes.retain(|&ppn, _| !(start..start + pages).contains(&ppn));
+            debug_assert!(self.blemishes.range(start..start + pages).next().is_none());
         }
     }
 
@@ -344,6 +343,13 @@ impl<N: Nand> Faulty<N> {
             let ppn = geometry.page_at(block, offset);
             let roll = self.plan.roll(op, offset.into());
             match roll % 4 {
+                2 if outcome == CutOutcome::HalfErasedFalsely && self.has_spare(ppn) => {
+                    self.damage(ppn, Blemish::Altered);
+                }
+                3 if outcome == CutOutcome::HalfErasedFalsely && self.blemish(ppn).is_none() => {
+                    self.damage(ppn, Blemish::Paling(1 + (roll >> 2) as u8 % MOST_LOOKS));
+                }
+                1 if outcome == CutOutcome::HalfErasedFalsely => self.damage(ppn, Blemish::Blank),
                 2 | 3 if outcome == CutOutcome::HalfErasedQuietly => self.fade(ppn, roll >> 2),
                 0 if outcome == CutOutcome::HalfErasedOddly && self.has_spare(ppn) => {
                     let odd = [Blemish::Fading(1), Blemish::Flaky, Blemish::FlakyWhole, Blemish::Garbage];
@@ -371,7 +377,13 @@ impl<N: Nand> Faulty<N> {
     fn has_spare(&self, ppn: Ppn) -> bool {
         match self.blemish(ppn) {
             Some(
-                Blemish::Unreadable | Blemish::Blank | Blemish::Garbage | Blemish::Vanishing(_) | Blemish::FlakyWhole,
+                Blemish::Unreadable
+                | Blemish::Blank
+                | Blemish::Garbage
+                | Blemish::Altered
+                | Blemish::Vanishing(_)
+                | Blemish::Paling(_)
+                | Blemish::FlakyWhole,
             ) => false,
             Some(Blemish::BitFlips(bits)) => bits <= self.plan.correctable_bits,
             Some(Blemish::DataUnreadable | Blemish::Fading(_) | Blemish::Flaky) | None => true,
@@ -423,14 +435,14 @@ impl<N: Nand> Nand for Faulty<N> {
     fn read(&mut self, ppn: Ppn, out: &mut Self::Payload) -> Result<Spare, NandError> {
         match self.sense(ppn, Part::Whole)? {
             Look::Blank => Err(NandError::Erased { ppn }),
-            Look::Truth | Look::Garbage => self.inner.read(ppn, out),
+            Look::Truth | Look::Garbage | Look::Altered => self.inner.read(ppn, out),
         }
     }
 
     fn read_meta(&mut self, ppn: Ppn, out: &mut [u8]) -> Result<Spare, NandError> {
         match self.sense(ppn, Part::Whole)? {
             Look::Blank => Err(NandError::Erased { ppn }),
-            Look::Truth | Look::Garbage => self.inner.read_meta(ppn, out),
+            Look::Truth | Look::Garbage | Look::Altered => self.inner.read_meta(ppn, out),
         }
     }
 
@@ -439,13 +451,14 @@ impl<N: Nand> Nand for Faulty<N> {
             Look::Truth => self.inner.read_spare(ppn),
             Look::Blank => Ok(None),
             Look::Garbage => self.garbage(ppn),
+            Look::Altered => self.altered(ppn),
         }
     }
 
     fn probe(&mut self, ppn: Ppn) -> Result<Spare, NandError> {
         match self.sense(ppn, Part::Whole)? {
             Look::Blank => Err(NandError::Erased { ppn }),
-            Look::Truth | Look::Garbage => self.inner.probe(ppn),
+            Look::Truth | Look::Garbage | Look::Altered => self.inner.probe(ppn),
         }
     }
 
@@ -462,7 +475,9 @@ impl<N: Nand> Nand for Faulty<N> {
     fn copy(&mut self, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError> {
         let op = self.step()?;
         match self.look(from, Part::Whole) {
-            Ok(Look::Truth | Look::Garbage) => self.program_at(op, "copy", to, |inner| inner.copy(from, to, spare)),
+            Ok(Look::Truth | Look::Garbage | Look::Altered) => {
+                self.program_at(op, "copy", to, |inner| inner.copy(from, to, spare))
+            }
             _ if self.plan.cut_at(op).is_some() => self.lose_power(),
             Ok(Look::Blank) => Err(NandError::Erased { ppn: from }),
             Err(error) => Err(error),

@@ -43,12 +43,21 @@ pub enum CutOutcome {
     /// Each page of the block reads as it did, as erased, or well a few times and then no more, as
     /// the seed decides: nothing tells at first that the block is half erased.
     HalfErasedQuietly,
+    /// The spare area reads as what was programmed, but for a field that gives it away, and perhaps
+    /// the auxiliary bits: a tag beyond the device's pages, other wear than the block's, or a
+    /// number that no program took. The data cannot be read.
+    Altered,
+    /// `n` looks at the page succeed, of whatever part. It reads as erased from then on.
+    Paling(u8),
+    /// Each page of the block reads as it did, as erased, well a few times and then as erased, or
+    /// as [`CutOutcome::Altered`], as the seed decides.
+    HalfErasedFalsely,
 }
 
 impl CutOutcome {
     /// Every outcome, for exhaustive schedules. The order is part of replay ids: new ones come
     /// last.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 24] = [
         Self::NotDone,
         Self::Done,
         Self::Torn,
@@ -69,6 +78,10 @@ impl CutOutcome {
         Self::HalfErasedOddly,
         Self::Reading,
         Self::HalfErasedQuietly,
+        Self::Altered,
+        Self::Paling(2),
+        Self::Paling(4),
+        Self::HalfErasedFalsely,
     ];
 
     /// Those that leave nothing which fades or lies.
@@ -110,6 +123,10 @@ pub enum Blemish {
     FlakyWhole,
     /// The spare area reads as one that nobody wrote. The data cannot be read.
     Garbage,
+    /// As [`CutOutcome::Altered`].
+    Altered,
+    /// `n` more looks succeed, of whatever part. Then it reads as erased.
+    Paling(u8),
     /// Reads as erased.
     Blank,
     /// So many bits are wrong: corrected as far as [`FaultPlan::correctable_bits`] goes.

@@ -1,7 +1,7 @@
 //! The numbers of operations, and the anchors: a device has its own, or all devices of a file share
 //! one journal.
 
-use super::layout::{self, Anchor};
+use super::layout::{self, Anchor, OPS_END};
 use super::medium::Medium;
 use super::{UNANCHORED_MAX, held};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -47,6 +47,7 @@ impl<M: Medium> Journal<M> {
     }
 
     fn new(anchor: Anchor, medium: Option<Mutex<M>>, devices: u32) -> Arc<Self> {
+        debug_assert!(devices > 0 && anchor.op < OPS_END, "{devices} devices from {anchor:?} on");
         Arc::new(Self {
             last: AtomicU64::new(anchor.op),
             anchored: AtomicU64::new(anchor.op),
@@ -77,6 +78,8 @@ impl<M: Medium> Journal<M> {
 
     /// Says which operation is the last, after those behind it were undone.
     pub(super) fn ends_at(&self, op: u64) {
+        debug_assert!(op >= self.anchored(), "operation {op} is on disk and undone");
+        debug_assert!(op - self.anchored() <= UNANCHORED_MAX);
         self.last.store(op, Ordering::Release);
     }
 
@@ -119,7 +122,9 @@ impl<M: Medium> Journal<M> {
 
     /// Closes a device. The last one writes that no operation follows.
     pub(super) fn close(&self, own: &mut M) -> io::Result<()> {
-        match self.open.fetch_sub(1, Ordering::AcqRel) {
+        let open = self.open.fetch_sub(1, Ordering::AcqRel);
+        debug_assert!((1..=self.devices).contains(&open), "{open} of {} devices are open", self.devices);
+        match open {
             1 => self.put(own, &mut held(&self.anchor), true),
             _ => Ok(()),
         }
@@ -127,6 +132,7 @@ impl<M: Medium> Journal<M> {
 
     fn put(&self, own: &mut M, anchor: &mut Anchor, clean: bool) -> io::Result<()> {
         let next = Anchor { generation: anchor.generation + 1, op: self.settled(), clean };
+        debug_assert!(next.op >= anchor.op, "{next:?} forgets what {anchor:?} says");
         let at = layout::ANCHORS_AT[(next.generation % 2) as usize];
         let mut shared = self.medium.as_ref().map(held);
         let medium = shared.as_deref_mut().unwrap_or(own);

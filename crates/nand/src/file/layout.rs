@@ -80,6 +80,7 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) fn new(geometry: Geometry, owner_bytes: usize) -> Self {
+        debug_assert!(owner_bytes <= OWNER_BYTES_MAX, "{owner_bytes} bytes of the owner");
         let pages = u64::from(geometry.pages_per_block());
         let blocks_at = (OWNER_AT + owner_bytes as u64).next_multiple_of(ALIGNED);
         let table = u64::from(geometry.blocks()) * BLOCK_BYTES as u64;
@@ -101,11 +102,13 @@ impl Layout {
 
     /// Where the record of a block is.
     pub(super) fn block(&self, block: BlockId) -> u64 {
+        debug_assert!(block.0 < self.geometry.blocks(), "{block} has no record");
         self.blocks_at + u64::from(block.0) * BLOCK_BYTES as u64
     }
 
     /// Where the records and the data of a block begin, and their bytes.
     pub(super) fn region(&self, block: BlockId) -> (u64, u64) {
+        debug_assert!(block.0 <= self.geometry.blocks(), "{block} lies behind the end");
         (self.regions_at + u64::from(block.0) * self.region_bytes, self.region_bytes)
     }
 
@@ -116,11 +119,13 @@ impl Layout {
 
     /// Where the record of a page is.
     pub(super) fn record(&self, block: BlockId, offset: u32) -> u64 {
+        debug_assert!(offset < self.geometry.pages_per_block(), "page {offset} of {block}");
         self.region(block).0 + u64::from(offset) * RECORD_BYTES as u64
     }
 
     /// Where the data of a page is.
     pub(super) fn data(&self, block: BlockId, offset: u32) -> u64 {
+        debug_assert!(offset < self.geometry.pages_per_block(), "page {offset} of {block}");
         self.region(block).0 + self.records_bytes + u64::from(offset) * u64::from(self.geometry.page_bytes())
     }
 }
@@ -191,6 +196,7 @@ impl Header {
         out[56..64].copy_from_slice(&layout.file_bytes().to_le_bytes());
         let check = crc32fast::hash(&out[..64]);
         out[64..68].copy_from_slice(&check.to_le_bytes());
+        debug_assert!(Self::decode(&out).is_ok_and(|read| read == *self), "{self:?} reads otherwise");
         out
     }
 
@@ -273,6 +279,7 @@ impl Anchor {
         out[16] = u8::from(self.clean);
         let check = crc32fast::hash(&out[..28]);
         out[28..].copy_from_slice(&check.to_le_bytes());
+        debug_assert!(Self::decode(&out) == Some(*self), "{self:?} reads otherwise");
         out
     }
 
@@ -310,6 +317,7 @@ impl BlockRecord {
         put_op(&mut out, 16, self.bad);
         let check = check_of(&out[..28], block.0);
         out[28..].copy_from_slice(&check.to_le_bytes());
+        debug_assert!(Self::decode(&out, block) == Some(*self), "{block}: {self:?} reads otherwise");
         out
     }
 
@@ -357,6 +365,7 @@ impl FlagSlot {
             let check = crc32fast::hash(&out[..8]) as u16;
             out[8..].copy_from_slice(&check.to_le_bytes());
         }
+        debug_assert!(Self::decode(&out) == self, "{self:?} reads otherwise");
         out
     }
 
@@ -439,6 +448,7 @@ impl Record {
         let mut bare = [0; BARE];
         bare.copy_from_slice(&spare.encode()[..BARE]);
         let (length, check) = (data.len() as u32, crc32fast::hash(data));
+        debug_assert!(op > 0 && length & KINDS == 0, "operation {op} on {length} bytes");
         Self { meta, length, op, check, bare, slots: [FlagSlot::default(); 2] }
     }
 

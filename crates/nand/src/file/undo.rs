@@ -22,6 +22,7 @@ impl<M: Medium> FileNand<M> {
         let touched = devices.iter_mut().map(|device| device.look(&mut found)).collect::<Result<Vec<_>, _>>()?;
         let sound = found.there.iter().take_while(|there| **there).count() as u64;
         let end = found.first + sound;
+        debug_assert!(end > journal.anchored() && end < OPS_END);
         // Told once of all devices.
         devices[0].opening.undone = found.there[sound as usize..].iter().filter(|there| **there).count() as u64;
         for (device, pages) in devices.iter_mut().zip(touched) {
@@ -91,6 +92,7 @@ impl<M: Medium> FileNand<M> {
         for slot in record.slots.iter_mut().filter(|slot| slot.op >= end) {
             *slot = FlagSlot::default();
         }
+        debug_assert!(record.op < end && record.newest().op < end, "{ppn} keeps what was undone");
         self.medium.write_at(at, &record.encode(ppn))
     }
 
@@ -109,6 +111,7 @@ impl<M: Medium> FileNand<M> {
         if record == known.record {
             return Ok(());
         }
+        debug_assert!(record.bad < end && record.erased < end, "{block} keeps what was undone");
         known.record = record;
         self.medium.write_at(self.layout.block(block), &record.encode(block))
     }

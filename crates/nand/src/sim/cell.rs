@@ -104,6 +104,7 @@ impl<T: Copy> PerPage<T> {
             }
         };
         if let Some(kept) = replacement {
+            debug_assert!(kept.len() == pages as usize);
             *self = Self::Owned(kept);
         }
         match self {

@@ -384,6 +384,53 @@ fn garbage_is_a_spare_area_that_nobody_wrote() {
 }
 
 #[test]
+fn an_altered_spare_area_is_as_it_was_but_for_one_field_and_perhaps_the_auxiliary_bits() {
+    for seed in 0..60 {
+        let plan = FaultPlan { seed, ..FaultPlan::cut(4, CutOutcome::Altered) };
+        let mut n = faulty(plan);
+        (0..4).for_each(|page| fill(&mut n, page).unwrap());
+        assert_eq!(fill(&mut n, 4), Err(NandError::PowerLost));
+        n.power_up();
+        let (was, found) = (spare(4, 1004), n.read_spare(Ppn(4)).unwrap().unwrap());
+        let fields = |s: Spare| [u64::from(s.tag), s.seq, s.erase_count.into(), s.erased_at.into(), s.aux.into()];
+        let differ = fields(was).into_iter().zip(fields(found)).filter(|(was, found)| was != found).count();
+        assert!((1..=2).contains(&differ) && found.kind == was.kind, "seed {seed}: {found:?}");
+        assert!(differ == 1 || found.aux != was.aux, "seed {seed}: {found:?}");
+        assert!(Spare { aux: was.aux, ..found } != was, "seed {seed}: {found:?}");
+        assert_eq!(n.read_spare(Ppn(4)), Ok(Some(found)), "it does not change");
+        assert_eq!(get(&mut n, 4), Err(NandError::Uncorrectable { ppn: Ppn(4) }));
+    }
+}
+
+#[test]
+fn a_paling_page_reads_as_erased_after_some_looks() {
+    let mut n = cut_in_page_4(CutOutcome::Paling(2));
+    assert!(get(&mut n, 4).is_ok());
+    assert_eq!(n.read_spare(Ppn(4)), Ok(Some(spare(4, 1004))));
+    assert_eq!(n.read_spare(Ppn(4)), Ok(None));
+    assert_eq!(get(&mut n, 4), Err(NandError::Erased { ppn: Ppn(4) }));
+    assert_eq!(law(fill(&mut n, 4)), Law::EraseBeforeProgram);
+}
+
+#[test]
+fn a_falsely_half_erased_block_shows_altered_pages_and_paling_ones() {
+    let (mut altered, mut paling) = (0, 0);
+    for seed in 0..60 {
+        let mut n = faulty(FaultPlan { seed, ..FaultPlan::cut(4, CutOutcome::HalfErasedFalsely) });
+        (0..4).for_each(|page| fill(&mut n, page).unwrap());
+        assert_eq!(n.erase(BlockId(0)), Err(NandError::PowerLost));
+        n.power_up();
+        for page in 0..4 {
+            altered += u32::from(matches!(get(&mut n, page), Err(NandError::Uncorrectable { .. })));
+            let first = n.read_spare(Ppn(page)).unwrap();
+            paling += u32::from(first.is_some() && (0..8).any(|_| n.read_spare(Ppn(page)) == Ok(None)));
+            assert_eq!(law(fill(&mut n, page)), Law::EraseBeforeProgram);
+        }
+    }
+    assert!(altered > 20 && paling > 20, "{altered} {paling}");
+}
+
+#[test]
 fn an_oddly_half_erased_block_shows_every_kind_of_torn_page() {
     let (mut garbage, mut fading) = (0, 0);
     for seed in 0..60 {
