@@ -152,8 +152,9 @@ pub enum FtlError {
 /// Every read goes on as before.
 ///
 /// # A host that fails
-/// After a program or erase failed with [`NandError::Host`], every write and trim fails with that
-/// error until the device is opened and mounted again.
+/// After a program or erase failed with [`NandError::Host`], every call that may change the device
+/// fails with that error until it is opened and mounted again: [`Ftl::write`], [`Ftl::trim`],
+/// [`Ftl::flush`], [`Ftl::idle`] and [`Ftl::power_failing`] if there is a battery. Reads go on.
 ///
 /// # Allocation
 /// All memory is allocated when the FTL is made; none by the methods here, but for those that

@@ -173,8 +173,8 @@ pub struct Flash<N> {
     tiring_bits: u32,
     /// Blocks with such a page. Few are kept: others are seen again when they are read again.
     tired: [BlockId; 4],
-    /// Why the device takes no more programs and erases, if its host failed.
-    host_failed: Option<NandError>,
+    /// Why the device takes no more programs and erases, if its host failed or power was lost.
+    ended: Option<NandError>,
 }
 
 impl<N: Nand> Flash<N> {
@@ -192,7 +192,7 @@ impl<N: Nand> Flash<N> {
             logging: false,
             tiring_bits,
             tired: [BlockId::NONE; 4],
-            host_failed: None,
+            ended: None,
         }
     }
 
@@ -201,7 +201,7 @@ impl<N: Nand> Flash<N> {
     #[inline]
     #[must_use]
     pub fn tired(&self) -> Option<BlockId> {
-        Some(self.tired[0]).filter(|block| block.is_some())
+        Some(self.tired[0]).filter(|block| block.is_some() && self.ended.is_none())
     }
 
     /// Forgets that a block is tired: it was erased, or nothing can be done about it.
@@ -371,22 +371,28 @@ impl<N: Nand> Flash<N> {
     /// Passes on what became of a change, and notes if it was the last one.
     #[inline]
     fn changed(&mut self, outcome: Result<(), NandError>) -> Result<(), NandError> {
-        if let Err(error @ NandError::Host { operation, .. }) = outcome
-            && operation != "read"
-        {
-            self.host_failed = Some(error);
+        match outcome {
+            Err(NandError::Host { operation: "read", .. }) => {}
+            Err(error @ (NandError::Host { .. } | NandError::PowerLost)) => self.ended = Some(error),
+            _ => {}
         }
         outcome
     }
 
-    /// Why the device takes no more programs and erases, if its host failed. What the FTL was doing
-    /// then may be done in part, so that it must not go on with it.
+    /// Why the device takes no more programs and erases, if its host failed or power was lost. What
+    /// the FTL was doing then may be done in part, so that it must not go on with it.
     ///
     /// # Errors
-    /// [`NandError::Host`].
+    /// [`NandError::Host`] and [`NandError::PowerLost`].
     #[inline]
     pub fn check_host(&self) -> Result<(), NandError> {
-        self.host_failed.map_or(Ok(()), Err)
+        self.ended.map_or(Ok(()), Err)
+    }
+
+    /// A battery keeps the device running, or power did not go after all.
+    pub fn power_is_on(&mut self) {
+        self.ended = self.ended.filter(|error| *error != NandError::PowerLost);
+        debug_assert!(self.ended.is_none_or(|error| matches!(error, NandError::Host { .. })));
     }
 
     /// [`Nand::copy`], counted as one read and one program.

@@ -178,6 +178,12 @@ pub trait Mapping: Send {
         Ok(())
     }
 
+    /// Whether flash knows of no entry: a mount takes the newest copy of a logical page that it
+    /// finds for the present one.
+    fn is_only_in_ram(&self) -> bool {
+        false
+    }
+
     /// A logical page was found lost in a block of host data that is about to be erased. If
     /// recovery could not tell that its entry leads to a page that is no more, programs a page of
     /// the table that says so.

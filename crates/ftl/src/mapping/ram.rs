@@ -5,7 +5,7 @@
 //! 0.7.
 
 use super::trims::{TrimMap, mark};
-use super::{LOST, Mapping, ROOM, is_page};
+use super::{LOST, Mapping, is_page};
 use crate::bound::Most;
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
@@ -98,10 +98,8 @@ impl Mapping for RamMap {
     fn moved<N: Nand>(&mut self, _: &mut Core<N>, lpn: Lpn, from: Ppn, to: Ppn) -> Result<(), FtlError> {
         debug_assert!(is_page(from) && from != to);
         debug_assert!(self.table[lpn.index()] == from, "{lpn} was not at {from} when it moved");
+        debug_assert!(is_page(to), "{lpn} is lost, and no page says so");
         self.table[lpn.index()] = to;
-        if to == LOST {
-            self.trims.lost(lpn);
-        }
         Ok(())
     }
 
@@ -133,12 +131,8 @@ impl Mapping for RamMap {
         }
     }
 
-    fn keep_lost<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<(), FtlError> {
-        if core.space.free_blocks() < ROOM {
-            // The next flush does it.
-            return Ok(());
-        }
-        self.program_trims(core, self.trims.page_of(lpn), Purpose::Translation)
+    fn is_only_in_ram(&self) -> bool {
+        true
     }
 
     fn trim_pages(&self) -> u32 {

@@ -10,10 +10,9 @@
 //! 5. A block with the last version of a page whose trim is not kept is erased only after the page
 //!    of the map that keeps the trim. A cut could leave the block half erased: the version comes
 //!    back, fades after it was read, and an older version would be read then.
-//! 6. Of a logical page that is lost no copy is left, and its bit is clear. A page of the map with
-//!    such a bit says so in its spare area, and is programmed before the last trace of the copy is
-//!    erased. A mount then takes a clear bit without a copy for a loss, else for a trim that no
-//!    flush has kept.
+//! 6. Of a logical page that a mount finds lost no copy may be left, and its bit is clear. A page
+//!    of the map with such a bit says so in its spare area. A mount then takes a clear bit without
+//!    a copy for a loss, else for a trim that no flush has kept.
 
 use super::LOST;
 use super::bits::Bits;

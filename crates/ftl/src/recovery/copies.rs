@@ -308,9 +308,10 @@ impl Copies {
         torn.sort_unstable_by_key(|(_, spare)| spare.seq);
         debug_assert!(torn.iter().all(|(_, spare)| spare.seq <= self.burned_seq && spare.kind == PageKind::User));
         self.later.extend(torn.iter().map(|(_, spare)| spare.seq));
+        let last_write = self.last_write();
         for &(ppn, spare) in &torn {
             let written = written_at(Mark::decode(spare.aux).root, spare.seq);
-            let in_doubt = self.last_written.is_none_or(|(_, last)| last.seq <= written);
+            let in_doubt = last_write.is_none_or(|last| last <= written);
             let block = self.geometry.block_of(ppn);
             let ends = torn.iter().filter(|(at, end)| self.geometry.block_of(*at) == block && is_end(end));
             let mut ended = self.block(block).kept;
@@ -325,6 +326,14 @@ impl Copies {
             }
         }
         Ok(())
+    }
+
+    /// When the host wrote last, as far as pages that count say. Of the page that it wrote then
+    /// only a copy may be left.
+    fn last_write(&self) -> Option<u64> {
+        let written = |copy: &Copy| written_at(Mark::decode(copy.aux).root, copy.seq);
+        let copies = self.pages.iter().map(|[newest, _]| written(newest)).max();
+        self.last_written.map(|(_, spare)| spare.seq).max(copies)
     }
 
     /// Whether the contents of a copy are in another page that counts.

@@ -5,13 +5,14 @@
 //! split may be there beside one half of it. Leaves split and never merge, so that what is left of
 //! a leaf is in one piece, unless a younger one can no longer be read.
 
+use super::plausible::Contents;
 use super::survey::FoundPage;
 use crate::contract::FtlError;
 use crate::mapping::btree::{BtreeMap, Piece};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
-use nand::Ppn;
+use nand::{Ppn, Spare};
 
 /// The ranges of logical pages that are taken, by their beginnings.
 #[derive(Debug, Default)]
@@ -36,6 +37,19 @@ impl Claims {
     }
 }
 
+/// Whether a page of the tree lies within a disk of so many logical pages, as far as its spare area
+/// says.
+#[must_use]
+pub fn is_within(spare: &Spare, logical_pages: u32) -> bool {
+    BtreeMap::leaf_range(spare).is_none_or(|range| !range.is_empty() && range.end <= logical_pages)
+}
+
+/// What the pages of a disk with a mapping tree hold.
+#[must_use]
+pub const fn contents(logical_pages: u32) -> Contents {
+    Contents { logical_pages, is_of_table: is_within, table: logical_pages }
+}
+
 /// The parts of leaves that count, in order and without gaps over all logical pages. `versions` are
 /// pages of the tree.
 ///
@@ -45,7 +59,7 @@ pub fn choose(versions: &[FoundPage], logical_pages: u32) -> Result<Vec<Piece>, 
     let mut leaves: Vec<(u64, Ppn, Range<u32>)> = Vec::with_capacity(versions.len());
     for (ppn, spare) in versions {
         let Some(range) = BtreeMap::leaf_range(spare) else { continue };
-        if range.is_empty() || range.end > logical_pages {
+        if !is_within(spare, logical_pages) {
             let reason = "it lies outside the disk: the device was formatted with another size";
             return Err(FtlError::Damaged { structure: "leaf of the mapping tree", ppn: *ppn, reason });
         }
@@ -75,7 +89,7 @@ pub fn are_whole(pieces: &[Piece], logical_pages: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nand::{Flags, PageKind, Spare};
+    use nand::{Flags, PageKind};
 
     fn leaf(seq: u64, range: Range<u32>) -> FoundPage {
         let (tag, aux) = (range.start, range.end);

@@ -28,6 +28,37 @@ pub struct Misfit {
     pub reason: &'static str,
 }
 
+/// What the pages of a disk hold, as far as spare areas say.
+#[derive(Clone, Copy, Debug)]
+pub struct Contents {
+    /// Logical pages.
+    pub logical_pages: u32,
+    /// Whether a page of the table with this spare area lies within a disk of `table`.
+    pub is_of_table: fn(&Spare, table: u32) -> bool,
+    /// The size of the table, in whatever the one before counts.
+    pub table: u32,
+}
+
+impl Contents {
+    /// Those of a disk with a table of so many translation pages.
+    #[must_use]
+    pub const fn translation_pages(logical_pages: u32, count: u32) -> Self {
+        Self { logical_pages, is_of_table: |spare, count| spare.tag < count, table: count }
+    }
+
+    /// What is wrong with a spare area, beside its sequence number.
+    #[must_use]
+    pub fn misfit(self, spare: &Spare) -> Option<Misfit> {
+        let (structure, fits) = match spare.kind {
+            PageKind::User => ("page of host data", spare.tag < self.logical_pages),
+            PageKind::Translation => ("page of the mapping table", (self.is_of_table)(spare, self.table)),
+            PageKind::Validity | PageKind::Checkpoint => return None,
+        };
+        let reason = "it lies outside the disk: the device was formatted with another size";
+        (!fits).then_some(Misfit { structure, reason })
+    }
+}
+
 const COMMON: Misfit = Misfit {
     structure: "spare area",
     reason: "its erase count, erase stamp or kind is not that of the other pages of its block",
@@ -52,6 +83,24 @@ pub fn burned(newest: u64, torn: impl IntoIterator<Item = u64>) -> u64 {
 #[must_use]
 pub const fn is_wear(spare: &Spare, erased_at: u32) -> bool {
     spare.erase_count <= spare.erased_at && spare.erased_at <= erased_at.saturating_add(NEAR as u32)
+}
+
+/// The largest number that one of these pages says, of those whose data can be read: the spare area
+/// of another may be one that nobody wrote.
+///
+/// # Errors
+/// Those of the device, except pages that cannot be read.
+pub fn largest<N: Nand>(flash: &mut Flash<N>, pages: &[FoundPage], says: fn(&Spare) -> u64) -> Result<u64, FtlError> {
+    let mut said: Vec<(u64, Ppn)> = pages.iter().map(|(ppn, spare)| (says(spare), *ppn)).collect();
+    said.sort_unstable_by_key(|(number, _)| u64::MAX - number);
+    for (number, ppn) in said.into_iter().filter(|(number, _)| *number > 0) {
+        match flash.probe(Purpose::Recovery, ppn) {
+            Ok(_) => return Ok(number),
+            Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(0)
 }
 
 /// What all pages of a block carry: erase count, erase stamp, whether they hold host data.
@@ -224,6 +273,20 @@ mod tests {
         assert_eq!(kept_of(known, &[(spare(8, 0, 4), false), (spare(9, 1, 4), false)]), Ok((Vec::new(), 2)));
         assert_eq!(kept_of(known, &[(spare(9, 1, 4), false), (spare(2, 1, 3), false)]), Ok(([1].to_vec(), 1)));
         assert_eq!(kept_of(known, &[]), Ok((Vec::new(), 0)));
+    }
+
+    #[test]
+    fn a_number_counts_if_the_page_that_says_it_can_be_read() {
+        let says = |aux: u32, seq| Spare { aux, ..spare(seq, 0, 3) };
+        let largest_of = |pages: &[(Spare, bool)]| {
+            let (mut flash, found) = block(pages);
+            let number = largest(&mut flash, &found, |spare| spare.aux.into()).unwrap();
+            (number, flash.counts().total().reads)
+        };
+        assert_eq!(largest_of(&[(says(5, 1), true), (says(9, 2), true)]), (9, 1));
+        assert_eq!(largest_of(&[(says(5, 1), true), (says(9, 2), false), (says(7, 3), false)]), (5, 3));
+        assert_eq!(largest_of(&[(says(9, 1), false), (says(0, 2), true)]), (0, 1));
+        assert_eq!(largest_of(&[]), (0, 0));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
 use crate::recovery::check_seq;
 use crate::recovery::last::Last;
-use crate::recovery::plausible;
+use crate::recovery::plausible::{self, Contents};
 use crate::space::age::aged;
 use alloc::vec::Vec;
 use missing::Broken;
@@ -82,6 +82,7 @@ pub struct Survey {
     burned_seq: u64,
     /// Pages that count as torn, whatever they answer: some could be read once only.
     excluded: Vec<Ppn>,
+    contents: Contents,
     /// What the FTL knows of a page by its spare area, see [`Survey::in_use_seq`].
     root_of: fn(&Spare) -> u64,
     in_use_seq: u64,
@@ -109,7 +110,8 @@ impl Survey {
     /// Reads two spare areas of every block, and more of blocks that were being filled.
     ///
     /// `lanes` is how many blocks a stream fills at once, which says where their first blocks
-    /// begin. `excluded` are pages that count as torn, however well they read. `root_of` says for
+    /// begin. `excluded` are pages that count as torn, however well they read. A page
+    /// that is none of the `contents` is torn, unless its data can be read. `root_of` says for
     /// [`Survey::in_use_seq`] what a page contributes.
     ///
     /// # Errors
@@ -119,6 +121,7 @@ impl Survey {
         flash: &mut Flash<N>,
         lanes: u32,
         excluded: &[Ppn],
+        contents: Contents,
         root_of: fn(&Spare) -> u64,
     ) -> Result<Self, FtlError> {
         let geometry = *flash.nand().geometry();
@@ -130,6 +133,7 @@ impl Survey {
             erased_at: 0,
             burned_seq: 0,
             excluded: excluded.to_vec(),
+            contents,
             root_of,
             in_use_seq: 0,
             alone: Vec::new(),
@@ -325,7 +329,8 @@ impl Survey {
         let known = self.block(block).map(|info| info.common);
         if known.is_some() || found.len() > 1 {
             let before = illegible.len();
-            plausible::keep(flash, &mut found, &mut illegible, known, |_| None)?;
+            let contents = self.contents;
+            plausible::keep(flash, &mut found, &mut illegible, known, |spare| contents.misfit(spare))?;
             self.unreadable += (illegible.len() - before) as u64;
         }
         let before = self.torn.len();
@@ -407,13 +412,14 @@ impl Survey {
         }
     }
 
-    /// Whether the spare area of a page alone in its block has the wear that the block can have,
-    /// judged by the others.
+    /// Whether the spare area of a page alone in its block is of the disk, and has the wear that
+    /// the block can have, judged by the others.
     fn fits_alone(&self, geometry: &Geometry, spare: &Spare) -> bool {
         let erases = self.erased_at.saturating_add(geometry.blocks());
         spare.seq < self.burned_seq.saturating_add(plausible::NEAR)
             && spare.erased_at <= erases
             && spare.erase_count <= spare.erased_at
+            && self.contents.misfit(spare).is_none()
     }
 
     /// Pages alone in their blocks whose data cannot be read: nothing says whether somebody wrote

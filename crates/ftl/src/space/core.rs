@@ -271,14 +271,24 @@ impl<N: Nand> Core<N> {
         self.program_again(stream, lpn, data, first)
     }
 
-    /// Tries pages until one can be programmed. The sequence number of the first attempt was
-    /// `first`.
     #[inline(never)]
     fn program_again(&mut self, stream: Stream, lpn: Lpn, data: &N::Payload, first: u64) -> Result<Ppn, FtlError> {
+        self.program_until_done(stream, lpn.0, first, |flash, to, spare| flash.program(Purpose::Host, to, data, spare))
+    }
+
+    /// Tries pages until one can be programmed. What is programmed was written, or tried first,
+    /// with the sequence number `first`.
+    fn program_until_done(
+        &mut self,
+        stream: Stream,
+        tag: u32,
+        first: u64,
+        program: impl Fn(&mut Flash<N>, Ppn, &Spare) -> Result<(), NandError>,
+    ) -> Result<Ppn, FtlError> {
         loop {
             let slot = self.host_slot(stream)?;
-            let spare = self.spare(slot, PageKind::User, lpn.0, age(self.seq, first));
-            let outcome = self.flash.program(Purpose::Host, slot.ppn, data, &spare);
+            let spare = self.spare(slot, PageKind::User, tag, age(self.seq, first));
+            let outcome = program(&mut self.flash, slot.ppn, &spare);
             if let Some(ppn) = self.settle(slot, &spare, outcome)? {
                 return Ok(ppn);
             }
@@ -311,25 +321,39 @@ impl<N: Nand> Core<N> {
 
     #[inline(never)]
     fn move_anywhere(&mut self, purpose: Purpose, stream: Stream, origin: &Origin) -> Result<Ppn, FtlError> {
-        let first = if self.settling.is_some() { aged(&origin.spare) } else { self.seq };
-        self.begin(PageKind::User, origin.spare.tag);
+        let first = self.begin_copy(origin);
         self.move_again(purpose, stream, origin, first)
     }
 
-    /// Tries pages until one can be programmed. What is moved was written, or tried first, with the
-    /// sequence number `first`.
+    /// Which sequence number a copy of a page, or what is programmed instead, counts its age from.
+    fn begin_copy(&mut self, origin: &Origin) -> u64 {
+        let first = if self.settling.is_some() { aged(&origin.spare) } else { self.seq };
+        self.begin(PageKind::User, origin.spare.tag);
+        first
+    }
+
     #[inline(never)]
     fn move_again(&mut self, purpose: Purpose, stream: Stream, origin: &Origin, first: u64) -> Result<Ppn, FtlError> {
-        loop {
-            let slot = self.host_slot(stream)?;
-            debug_assert!(slot.ppn != origin.ppn, "{} is moved to where it is", slot.ppn);
-            let aux = age(self.seq, first);
-            let spare = self.spare(slot, PageKind::User, origin.spare.tag, aux);
-            let outcome = self.flash.copy(purpose, origin.ppn, slot.ppn, &spare);
-            if let Some(ppn) = self.settle(slot, &spare, outcome)? {
-                return Ok(ppn);
-            }
-        }
+        self.program_until_done(stream, origin.spare.tag, first, |flash, to, spare| {
+            debug_assert!(to != origin.ppn, "{to} is moved to where it is");
+            flash.copy(purpose, origin.ppn, to, spare)
+        })
+    }
+
+    /// Programs, instead of a copy of a page of host data that cannot be read, a page without
+    /// contents: as metadata, with the spare area of a copy. A device tells the two apart
+    /// ([`nand::Law::PageContent`]). So flash says that the logical page is lost before it loses
+    /// the page that showed it, and no mount takes an older version for the present one.
+    ///
+    /// # Errors
+    /// As [`Core::program`].
+    #[cold]
+    pub fn program_lost(&mut self, purpose: Purpose, stream: Stream, origin: &Origin) -> Result<Ppn, FtlError> {
+        debug_assert!(origin.spare.kind == PageKind::User, "{} holds metadata", origin.ppn);
+        let first = self.begin_copy(origin);
+        self.program_until_done(stream, origin.spare.tag, first, |flash, to, spare| {
+            flash.program_meta(purpose, to, &[], spare)
+        })
     }
 
     /// Moves a page of metadata to the next page of its kind. Otherwise as

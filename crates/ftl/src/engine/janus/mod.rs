@@ -477,6 +477,7 @@ impl<N: Nand> Ftl<N> for JanusFtl<N> {
     /// Moves what can barely be read any more; else defuses a logical block if the PMA holds more
     /// than it should.
     fn idle(&mut self) -> Result<bool, FtlError> {
+        self.area.flash.check_host()?;
         if self.area.tired().is_some() {
             return self.refresh().map(|()| true);
         }

@@ -281,7 +281,9 @@ impl<N: Nand> Area<N> {
         }
         // Comes with the page that is read now.
         match self.flash.spare_of_read(from) {
-            Ok(Some(spare)) => Ok((spare.tag == lpn.0).then(|| Mark::decode(spare.aux).root)),
+            Ok(Some(spare)) if spare.tag == lpn.0 => Ok(Some(Mark::decode(spare.aux).root)),
+            Ok(Some(_)) if self.in_doubt.contains(&from) => Err(NandError::Uncorrectable { ppn: from }.into()),
+            Ok(Some(_)) => Ok(None),
             Ok(None) => Ok(Some(0)),
             Err(NandError::Uncorrectable { .. }) if !self.in_doubt.contains(&from) => Ok(None),
             Err(error) => Err(error.into()),
@@ -462,9 +464,16 @@ impl<N: Nand> Area<N> {
     /// Those of the device.
     pub fn owner_of_paged(&mut self, page: Ppn) -> Result<Option<Lpn>, FtlError> {
         match self.flash.spare_of_read(page) {
-            Ok(spare) => Ok(spare
-                .map(|spare| Lpn(spare.tag))
-                .filter(|&lpn| lpn.0 < self.logical_pages && self.locate(lpn) == page)),
+            Ok(spare) => {
+                let tag = spare.map(|spare| Lpn(spare.tag));
+                let owner = tag.filter(|&lpn| lpn.0 < self.logical_pages && self.locate(lpn) == page);
+                // It was complete when it was found, or torn: what it was copied from is still
+                // there.
+                if owner.is_none() && self.in_doubt.contains(&page) {
+                    return Err(NandError::Uncorrectable { ppn: page }.into());
+                }
+                Ok(owner)
+            }
             Err(NandError::Uncorrectable { .. }) if !self.in_doubt.contains(&page) => Ok(None),
             Err(error) => Err(error.into()),
         }

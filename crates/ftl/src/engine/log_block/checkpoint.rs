@@ -164,6 +164,7 @@ impl<N: Nand> Area<N> {
     /// [`FtlError::NoSpace`] if no blocks are left for a checkpoint, or the disk can only be read;
     /// those of the device.
     pub fn flush(&mut self) -> Result<(), FtlError> {
+        self.flash.check_host()?;
         if !self.checkpoints.unsaved_trims {
             return Ok(());
         }

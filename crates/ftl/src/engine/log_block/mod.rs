@@ -326,6 +326,7 @@ impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
     }
 
     fn idle(&mut self) -> Result<bool, FtlError> {
+        self.area.flash.check_host()?;
         if self.area.read_only().is_some() {
             return Ok(false);
         }

@@ -25,6 +25,7 @@ use super::{Core, LOST, Lpn, Mapping, Nand, NandError, Origin, PageFtl, Purpose,
 use crate::contract::FtlError;
 use crate::engine::read_only::unless_short;
 use crate::mapping::is_page;
+use crate::placement::Stream;
 use crate::space::blocks::BlockState;
 use crate::space::deaths::Was;
 use nand::{BlockId, Flags, PageKind, Ppn, Spare};
@@ -374,7 +375,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 self.placing.placed(stream, || self.core.space.geometry().block_of(to));
                 self.record_new(lpn, to, |ftl| ftl.record_move(lpn, origin.ppn, to))?;
             }
-            Err(error) => self.not_moved(lpn, origin.ppn, error)?,
+            Err(error) => self.not_moved((purpose, stream), origin, error)?,
         }
         self.core.space.page_died(origin.ppn);
         Ok(())
@@ -382,7 +383,13 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
 
     /// A page of host data could not be moved. If nothing can be read of it, it is lost.
     #[cold]
-    fn not_moved(&mut self, lpn: Lpn, from: Ppn, error: FtlError) -> Result<(), FtlError> {
+    fn not_moved(
+        &mut self,
+        (purpose, stream): (Purpose, Stream),
+        origin: &Origin,
+        error: FtlError,
+    ) -> Result<(), FtlError> {
+        let (lpn, from) = (Lpn(origin.spare.tag), origin.ppn);
         match error {
             FtlError::Nand(NandError::Uncorrectable { ppn } | NandError::Erased { ppn }) if ppn == from => {}
             error => return Err(error),
@@ -392,7 +399,11 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if self.change(|mapping, core| mapping.lookup(core, lpn))? != from {
             return Ok(());
         }
-        self.hold_trim_blocks();
+        if self.mapping.is_only_in_ram() {
+            let to = self.core.program_lost(purpose, stream, origin)?;
+            self.placing.placed(stream, || self.core.space.geometry().block_of(to));
+            return self.record_new(lpn, to, |ftl| ftl.record_move(lpn, from, to));
+        }
         self.record_move(lpn, from, LOST)?;
         self.change(|mapping, core| mapping.keep_lost(core, lpn))
     }

@@ -7,6 +7,7 @@ use super::{Flash, Lpn, Nand};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::mapping::is_page;
+use crate::recovery::plausible;
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::space::core::Core;
 use crate::validity::PageSet;
@@ -79,7 +80,8 @@ impl Findings {
         let count = logical_pages.div_ceil(mapping.entries_per_page()) as usize;
         versions.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
         let seen = versions.clone();
-        let (mut gmd, mut written, mut bound) = (vec![Ppn::NONE; count], vec![0; count], 0);
+        let bound = plausible::largest(flash, &versions, Mapped::bound_of)?;
+        let (mut gmd, mut written) = (vec![Ppn::NONE; count], vec![0; count]);
         for (ppn, spare) in versions.iter().rev() {
             let page = spare.tag as usize;
             if page >= count {
@@ -87,7 +89,6 @@ impl Findings {
                 return Err(FtlError::Damaged { structure: "translation page", ppn: *ppn, reason });
             }
             (gmd[page], written[page]) = (*ppn, spare.seq);
-            bound = bound.max(Mapped::bound_of(spare));
         }
         debug_assert!(versions.first().is_none_or(|(_, spare)| written[spare.tag as usize] == spare.seq));
         Ok(Self {
@@ -123,8 +124,8 @@ impl Findings {
         // A copy that died since the flush and that no translation page ever named was only in RAM
         // then: it can be older than what is only in RAM now. The last translation page before the
         // flush lives, or is pinned.
-        let before = self.versions.iter().filter(|(_, spare)| spare.seq < flushed);
-        let bound_then = before.map(|(_, spare)| Mapped::bound_of(spare)).max().unwrap_or(0);
+        let before: Vec<FoundPage> = self.versions.iter().filter(|(_, spare)| spare.seq < flushed).copied().collect();
+        let bound_then = plausible::largest(flash, &before, Mapped::bound_of)?;
         let from = bound_then.min(flushed.saturating_sub(FLUSH_SLACK));
         let found = survey.read_kind(flash, PageKind::User, |info| info.last_seq >= from || !info.whole)?;
         let geometry = *flash.nand().geometry();

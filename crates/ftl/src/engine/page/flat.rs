@@ -36,6 +36,7 @@ use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only, witho
 use crate::flash::Purpose;
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use crate::mapping::{LOST, is_page};
+use crate::recovery::plausible;
 use crate::recovery::saved::{self, Saved};
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::saved::Source;
@@ -164,7 +165,9 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
         let (plan, mut flash) = plan.for_mount(flash)?;
         let mut steps = Steps::begin(&flash);
-        let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded, CachedMap::<LAZY>::root_of) {
+        let contents = plausible::Contents::translation_pages(config.logical_pages, mapping.directory().len() as u32);
+        let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded, contents, CachedMap::<LAZY>::root_of)
+        {
             Ok(survey) => survey,
             Err(error) => {
                 let newest = unreadable(&error);
@@ -255,6 +258,7 @@ impl Known {
     ) -> Result<Self, FtlError> {
         *newest = survey.newest().map(|(ppn, _)| ppn);
         let mut table = Table::new(flash, survey, how, mapping.entries_per_page())?;
+        table.bound = plausible::largest(flash, &table.versions, CachedMap::<LAZY>::bound_of)?;
         steps.end("2 spare areas of translation blocks: GMD", flash);
         let mut spoilt = false;
         if how.options.battery {
@@ -373,7 +377,6 @@ impl Table {
         for (ppn, spare) in self.versions.iter().rev().filter(|(ppn, _)| counts(*ppn)) {
             let page = spare.tag as usize;
             (self.gmd[page], self.written[page]) = (*ppn, CachedMap::<LAZY>::written_at(spare));
-            self.bound = self.bound.max(CachedMap::<LAZY>::bound_of(spare));
         }
     }
 
@@ -512,15 +515,15 @@ impl Table {
                     continue;
                 }
                 if ppn.0 >= geometry.pages() {
-                    let reason = "an entry leads to a page beyond the device's last";
-                    return Err(FtlError::Damaged { structure: "translation page", ppn: *at, reason });
+                    return Err(FtlError::Damaged { structure: "translation page", ppn: *at, reason: BEYOND });
                 }
                 let block = geometry.block_of(ppn);
                 let of_host = survey.block(block).is_some_and(|info| info.kind == PageKind::User);
                 let holds = match unsaved {
                     Some(_) => true,
                     None if self.whole => of_page.iter().any(|copy| copy.ppn == entry),
-                    None => !check || holds(flash, ppn, lpn)?,
+                    None if check => holds(flash, ppn, lpn)?,
+                    None => is_older(survey, block, *written),
                 };
                 if of_host && holds && validity.is_dead(ppn) {
                     validity.revive(ppn);
@@ -549,6 +552,14 @@ impl Table {
 /// The entries in the bytes of a translation page.
 pub(super) fn entries(page: &[u8]) -> impl Iterator<Item = Ppn> {
     CachedMap::<false>::entries(page)
+}
+
+const BEYOND: &str = "an entry leads to a page beyond the device's last";
+
+/// Whether a block was not erased since a translation page was written that names a page of it. A
+/// page that is lost is named until then: what was programmed there since is another's.
+fn is_older(survey: &Survey, block: BlockId, written: u64) -> bool {
+    survey.block(block).is_some_and(|info| info.first_seq < written)
 }
 
 /// Whether a page holds a logical page, as far as it can be read.

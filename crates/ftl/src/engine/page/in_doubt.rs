@@ -28,6 +28,7 @@ use crate::contract::FtlError;
 use crate::engine::read_only::is_unreadable;
 use crate::flash::Purpose;
 use crate::placement::Stream;
+use crate::recovery::plausible::Contents;
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::space::core::Origin;
 use crate::validity::gecko::Gecko;
@@ -51,8 +52,13 @@ impl Doubt<'_> {
     }
 
     /// Step 1; the page programmed last is in doubt, unless power stayed on.
-    pub(super) fn survey<N: Nand>(&mut self, flash: &mut Flash<N>, lanes: u32) -> Result<Survey, FtlError> {
-        let outcome = Survey::run(flash, lanes, self.excluded, |_| 0);
+    pub(super) fn survey<N: Nand>(
+        &mut self,
+        flash: &mut Flash<N>,
+        lanes: u32,
+        contents: Contents,
+    ) -> Result<Survey, FtlError> {
+        let outcome = Survey::run(flash, lanes, self.excluded, contents, |_| 0);
         let newest = match &outcome {
             Ok(survey) => survey.newest().map(|(ppn, _)| ppn),
             Err(FtlError::Nand(NandError::Uncorrectable { ppn })) => Some(*ppn),

@@ -60,7 +60,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use choose::Need;
-use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Payload, Ppn};
+use nand::{BlockId, Geometry, Law, Lpn, Nand, NandError, PageKind, Payload, Ppn};
 use overhead::{Overhead, Shares};
 use pins::Pins;
 use sight::IDLE_STEPS;
@@ -411,7 +411,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Where a logical page is. If a lookup programs pages, space is made for them first.
     #[inline]
     fn find(&mut self, lpn: Lpn) -> Result<Ppn, FtlError> {
-        if !self.core.is_starved() {
+        let on = self.core.flash.check_host();
+        if !self.core.is_starved() && on.is_ok() {
             let prepared = if self.mapping.reserve_pages() > 0 { self.prepare() } else { Ok(()) };
             let found = prepared.and_then(|()| self.change(|mapping, core| mapping.lookup(core, lpn)));
             if !self.core.is_starved() {
@@ -419,6 +420,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             }
         }
         if self.half_rebuilt {
+            on?;
             return Err(self.core.shortage().into());
         }
         self.mapping.peek(&mut self.core, lpn)
@@ -429,8 +431,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let ppn = self.find(lpn)?;
         if is_page(ppn) {
             let spare = match self.core.flash.read(Purpose::Host, ppn, out) {
-                // Half an erase left it so.
-                Err(NandError::Erased { .. }) => return Err(FtlError::Lost { lpn }),
+                // Half an erase left it so, or it says that the page is lost.
+                Err(NandError::Erased { .. } | NandError::Illegal { law: Law::PageContent, .. }) => {
+                    return Err(FtlError::Lost { lpn });
+                }
                 read => read?,
             };
             if spare.tag == lpn.0 && spare.kind == PageKind::User {
@@ -489,10 +493,12 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
 
     /// A completed write is on flash with a spare area that says what it is.
     fn flush(&mut self) -> Result<(), FtlError> {
+        self.core.flash.check_host()?;
         self.powered(Self::flush_trims)
     }
 
     fn idle(&mut self) -> Result<bool, FtlError> {
+        self.core.flash.check_host()?;
         if self.core.is_starved() {
             return Ok(false);
         }
@@ -557,6 +563,8 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
 
     fn power_failing(&mut self) -> Result<(), FtlError> {
         self.power_lost = false;
+        self.core.flash.power_is_on();
+        self.core.flash.check_host()?;
         self.save()
     }
 

@@ -40,6 +40,7 @@ use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only, witho
 use crate::flash::Purpose;
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use crate::mapping::{LOST, Mapping};
+use crate::recovery::plausible::Contents;
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::space::blocks::{BlockState, Found};
 use crate::space::core::Origin;
@@ -160,7 +161,8 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let plan = Plan::new(self.core.flash.nand(), config, options, &mapping, &empty)?;
         let flash = &mut self.core.flash;
         let mut steps = Steps::begin(flash);
-        let mut survey = doubt.survey(flash, plan.space.lanes)?;
+        let contents = Contents::translation_pages(config.logical_pages, mapping.directory().len() as u32);
+        let mut survey = doubt.survey(flash, plan.space.lanes, contents)?;
         steps.end("1 first and last spare area of every block", flash);
         let whole = trust == Trust::Whole;
         let mut findings = Findings::translation(flash, &mut survey, &mapping, config.logical_pages, whole)?;

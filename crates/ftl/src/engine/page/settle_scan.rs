@@ -16,7 +16,7 @@
 use super::{Flash, Lpn, Nand, PageFtl, Ppn, RamMap};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
-use crate::mapping::{LOST, Mapping, is_page};
+use crate::mapping::{Mapping, is_page};
 use crate::placement::Stream;
 use crate::recovery::scan::{FoundTrims, Mounts, Scan, newest_but, read_block, root_of};
 use crate::recovery::survey::FoundPage;
@@ -57,7 +57,8 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         while let Some(((ppn, spare), is_last)) = present {
             debug_assert!(spare.kind == PageKind::User && spare.tag == lpn.0, "{ppn} is no version of {lpn}");
             self.free_undoubted(doubt)?;
-            match self.core.move_host_page(Purpose::Recovery, Stream(0), &Origin { ppn, spare }) {
+            let origin = Origin { ppn, spare };
+            match self.core.move_host_page(Purpose::Recovery, Stream(0), &origin) {
                 Ok(to) => return self.place(lpn, to),
                 Err(FtlError::Nand(NandError::Uncorrectable { ppn: at } | NandError::Erased { ppn: at }))
                     if at == ppn => {}
@@ -65,7 +66,8 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
             }
             if !doubt.may_be_torn(is_last, &spare) {
                 // Worn: something was programmed after it.
-                return self.place(lpn, LOST);
+                let to = self.core.program_lost(Purpose::Recovery, Stream(0), &origin)?;
+                return self.place(lpn, to);
             }
             doubt.exclude(ppn, self.core.space.geometry().block_of(ppn));
             let before = newest_but(&mut self.core.flash, self.logical_pages, lpn, &mut doubt.excluded)?;

@@ -109,7 +109,8 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         let (plan, mut flash) = plan.for_mount(flash)?;
         let all = plan.battery;
         let mut steps = Steps::begin(&flash);
-        let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded, |_| 0) {
+        let contents = leaves::contents(config.logical_pages);
+        let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded, contents, |_| 0) {
             Ok(survey) => survey,
             // A page is only read again if it is the newest.
             Err(error) => return Err(doubting(flash, error, None, &[])),
@@ -472,7 +473,8 @@ impl Table {
                 let of_host = survey.block(block).is_some_and(|info| info.kind == PageKind::User);
                 let free = of_host && validity.is_dead(ppn);
                 // What is in doubt is not asked: it is copied or does not count.
-                let sure = !*checked || known.is_some() || last.iter().any(|(last, _)| *last == ppn);
+                let in_doubt = last.iter().any(|(last, spare)| *last == ppn && spare.tag == lpn.0);
+                let sure = !*checked || known.is_some() || in_doubt;
                 if free && (sure || holds(&mut core.flash, ppn, lpn)?) {
                     validity.revive(ppn);
                     valid[block.index()] += 1;

@@ -390,6 +390,7 @@ impl<N: Nand> Ftl<N> for SuperblockFtl<N> {
     /// A completed write is on flash with a spare area that says what it is; trims are in
     /// checkpoints.
     fn flush(&mut self) -> Result<(), FtlError> {
+        self.area.flash.check_host()?;
         if self.area.owes_checkpoint() {
             self.free_reserve()?;
         }
@@ -397,6 +398,7 @@ impl<N: Nand> Ftl<N> for SuperblockFtl<N> {
     }
 
     fn idle(&mut self) -> Result<bool, FtlError> {
+        self.area.flash.check_host()?;
         match self.area.tired() {
             Some(block) => self.refresh(block).map(|()| true),
             None => Ok(false),

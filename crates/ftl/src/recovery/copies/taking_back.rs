@@ -192,6 +192,22 @@ mod tests {
         assert_eq!(at(4, &[5, 6]), (None, [Ppn(4)].to_vec()), "two pages behind it");
     }
 
+    /// The page that the host wrote last may be gone when a mount has copied it. The copy says that
+    /// everything written before was complete.
+    #[test]
+    fn a_page_written_before_what_was_copied_is_worn_and_no_older_one_counts() {
+        let of_lpn = |root_of_other: u32| {
+            let copy = Mark { writer: Writer::Log, last: false, root: root_of_other };
+            let other = page(PageKind::User, Lpn(LPN.0 + 1), 51, copy);
+            let worn = (4, written(LPN, 30), Some(Blemish::DataUnreadable));
+            let (taken, live) = after(&[(0, written(LPN, ROOT), None), worn, (8, other, None)]);
+            assert_eq!(taken, None);
+            live.into_iter().filter(|ppn| *ppn != Ppn(8)).collect::<Vec<_>>()
+        };
+        assert_eq!(of_lpn(40), [Ppn(4)]);
+        assert_eq!(of_lpn(20), [Ppn(0)], "nothing was written after it: a cut tore it");
+    }
+
     #[test]
     fn only_merges_and_collectors_leave_a_block_unfinished() {
         let is_unfinished = |kind, spares: &[Spare]| {

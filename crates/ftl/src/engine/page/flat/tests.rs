@@ -19,7 +19,8 @@ fn device() -> Faulty<SimNand> {
 /// What a mount knows of an empty device.
 fn empty() -> Table {
     let mut flash = Flash::new(device());
-    let mut survey = Survey::run(&mut flash, 1, &[], CachedMap::<true>::root_of).unwrap();
+    let contents = plausible::Contents::translation_pages(16, 1);
+    let mut survey = Survey::run(&mut flash, 1, &[], contents, CachedMap::<true>::root_of).unwrap();
     let how = How { options: PageOptions::over("table", "ram-bitmap"), battery: false, logical_pages: 16 };
     Table::new(&mut flash, &mut survey, how, 128).unwrap()
 }
@@ -62,4 +63,44 @@ fn an_entry_leads_to_a_page_of_host_data_that_names_its_logical_page() {
     assert!(holds(0, 0));
     assert!(!holds(0, 1) && !holds(4, 0), "it holds something else");
     assert!(!holds(1, 0) && !holds(2, 0), "nothing says what it holds");
+}
+
+/// A torn page may show a tag that no page of the disk has. One that can be read is of another disk.
+#[test]
+fn a_tag_outside_the_disk_is_torn_unless_its_page_can_be_read() {
+    let copies = |pages: &[(u32, bool)]| {
+        let mut flash = Flash::new(device());
+        for (ppn, (tag, reads)) in (0..).map(Ppn).zip(pages) {
+            let spare = Spare { tag: *tag, ..spare(PageKind::User, 10 + u64::from(ppn.0)) };
+            flash.nand_mut().program(ppn, &Stamp::UNWRITTEN, &spare).unwrap();
+            if !reads {
+                flash.nand_mut().damage(ppn, Blemish::DataUnreadable);
+            }
+        }
+        let contents = plausible::Contents::translation_pages(16, 1);
+        let mut survey = Survey::run(&mut flash, 1, &[], contents, CachedMap::<true>::root_of)?;
+        let how = How { options: PageOptions::over("table", "ram-bitmap"), battery: false, logical_pages: 16 };
+        let mut table = Table::new(&mut flash, &mut survey, how, 128)?;
+        table.find_copies(&mut flash, &mut survey, None, &[])?;
+        Ok::<_, FtlError>(table.copies.iter().map(|copy| (copy.lpn.0, copy.torn)).collect::<Vec<_>>())
+    };
+    assert_eq!(copies(&[(16, false)]), Ok([].to_vec()));
+    assert_eq!(copies(&[(3, true), (u32::MAX, false)]), Ok([(3, false)].to_vec()));
+    assert_eq!(copies(&[(16, false), (3, true), (4, true)]), Ok([(3, false), (4, false)].to_vec()));
+    for pages in [&[(16, true)][..], &[(3, true), (16, true)], &[(16, true), (3, true)]] {
+        assert!(matches!(copies(pages), Err(FtlError::Damaged { .. })), "{pages:?}");
+    }
+}
+
+#[test]
+fn an_entry_to_a_block_erased_since_is_not_believed() {
+    let mut flash = Flash::new(device());
+    for (ppn, seq) in [(0, 30), (1, 31), (4, 10), (5, 11)] {
+        flash.nand_mut().program(Ppn(ppn), &Stamp::UNWRITTEN, &spare(PageKind::User, seq)).unwrap();
+    }
+    let contents = plausible::Contents::translation_pages(16, 1);
+    let survey = Survey::run(&mut flash, 1, &[], contents, CachedMap::<true>::root_of).unwrap();
+    let believed = |written| [0, 1, 2].map(|block| is_older(&survey, BlockId(block), written));
+    assert_eq!(believed(20), [false, true, false]);
+    assert_eq!(believed(40), [true, true, false]);
 }
