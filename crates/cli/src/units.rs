@@ -21,6 +21,38 @@ impl FromStr for Size {
     }
 }
 
+/// Room in a write buffer as the user gives it: `64pages`, or a number of bytes as [`Size`] takes
+/// one; `0` is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    Bytes(u64),
+    Pages(u64),
+}
+
+impl Room {
+    /// Whether it is none.
+    pub fn is_none(self) -> bool {
+        matches!(self, Self::Bytes(0) | Self::Pages(0))
+    }
+}
+
+impl FromStr for Room {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let pages = text.strip_suffix("pages").or_else(|| text.strip_suffix("page"));
+        match pages.map(|number| number.trim().parse()) {
+            Some(Ok(pages)) => Ok(Self::Pages(pages)),
+            Some(Err(_)) => Err("give a whole number of pages, as in 64pages".to_owned()),
+            None if text == "0" => Ok(Self::Bytes(0)),
+            None => {
+                text.parse::<Size>().map(|size| Self::Bytes(size.0)).map_err(|error| format!("{error}, or 64pages"))
+            }
+        }
+    }
+}
+
 /// A number of things as the user gives it: `500000`, `500_000`, `500k`, `2M`, `1.5G`. Prefixes are
 /// powers of 1000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

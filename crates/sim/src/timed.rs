@@ -1,6 +1,8 @@
 //! Hosts in virtual time: they send requests to the FTL at the right moment and let the [`Machine`]
 //! say when each is done.
 
+mod buffered;
+
 use crate::by_bank::ByBank;
 use crate::device::Device;
 use crate::error::SimError;
@@ -9,6 +11,7 @@ use crate::host::Host;
 use crate::latency::Latencies;
 use crate::progress::{Phase, Reporter};
 use crate::result::{LatencyByKind, ThroughputResult};
+use crate::room::Room;
 use crate::source::{Op, Request};
 use crate::spec::{GcMode, HostMode, QueueOptions, RunSpec};
 use crate::timeline::Timeline;
@@ -110,6 +113,9 @@ pub(crate) fn play<N: Device>(
         ended: Vec::new(),
         flushing: Vec::new(),
         changing: 0,
+        room: spec.write_buffer.map(|options| Room::new(options.pages)),
+        placed: Vec::new(),
+        freed: 0,
         requests: 0,
         read: Latencies::new()?,
         write: Latencies::new()?,
@@ -153,6 +159,12 @@ struct Player<'a, 'b, N: Device> {
     flushing: Vec<Token>,
     /// Writes and trims in the device.
     changing: u32,
+    /// Places of the write buffer, if there is one.
+    room: Option<Room>,
+    /// Requests that wait for one page less than when the request came that is being executed.
+    placed: Vec<Token>,
+    /// Requests that ended because another one came.
+    freed: u32,
     /// Requests that came.
     requests: u64,
     read: Latencies,
@@ -242,6 +254,12 @@ impl<N: Device> Player<'_, '_, N> {
                     ready -= 1;
                     pausing.push(Reverse(now_ns + pause_ns));
                 }
+                let freed = std::mem::take(&mut self.freed);
+                if pause_ns == 0 {
+                    ready += freed;
+                } else {
+                    pausing.extend((0..freed).map(|_| Reverse(now_ns + pause_ns)));
+                }
             }
             if ready > 0 {
                 // The feed has ended.
@@ -293,25 +311,31 @@ impl<N: Device> Player<'_, '_, N> {
             (Op::Read, Some(span)) => {
                 self.bytes_read += request.bytes;
                 for page in span.first..span.end {
-                    self.host.read_page(page)?;
-                    strands += self.submit_read(token, &self.host.part(request, page));
+                    let part = self.host.part(request, page);
+                    self.host.read_through(page, &part)?;
+                    strands += self.submit_read(token, &part);
                 }
             }
             (Op::Write, Some(span)) => {
                 self.bytes_written += request.bytes;
                 for page in span.first..span.end {
-                    if let Some(by_bank) = &mut self.by_bank {
-                        self.host.by_bank(|ftl| by_bank.before_write(&self.machine, ftl))?;
+                    if self.room.is_some() {
+                        strands += self.write_buffered(token, page, &self.host.part(request, page))?;
+                        continue;
                     }
+                    self.aim()?;
                     self.host.write_page(page, span.is_partial(page))?;
                     strands += self.submit(token, false);
                 }
             }
             (Op::Trim, Some(span)) => {
+                let (first, count) = span.whole();
+                self.trim_buffered(first..first + count);
                 self.host.trim(span)?;
                 strands += self.submit(token, false);
             }
             (Op::Flush, _) => {
+                strands += self.flush_buffer(token)?;
                 self.host.flush()?;
                 strands += self.submit(token, false);
             }
@@ -327,6 +351,7 @@ impl<N: Device> Player<'_, '_, N> {
         if waits_for > 0 {
             self.flushing.push(token);
         }
+        self.freed += self.end_placed();
         let writes = self.host.tally().writes;
         if writes >= self.timeline.next() {
             self.timeline.mark(writes, self.machine.now_ns(), self.host.counts(), self.host.ftl().gauges());
@@ -337,6 +362,12 @@ impl<N: Device> Player<'_, '_, N> {
             self.end(token);
         }
         Ok(!entered.has_ended())
+    }
+
+    /// Has the next page that is written go to the bank for it, if banks are collected.
+    fn aim(&mut self) -> Result<(), SimError> {
+        let Some(by_bank) = &mut self.by_bank else { return Ok(()) };
+        self.host.by_bank(|ftl| by_bank.before_write(&self.machine, ftl))
     }
 
     /// Moves what the FTL did last into the machine; 1 if that was anything.
@@ -355,10 +386,14 @@ impl<N: Device> Player<'_, '_, N> {
 
     /// Lets the next thing happen; returns how many requests ended with it.
     fn run_event(&mut self) -> Result<u32, SimError> {
-        let Self { machine, ended, outstanding, background, by_bank, .. } = self;
+        let Self { machine, ended, outstanding, background, by_bank, room, placed, .. } = self;
         ended.clear();
         let before = *background;
         for &token in machine.run_event() {
+            if let Some(room) = room.as_mut().filter(|room| room.is_leaving(token)) {
+                room.left(token, placed);
+                continue;
+            }
             let of_bank = by_bank.as_mut().filter(|by_bank| by_bank.is_collection(token));
             if of_bank.is_some() || token == BACKGROUND {
                 *background -= 1;
@@ -374,18 +409,20 @@ impl<N: Device> Player<'_, '_, N> {
         if self.background < before {
             self.collect_banks()?;
         }
+        let ended = self.end_all() + self.end_placed();
+        let now_ns = self.machine.now_ns();
+        if now_ns >= CLOCK_END_NS { Err(clock_ended("device times", now_ns as f64)) } else { Ok(ended) }
+    }
+
+    /// Ends the requests that have; how many they are.
+    fn end_all(&mut self) -> u32 {
         let mut at = 0;
         // Flushes that end with a request are put behind it.
         while let Some(&token) = self.ended.get(at) {
             self.end(token);
             at += 1;
         }
-        let now_ns = self.machine.now_ns();
-        if now_ns >= CLOCK_END_NS {
-            Err(clock_ended("device times", now_ns as f64))
-        } else {
-            Ok(self.ended.len() as u32)
-        }
+        at as u32
     }
 
     fn end(&mut self, token: Token) {

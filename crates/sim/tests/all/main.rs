@@ -3,4 +3,5 @@
 mod arrivals;
 mod common;
 mod runs;
+mod write_buffer;
 mod wrong;

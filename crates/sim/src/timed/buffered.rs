@@ -1,0 +1,71 @@
+//! Requests of a host with a write buffer.
+
+use super::Player;
+use crate::device::Device;
+use crate::error::SimError;
+use crate::host::{Put, Why};
+use crate::timing::Token;
+use std::ops::Range;
+
+impl<N: Device> Player<'_, '_, N> {
+    /// Has a part of a page enter the buffer, for a request; how often that waits.
+    pub(super) fn write_buffered(&mut self, token: Token, page: u32, part: &Range<u64>) -> Result<u32, SimError> {
+        loop {
+            let put = self.host.put(page, part);
+            let Some(room) = &mut self.room else { return Ok(0) };
+            match put {
+                Put::Hit => return Ok(room.hit(page, token)),
+                Put::Entered => return Ok(room.enter(page, token)),
+                Put::NoRoom => {}
+            }
+            for page in self.host.next_out() {
+                self.write_out(page, Why::Evicted)?;
+            }
+        }
+    }
+
+    /// Has every page leave, for a flush; for how many programs that waits.
+    pub(super) fn flush_buffer(&mut self, token: Token) -> Result<u32, SimError> {
+        for page in self.host.held(0..u32::MAX) {
+            self.write_out(page, Why::Flushed)?;
+        }
+        Ok(self.room.as_mut().map_or(0, |room| room.wait_for_all(token)))
+    }
+
+    /// A page leaves: what the FTL does for it has a token of its own.
+    fn write_out(&mut self, page: u32, why: Why) -> Result<(), SimError> {
+        self.aim()?;
+        self.host.write_out(page, why)?;
+        let Some(room) = &mut self.room else { return Ok(()) };
+        let token = room.leave(page);
+        if self.submit(token, false) == 0
+            && let Some(room) = &mut self.room
+        {
+            room.left(token, &mut self.placed);
+        }
+        Ok(())
+    }
+
+    /// Pages of a range are trimmed: what they took is free.
+    pub(super) fn trim_buffered(&mut self, pages: Range<u32>) {
+        let Some(room) = &mut self.room else { return };
+        self.host.held(pages).into_iter().for_each(|page| room.trimmed(page, &mut self.placed));
+    }
+
+    /// Ends the waits of requests that a trim or a page without a program ended; how many requests
+    /// ended with that.
+    pub(super) fn end_placed(&mut self) -> u32 {
+        if self.placed.is_empty() {
+            return 0;
+        }
+        self.ended.clear();
+        for token in self.placed.drain(..) {
+            let request = &mut self.outstanding[token as usize];
+            request.strands -= 1;
+            if request.has_ended() {
+                self.ended.push(token);
+            }
+        }
+        self.end_all()
+    }
+}
