@@ -225,6 +225,19 @@ mod tests {
     }
 
     #[test]
+    fn room_is_bytes_or_pages_or_none() {
+        let cases = [("64pages", Room::Pages(64)), (" 1 page", Room::Pages(1)), ("256KiB", Room::Bytes(256 << 10))];
+        for (text, wanted) in cases {
+            assert_eq!(text.parse::<Room>(), Ok(wanted), "{text}");
+            assert!(!wanted.is_none());
+        }
+        assert!(["0", "0pages"].iter().all(|text| text.parse::<Room>().unwrap().is_none()));
+        for text in ["", "pages", "-1pages", "1.5pages", "64 sheets", "1KiBpages"] {
+            assert!(text.parse::<Room>().unwrap_err().contains("64pages"), "{text}");
+        }
+    }
+
+    #[test]
     fn counts_are_read_in_powers_of_1000() {
         for (text, wanted) in [("500_000", 500_000), ("500k", 500_000), ("1.5M", 1_500_000), ("7", 7)] {
             assert_eq!(text.parse::<Count>().unwrap().0, wanted, "{text}");

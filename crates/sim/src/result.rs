@@ -92,7 +92,7 @@ pub struct HostResult {
 
 /// What a write buffer did in the measured part, in pages where nothing else is said. Every page of
 /// [`HostResult::writes`] is a hit or entered; every page that entered is one of `trimmed`,
-/// `evicted`, `flushed` and `at_end`, and but for the first of those one of `programmed`.
+/// `evicted`, `flushed`, `written_through` and `at_end`, and but for the first of those one of `programmed`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteBufferResult {
     /// The policy's name.
@@ -115,6 +115,8 @@ pub struct WriteBufferResult {
     pub evicted: u64,
     /// Pages written out by flushes.
     pub flushed: u64,
+    /// Pages of writes that have to be durable at once (FUA): written with what was held of them.
+    pub written_through: u64,
     /// Pages written out after the last request.
     pub at_end: u64,
     /// Pages given to the FTL.

@@ -23,8 +23,8 @@ struct Leaving {
     running: bool,
     /// It has a place.
     placed: bool,
-    /// Flushes that wait for its program.
-    flushes: Vec<Token>,
+    /// Who waits for its program.
+    waiters: Vec<Token>,
 }
 
 /// A page that waits for a place.
@@ -89,7 +89,7 @@ impl Room {
         if let Some(at) = waits {
             self.waiting[at].leaving = Some(token);
         }
-        *self.of(token) = Leaving { running: true, placed: waits.is_none(), flushes: Vec::new() };
+        *self.of(token) = Leaving { running: true, placed: waits.is_none(), waiters: Vec::new() };
         token
     }
 
@@ -97,11 +97,16 @@ impl Room {
         &mut self.leaving[(token - FIRST) as usize]
     }
 
+    /// A request waits for the program of a page that leaves.
+    pub(crate) fn wait_for(&mut self, leaving: Token, request: Token) {
+        self.of(leaving).waiters.push(request);
+    }
+
     /// A flush waits for every page that leaves; for how many.
     pub(crate) fn wait_for_all(&mut self, flush: Token) -> u32 {
         let mut count = 0;
         for leaving in self.leaving.iter_mut().filter(|leaving| leaving.running) {
-            leaving.flushes.push(flush);
+            leaving.waiters.push(flush);
             count += 1;
         }
         count
@@ -112,7 +117,7 @@ impl Room {
         let leaving = std::mem::take(self.of(token));
         debug_assert!(leaving.running, "{token} left twice");
         self.free.push(token);
-        over.extend(leaving.flushes);
+        over.extend(leaving.waiters);
         if leaving.placed {
             self.hand_on(over);
         } else {

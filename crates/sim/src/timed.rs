@@ -320,7 +320,7 @@ impl<N: Device> Player<'_, '_, N> {
                 self.bytes_written += request.bytes;
                 for page in span.first..span.end {
                     if self.room.is_some() {
-                        strands += self.write_buffered(token, page, &self.host.part(request, page))?;
+                        strands += self.write_buffered(token, request, page)?;
                         continue;
                     }
                     self.aim()?;

@@ -9,7 +9,8 @@
 //! 4. A trim drops the pages that lie wholly inside it. The edges keep their contents.
 //! 5. A flush has every page leave, in ascending order, and flushes the FTL after that. Nothing
 //!    else makes what is held durable.
-//! 6. After the last request every page leaves, and what that takes counts.
+//! 6. A page of a write with FUA is written to the FTL at once, with what was held of it.
+//! 7. After the last request every page leaves, and what that takes counts.
 //!
 //! Each page that is held carries which write of it was the last, and which one flash has, so that
 //! every read is checked through the buffer too.
@@ -39,6 +40,8 @@ pub(crate) enum Why {
     Evicted,
     /// A flush.
     Flushed,
+    /// A write that has to be durable at once.
+    Through,
     /// There are no more requests.
     AtEnd,
 }
@@ -134,7 +137,12 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
                 }
                 (Op::Write, Some(span)) => {
                     for page in span.first..span.end {
-                        self.write_buffered(page, &self.part(request, page))?;
+                        let part = self.part(request, page);
+                        if request.fua {
+                            self.write_through(page, &part)?;
+                        } else {
+                            self.write_buffered(page, &part)?;
+                        }
                     }
                 }
                 (Op::Trim, Some(span)) => self.trim(span)?,
@@ -153,6 +161,31 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
             }
         }
         Ok(())
+    }
+
+    /// Writes a part of a page to the FTL at once, with what is held of the page.
+    ///
+    /// # Errors
+    /// As [`Host::apply`].
+    pub(crate) fn write_through(&mut self, page: u32, part: &Range<u64>) -> Result<(), SimError> {
+        if self.holds(page) {
+            self.put(page, part);
+            return self.write_out(page, Why::Through);
+        }
+        let (before, whole) = (self.tally.rmw_reads, part.end - part.start == self.page.bytes);
+        self.write_page(page, !whole)?;
+        let read = self.tally.rmw_reads - before;
+        if let Some(buffer) = &mut self.buffer {
+            buffer.tally.written_through += 1;
+            buffer.tally.programmed += 1;
+            buffer.tally.completing_reads += read;
+        }
+        Ok(())
+    }
+
+    /// Whether a page is held.
+    pub(crate) fn holds(&self, page: u32) -> bool {
+        self.buffer.as_ref().is_some_and(|buffer| buffer.pages.kept(page).is_some())
     }
 
     /// Hands a part of a page to the buffer.
@@ -196,6 +229,7 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
         let counted = match why {
             Why::Evicted => &mut tally.evicted,
             Why::Flushed => &mut tally.flushed,
+            Why::Through => &mut tally.written_through,
             Why::AtEnd => &mut tally.at_end,
         };
         *counted += 1;

@@ -4,14 +4,19 @@ use super::Player;
 use crate::device::Device;
 use crate::error::SimError;
 use crate::host::{Put, Why};
+use crate::source::Request;
 use crate::timing::Token;
 use std::ops::Range;
 
 impl<N: Device> Player<'_, '_, N> {
-    /// Has a part of a page enter the buffer, for a request; how often that waits.
-    pub(super) fn write_buffered(&mut self, token: Token, page: u32, part: &Range<u64>) -> Result<u32, SimError> {
+    /// Has what a request writes of a page enter the buffer; how often the request waits.
+    pub(super) fn write_buffered(&mut self, token: Token, request: &Request, page: u32) -> Result<u32, SimError> {
+        let part = self.host.part(request, page);
+        if request.fua {
+            return self.write_through(token, page, &part);
+        }
         loop {
-            let put = self.host.put(page, part);
+            let put = self.host.put(page, &part);
             let Some(room) = &mut self.room else { return Ok(0) };
             match put {
                 Put::Hit => return Ok(room.hit(page, token)),
@@ -21,6 +26,22 @@ impl<N: Device> Player<'_, '_, N> {
             for page in self.host.next_out() {
                 self.write_out(page, Why::Evicted)?;
             }
+        }
+    }
+
+    /// Has a part of a page go to the FTL at once, with what is held of the page.
+    fn write_through(&mut self, token: Token, page: u32, part: &Range<u64>) -> Result<u32, SimError> {
+        let held = self.host.holds(page);
+        self.aim()?;
+        self.host.write_through(page, part)?;
+        match &mut self.room {
+            Some(room) if held => {
+                let leaving = room.leave(page);
+                room.wait_for(leaving, token);
+                self.submit_leaving(leaving);
+                Ok(1)
+            }
+            _ => Ok(self.submit(token, false)),
         }
     }
 
@@ -37,13 +58,18 @@ impl<N: Device> Player<'_, '_, N> {
         self.aim()?;
         self.host.write_out(page, why)?;
         let Some(room) = &mut self.room else { return Ok(()) };
-        let token = room.leave(page);
+        let leaving = room.leave(page);
+        self.submit_leaving(leaving);
+        Ok(())
+    }
+
+    /// Moves what the FTL did for a page that leaves into the machine.
+    fn submit_leaving(&mut self, token: Token) {
         if self.submit(token, false) == 0
             && let Some(room) = &mut self.room
         {
             room.left(token, &mut self.placed);
         }
-        Ok(())
     }
 
     /// Pages of a range are trimmed: what they took is free.

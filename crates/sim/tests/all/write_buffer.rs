@@ -45,7 +45,7 @@ fn names() -> Vec<&'static str> {
 
 /// A request of a part of a page, in the order of the list.
 fn request(op: Op, page: u64, first: u64, bytes: u64) -> Request {
-    Request { at_ns: 0, op, offset: page * PAGE + first, bytes }
+    Request { at_ns: 0, op, offset: page * PAGE + first, bytes, fua: false }
 }
 
 fn write(page: u64, first: u64, bytes: u64) -> Request {
@@ -60,7 +60,7 @@ fn trim(page: u64, pages: u64) -> Request {
     request(Op::Trim, page, 0, pages * PAGE)
 }
 
-const FLUSH: Request = Request { at_ns: 0, op: Op::Flush, offset: 0, bytes: 0 };
+const FLUSH: Request = Request { at_ns: 0, op: Op::Flush, offset: 0, bytes: 0, fua: false };
 
 /// What the host, the buffer and flash did: `page` on a new device, and four pages of room.
 fn counted(requests: &[Request]) -> (HostResult, WriteBufferResult, u64, u64) {
@@ -128,6 +128,41 @@ fn reads_trims_and_flushes_by_hand() {
     assert_eq!((buffer.read_hits, buffer.read_hits_in_part), (2, 1));
     assert_eq!((buffer.trimmed, buffer.evicted, buffer.flushed, buffer.at_end), (3, 0, 2, 0));
     assert_eq!((programs, reads, buffer.programmed), (2, 2, 2));
+}
+
+fn fua(request: Request) -> Request {
+    Request { fua: true, ..request }
+}
+
+#[test]
+fn a_write_with_fua_goes_through_with_what_is_held_of_its_pages() {
+    let (host, buffer, programs, reads) = counted(&[
+        write(0, 0, 512),
+        write(1, 0, 512),
+        fua(write(0, 512, PAGE - 512)), // completes what is held
+        read(0, 0, 512),                // from flash
+        fua(write(2, 0, PAGE)),         // was never held
+        fua(write(2, 0, 512)),          // flash has the rest
+        trim(1, 1),                     // was not touched by any of that
+    ]);
+    assert_eq!((host.writes, host.flushes, host.rmw_reads), (5, 0, 1));
+    assert_eq!((buffer.written_through, buffer.programmed, buffer.trimmed, buffer.at_end), (3, 3, 1, 0));
+    assert_eq!((buffer.write_hits, buffer.completing_reads, programs, reads), (1, 1, 3, 2));
+}
+
+/// Every FTL keeps a write from its completion on, with a battery where its paper assumes one: FUA
+/// asks nothing more of it than to be given the write.
+#[test]
+fn without_a_buffer_fua_changes_nothing() {
+    assert!(ftl::ftls::infos().iter().all(|info| info.durable != ftl::ftls::Durability::OnFlush));
+    let writes = |force: fn(Request) -> Request| {
+        let requests = [write(0, 0, PAGE), write(1, 0, 512), write(0, 0, 2 * PAGE)];
+        let mut spec = new("dftl", fixed(requests.map(force).to_vec()));
+        let counted = go(&spec).digest();
+        spec.timing = queued(HostMode::default());
+        [counted, go(&spec).digest()]
+    };
+    assert_eq!(writes(fua), writes(|request| request));
 }
 
 #[test]
@@ -340,6 +375,21 @@ fn a_flush_waits_for_everything_that_leaves() {
 }
 
 #[test]
+fn a_write_with_fua_ends_with_its_own_program() {
+    let whole = |page| write(page, 0, PAGE);
+    let alone = [(0, whole(0)), (1, whole(1)), (2, fua(whole(2)))];
+    near(latencies(&alone), [(PROGRAM_US, PROGRAM_US, 3), NONE, NONE]);
+    // The place of a page that was held is free once it is programmed.
+    let held = [(0, whole(0)), (1, whole(1)), (2, fua(write(0, 0, 8))), (3, whole(2)), (4, whole(3))];
+    let second = 2.0 * PROGRAM_US - 2.0;
+    near(latencies(&held), [(PROGRAM_US + PROGRAM_US - 1.0 + second, second, 5), NONE, NONE]);
+    // So is that of one that still waited for room.
+    let waits = [(0, whole(0)), (1, whole(1)), (2, whole(2)), (3, fua(write(2, 0, 8))), (4, FLUSH)];
+    let (itself, flush) = (2.0 * PROGRAM_US - 1.0, 3.0 * PROGRAM_US - 2.0);
+    near(latencies(&waits), [(PROGRAM_US + itself, itself, 4), NONE, (flush, flush, 1)]);
+}
+
+#[test]
 fn a_trim_frees_places_at_once() {
     let whole = |page| write(page, 0, PAGE);
     let freed = [(0, whole(0)), (1, whole(1)), (2, trim(0, 1)), (3, whole(2))];
@@ -360,6 +410,7 @@ fn every_request_ends_whatever_the_buffer_holds() {
             0 => FLUSH,
             1 => trim(random.below(40), 1 + random.below(6)),
             2 | 3 => read(random.below(40), random.below(4096), 1 + random.below(9000)),
+            4 => fua(write(random.below(40), random.below(8) * 512, 512 * (1 + random.below(20)))),
             _ => write(random.below(40), random.below(8) * 512, 512 * (1 + random.below(40))),
         };
         let requests: Vec<Request> = (0..3000).map(|_| any()).collect();
