@@ -9,7 +9,7 @@
 //! none) and writes that as the page's stamp. Each read must return it. The model runs up to 64
 //! pages ahead of the FTL, which is told of them by [`Ftl::hint`] before they are done in order.
 
-mod buffered;
+pub mod buffered;
 
 use crate::error::SimError;
 use crate::result::HostResult;

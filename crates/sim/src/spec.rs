@@ -78,9 +78,9 @@ impl DevicePlan {
         Ok(Self { name: name.to_owned(), geometry, capabilities, timing, limits, logical_pages: logical_pages.max(1) })
     }
 
-    /// The same device with these limits. A timed run knows
-    /// [`read_unit_bytes`](Limits::read_unit_bytes) and
-    /// [`channel_read_bytes_per_us`](Limits::channel_read_bytes_per_us), and leaves the others out.
+    /// The same device with these limits. A timed run leaves out
+    /// [`read_queue_dies`](Limits::read_queue_dies) and
+    /// [`write_queues_per_channel`](Limits::write_queues_per_channel), and knows the others.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
@@ -418,7 +418,7 @@ pub enum TimingMode {
 }
 
 /// A write buffer between host and FTL, in RAM that power loss empties: what was not flushed is not
-/// durable. [`crate::host`] says exactly what it does.
+/// durable. [`crate::host::buffered`] says exactly what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteBufferOptions {
     /// Pages that it has room for: at least one, and no more than the host sees.

@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod common;
+mod link;
 mod runs;
 mod write_buffer;
 mod wrong;

@@ -3,6 +3,7 @@
 
 use crate::common::{Random, device, fixed, uniform};
 use buffer::Replacement;
+use nand::profiles::Limits;
 use nand::sim::SimNand;
 use openftl_sim::result::{HostResult, WriteBufferResult};
 use openftl_sim::source::{Op, Request};
@@ -416,8 +417,11 @@ fn every_request_ends_whatever_the_buffer_holds() {
         let requests: Vec<Request> = (0..3000).map(|_| any()).collect();
         let count = |op| requests.iter().filter(|request| request.op == op).count() as u64;
         let counts = [Op::Write, Op::Read, Op::Flush].map(count);
-        for (clients, gc) in [(1, GcMode::Foreground), (24, GcMode::Ahead)] {
+        let limits = Limits { queue_depth: 3, host_read_bytes_per_us: 50, host_write_bytes_per_us: 20, ..Limits::NONE };
+        let all = [(1, GcMode::Foreground, limits), (24, GcMode::Ahead, Limits::NONE), (24, GcMode::Idle, limits)];
+        for (clients, gc, limits) in all {
             let mut spec = new("dftl", fixed(requests.clone()));
+            spec.device.limits = limits;
             spec.write_buffer = buffer(1 + seed as u32, policy);
             let host = HostMode::Closed { queue_depth: clients, think_ns: 0 };
             spec.timing = TimingMode::Queued(QueueOptions { host, gc, ..QueueOptions::default() });
