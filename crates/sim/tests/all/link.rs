@@ -139,7 +139,8 @@ fn a_client_waits_from_when_it_has_a_request() {
 /// What is on the link counts as written, or a run would write more than it was asked for.
 #[test]
 fn a_run_writes_as_many_pages_as_it_is_asked_for() {
-    let mut spec = RunSpec::new("page", device(1, 2, 128, 0.6).with_limits(LINK), uniform(20, 0));
+    let slow = Limits { host_write_bytes_per_us: 4, ..LINK };
+    let mut spec = RunSpec::new("page", device(1, 2, 128, 0.6).with_limits(slow), uniform(20, 0));
     (spec.precondition, spec.writes) = (PreconditionMode::Fill(0.5), 3000);
     let counted = run(&spec, &mut |_| {}).unwrap();
     spec.timing = TimingMode::Queued(QueueOptions::default());
