@@ -8,9 +8,10 @@
 //! Reading order: [`engine`] (what a host may ask, and the journey of a write), `frames` (the write
 //! buffers), `append` (which bank takes a page), `bank` (what a bank's lock guards), `map`, `live`
 //! and `trims` (what is changed without one), [`buffer::replacement`] and
-//! [`ftl::victim::by_bank`] (policies as pure functions, shared with the simulator), `collect` (garbage collection), `meta`
-//! and `save` (what is written to flash beside host data), [`mount`] (how a disk is found again),
-//! `server` (the threads), [`mod@slice`] (one device as several banks).
+//! [`ftl::victim::by_bank`] (policies as pure functions, shared with the simulator), `collect`
+//! (garbage collection), `meta` and `save` (what is written to flash beside host data), [`mount`]
+//! (how a disk is found again), `server` (the threads), [`mod@slice`] (one device as several
+//! banks).
 //!
 //! For measurements: [`clock`] (virtual time), [`card`] (how long a card takes), [`hollow`] (banks
 //! that keep no host data).

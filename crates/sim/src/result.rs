@@ -91,8 +91,8 @@ pub struct HostResult {
 }
 
 /// What a write buffer did in the measured part, in pages where nothing else is said. Every page of
-/// [`HostResult::writes`] is a hit or entered; every page that entered is one of `trimmed`,
-/// `evicted`, `flushed`, `written_through` and `at_end`, and but for the first of those one of `programmed`.
+/// [`HostResult::writes`] is a hit or enters. Every page that enters is one of `trimmed`,
+/// `evicted`, `flushed`, `written_through` and `at_end`; all but the trimmed ones are `programmed`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteBufferResult {
     /// The policy's name.

@@ -174,7 +174,8 @@ struct Player<'a, 'b, N: Device> {
     /// Writes and trims in the device.
     changing: u32,
     link: Link,
-    /// Operations of requests that a die has to do at most for one more request to enter; 0 for any.
+    /// Operations of requests that a die has to do, from which on no request leaves the host; 0 for
+    /// any number.
     queue_depth: u32,
     /// Places of the write buffer, if there is one.
     room: Option<Room>,

@@ -43,8 +43,8 @@ pub struct Request {
     pub offset: u64,
     /// Number of bytes concerned; 0 for [`Op::Flush`] only.
     pub bytes: u64,
-    /// Of a write: it has to survive a power cut once it has ended (force unit access). Says nothing
-    /// of other writes.
+    /// Of a write: it has to survive a power cut once it has ended (force unit access). Other
+    /// writes are not concerned.
     #[serde(default)]
     pub fua: bool,
 }

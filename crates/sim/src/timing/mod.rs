@@ -46,16 +46,16 @@
 //!    arrive; a trim or a flush does not enter before the writes that arrived before it. A read
 //!    enters at once. What it read crosses at `host_read_bytes_per_us` once its last strand has
 //!    ended, and ends it. Nothing of a request crosses while flash works for it.
-//! 10. While a **die** has `queue_depth` operations of requests to do or more, no request leaves the
-//!     host. One that has left it is done as a whole, so that more may gather on a die.
+//! 10. While a **die** has `queue_depth` operations of requests to do or more, no request leaves
+//!     the host. One that has left it is done as a whole, so that more may gather on a die.
 //!
 //! With a write buffer ([`crate::host::buffered`]), which itself takes no time:
 //!
-//! 11. A write ends when each of its pages has a **place** in the buffer. A page that is written out
-//!     is a strand of its own, of the operations of its one program and of what that causes, and
-//!     frees its place at its end. Pages that wait for a place get one in the order in which they
-//!     came, and hold one at the latest when their own program has ended. A flush ends once every
-//!     such strand has that was begun before; a write with FUA waits for its own.
+//! 11. A write ends when each of its pages has a **place** in the buffer. A page that is written
+//!     out is a strand of its own, and frees its place when the strand ends. Pages get places in
+//!     the order in which they came, and wait for none once their own strand has ended. A flush
+//!     ends once every strand has that wrote a page out by then; a write with FUA waits for its
+//!     own.
 
 mod times;
 mod unit;
