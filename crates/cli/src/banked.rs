@@ -3,7 +3,7 @@
 //! The banks of a file number their operations together, because a page moves from bank to bank
 //! when it is written again.
 
-use crate::args::{BankedArgs, DiskArgs, FormatArgs, ServeArgs};
+use crate::args::{BankedArgs, BufferPolicy, DiskArgs, FormatArgs, ServeArgs};
 use crate::backing::Backing;
 use crate::error::usage;
 use crate::image::{MADE_BY, text_of, version_of};
@@ -195,7 +195,7 @@ pub fn format(args: &FormatArgs) -> Result<()> {
 /// What the engine is told of a disk of so many pages, and its threads.
 fn told(args: &BankedArgs, logical_pages: u32) -> (Options, Threads) {
     let policy = named(args.policy.as_deref(), &Policy::TABLE, Policy::Adaptive);
-    let replacement = named(args.replacement.as_deref(), &Replacement::TABLE, Replacement::Fifo);
+    let replacement = args.replacement.map_or(Replacement::Fifo, BufferPolicy::replacement);
     let default = Options::new(logical_pages);
     let buffers = args.buffers.unwrap_or(default.buffers);
     let collectors = args.collectors.unwrap_or(if policy == Policy::WritePath { 0 } else { 8 });

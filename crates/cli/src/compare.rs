@@ -1,6 +1,7 @@
 //! `openftl compare`: the same device and workload under several FTLs.
 
 use crate::args::{CompareArgs, Gc, Precondition, Timing};
+use crate::buffer;
 use crate::device::{self, Chosen};
 use crate::error::{unknown, usage};
 use crate::load::{self, Load};
@@ -114,6 +115,7 @@ pub fn check(args: &CompareArgs) -> Result<Vec<Info>> {
         return Err(usage("options about reading a trace need a trace; name its file, or leave them out"));
     }
     check_time(args)?;
+    buffer::check(args)?;
     let policy = args.tuning.placement.as_deref().and_then(ftl::placement::find);
     if let Some(row) = policy.filter(|row| row.knows_future && args.time.timing == Timing::Queued) {
         return Err(usage(format!(
@@ -191,6 +193,7 @@ pub fn spec(args: &CompareArgs, info: &Info, chosen: &Chosen, load: &Load) -> Re
     let mut spec = RunSpec::new(info.name, chosen.plan.clone(), load.spec.clone());
     spec.writes = load.writes;
     spec.seed = args.seed;
+    spec.write_buffer = buffer::asked(args, &chosen.plan)?;
     spec.precondition = match args.precondition {
         Precondition::None => PreconditionMode::Off,
         Precondition::Fill => PreconditionMode::Fill(1.0),

@@ -55,6 +55,9 @@ pub fn trace(trace: &Trace) -> String {
             fnv.add(&number.to_le_bytes());
         }
         fnv.add(record.op().name().as_bytes());
+        if record.fua() {
+            fnv.add(b"fua");
+        }
     }
     fnv.text()
 }

@@ -192,9 +192,6 @@ fn not_timed(profile: &Profile) -> Option<String> {
     let declared = [
         (l.read_queue_dies > 0, "read_queue_dies"),
         (l.write_queues_per_channel > 0, "write_queues_per_channel"),
-        (l.queue_depth > 0, "queue_depth"),
-        (l.host_read_bytes_per_us > 0, "host_read_bytes_per_us"),
-        (l.host_write_bytes_per_us > 0, "host_write_bytes_per_us"),
         (profile.capabilities.multi_plane, "multi_plane"),
     ];
     let names: Vec<&str> = declared.into_iter().filter(|(is, _)| *is).map(|(_, name)| name).collect();

@@ -12,6 +12,7 @@ mod args;
 mod backing;
 mod banked;
 mod bench;
+mod buffer;
 mod capacity;
 mod compare;
 mod content;

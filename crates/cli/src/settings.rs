@@ -260,6 +260,8 @@ mod tests {
         "jobs",
         "json",
         "html",
+        "write-buffer",
+        "write-buffer-policy",
         "timing",
         "queue-depth",
         "open-loop",

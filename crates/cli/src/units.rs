@@ -21,6 +21,38 @@ impl FromStr for Size {
     }
 }
 
+/// Room in a write buffer as the user gives it: `64pages`, or a number of bytes as [`Size`] takes
+/// one; `0` is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    Bytes(u64),
+    Pages(u64),
+}
+
+impl Room {
+    /// Whether it is none.
+    pub fn is_none(self) -> bool {
+        matches!(self, Self::Bytes(0) | Self::Pages(0))
+    }
+}
+
+impl FromStr for Room {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let pages = text.strip_suffix("pages").or_else(|| text.strip_suffix("page"));
+        match pages.map(|number| number.trim().parse()) {
+            Some(Ok(pages)) => Ok(Self::Pages(pages)),
+            Some(Err(_)) => Err("give a whole number of pages, as in 64pages".to_owned()),
+            None if text == "0" => Ok(Self::Bytes(0)),
+            None => {
+                text.parse::<Size>().map(|size| Self::Bytes(size.0)).map_err(|error| format!("{error}, or 64pages"))
+            }
+        }
+    }
+}
+
 /// A number of things as the user gives it: `500000`, `500_000`, `500k`, `2M`, `1.5G`. Prefixes are
 /// powers of 1000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,6 +221,19 @@ mod tests {
         }
         for text in ["", "GiB", "-4k", "4 lots", "0", "1e300"] {
             assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn room_is_bytes_or_pages_or_none() {
+        let cases = [("64pages", Room::Pages(64)), (" 1 page", Room::Pages(1)), ("256KiB", Room::Bytes(256 << 10))];
+        for (text, wanted) in cases {
+            assert_eq!(text.parse::<Room>(), Ok(wanted), "{text}");
+            assert!(!wanted.is_none());
+        }
+        assert!(["0", "0pages"].iter().all(|text| text.parse::<Room>().unwrap().is_none()));
+        for text in ["", "pages", "-1pages", "1.5pages", "64 sheets", "1KiBpages"] {
+            assert!(text.parse::<Room>().unwrap_err().contains("64pages"), "{text}");
         }
     }
 

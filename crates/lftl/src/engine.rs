@@ -316,7 +316,7 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
     }
 
     fn pick(&self) -> Vec<usize> {
-        use crate::replacement::Replacement;
+        use buffer::replacement::Replacement;
         if self.options.replacement == Replacement::Fifo
             && let Some(index) = self.frames.take_full()
         {

@@ -8,9 +8,9 @@
 //! it out, gives it away or forgets it; that thread programs with `page` locked for reading, so
 //! that readers see the newest contents until flash holds them. Order: gate, page, lock of a bank.
 
-use crate::replacement::BufferView;
 use crate::shape::Shape;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering, RwLock};
+use buffer::replacement::BufferView;
 use crossbeam_queue::ArrayQueue;
 use nand::Lpn;
 

@@ -7,10 +7,11 @@
 //!
 //! Reading order: [`engine`] (what a host may ask, and the journey of a write), `frames` (the write
 //! buffers), `append` (which bank takes a page), `bank` (what a bank's lock guards), `map`, `live`
-//! and `trims` (what is changed without one), [`replacement`] and, shared with other FTLs,
-//! [`ftl::victim::by_bank`] (policies as pure functions), `collect` (garbage collection), `meta`
-//! and `save` (what is written to flash beside host data), [`mount`] (how a disk is found again),
-//! `server` (the threads), [`mod@slice`] (one device as several banks).
+//! and `trims` (what is changed without one), [`buffer::replacement`] and
+//! [`ftl::victim::by_bank`] (policies as pure functions, shared with the simulator), `collect`
+//! (garbage collection), `meta` and `save` (what is written to flash beside host data), [`mount`]
+//! (how a disk is found again), `server` (the threads), [`mod@slice`] (one device as several
+//! banks).
 //!
 //! For measurements: [`clock`] (virtual time), [`card`] (how long a card takes), [`hollow`] (banks
 //! that keep no host data).
@@ -33,7 +34,6 @@ mod live;
 mod map;
 mod meta;
 pub mod mount;
-pub mod replacement;
 mod report;
 mod save;
 #[cfg(not(shuttle))]
@@ -44,6 +44,7 @@ mod sync;
 mod trims;
 
 pub use bank::Ops;
+pub use buffer::Replacement;
 #[cfg(not(shuttle))]
 pub use card::{Card, Timed};
 pub use engine::Engine;
@@ -51,7 +52,6 @@ pub use error::{LftlError, Shortage};
 pub use ftl::victim::by_bank::{Level, Levels, Policy};
 pub use hollow::Hollow;
 pub use mount::{MountReport, Recovery};
-pub use replacement::Replacement;
 pub use report::Report;
 #[cfg(not(shuttle))]
 pub use server::{OwnTime, Server, Threads};

@@ -1,7 +1,7 @@
 //! The card as the engine sees it, and what the engine is told.
 
 use crate::error::LftlError;
-use crate::replacement::Replacement;
+use buffer::replacement::Replacement;
 use ftl::victim::by_bank::{Levels, Policy};
 use nand::{BlockId, Geometry, Nand, Ppn};
 use std::time::Duration;

@@ -24,7 +24,8 @@ const WITHOUT_WRITE_MAX: u64 = 1 << 20;
 /// Whether the FTL of a run places pages by their future.
 ///
 /// # Errors
-/// [`SimError::BadSpec`] in a timed run: there the order of writes depends on what each takes.
+/// [`SimError::BadSpec`] in a timed run, where the order of writes depends on what each takes, and
+/// behind a write buffer, which changes that order.
 pub fn is_asked_for(spec: &RunSpec) -> Result<bool, SimError> {
     let Some(asked) = spec.config.placement.and_then(ftl::placement::find).filter(|row| row.knows_future) else {
         return Ok(false);
@@ -33,6 +34,13 @@ pub fn is_asked_for(spec: &RunSpec) -> Result<bool, SimError> {
         let reason = format!(
             "`{}` has to know the order of all writes, and in a timed run that order depends on how long each takes; run \
              it without timing",
+            asked.name
+        );
+        return Err(SimError::BadSpec { what: "placement", reason });
+    }
+    if spec.write_buffer.is_some() {
+        let reason = format!(
+            "`{}` has to know the order of all writes, and a write buffer changes it; run it without one",
             asked.name
         );
         return Err(SimError::BadSpec { what: "placement", reason });

@@ -9,9 +9,13 @@
 //! none) and writes that as the page's stamp. Each read must return it. The model runs up to 64
 //! pages ahead of the FTL, which is told of them by [`Ftl::hint`] before they are done in order.
 
+pub mod buffered;
+
 use crate::error::SimError;
 use crate::result::HostResult;
 use crate::source::{Op, Request};
+use buffered::Buffered;
+pub(crate) use buffered::{Put, Why};
 use ftl::ftls::Mount;
 use ftl::placement::Future;
 use ftl::victim::by_bank::Banked;
@@ -96,6 +100,7 @@ pub struct Host<N: Nand<Payload = Stamp>> {
     page: PageSize,
     /// Last write of each logical page; 0 if it was never written, or trimmed.
     versions: Vec<u16>,
+    buffer: Option<Box<Buffered>>,
     lpns: Vec<Lpn>,
     accesses: Vec<(Access, u16)>,
     tally: HostResult,
@@ -115,6 +120,7 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
             name: name.to_owned(),
             page,
             versions,
+            buffer: None,
             lpns: Vec::with_capacity(BATCH),
             accesses: Vec::with_capacity(BATCH),
             tally: HostResult::default(),
@@ -174,6 +180,7 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
     pub fn begin(&mut self, during: &'static str) {
         self.tally = HostResult::default();
         self.during = during;
+        self.buffer.iter_mut().for_each(|buffer| buffer.begin());
     }
 
     /// The pages of a request; `None` if it covers no byte.
@@ -234,6 +241,9 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
     /// [`SimError::WrongData`], [`SimError::Ftl`], or [`SimError::Workload`] if a request leaves
     /// the disk.
     pub fn apply(&mut self, requests: &[Request], writes_goal: u64) -> Result<usize, SimError> {
+        if self.has_buffer() {
+            return self.apply_buffered(requests, writes_goal);
+        }
         let mut done = 0;
         for request in requests {
             if self.tally.writes >= writes_goal {
@@ -333,6 +343,7 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
         if count == 0 {
             return Ok(());
         }
+        self.drop_held(first..first + count);
         let from = first as usize;
         if let Some(versions) = self.versions.get_mut(from..from + count as usize) {
             versions.fill(0);
@@ -350,6 +361,7 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
     /// [`SimError::Ftl`].
     pub fn flush(&mut self) -> Result<(), SimError> {
         self.tally.flushes += 1;
+        self.write_all_out(Why::Flushed)?;
         match self.ftl.flush() {
             Ok(()) => Ok(()),
             Err(source) => Err(SimError::Ftl { ftl: self.name.clone(), doing: "flushing".to_owned(), source }),
@@ -413,6 +425,7 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
     /// As [`Host::apply`].
     pub fn verify(&mut self, first: u32, count: u32) -> Result<(), SimError> {
         let end = first.saturating_add(count).min(self.versions.len() as u32);
+        self.write_all_out(Why::AtEnd)?;
         let reads = self.tally.reads;
         for page in first..end {
             self.plan(page, Access::Read);
@@ -471,7 +484,12 @@ impl<N: Nand<Payload = Stamp>> Host<N> {
 
     #[inline]
     fn write_one(&mut self, lpn: Lpn, last_version: u16) -> Result<(), SimError> {
-        match self.ftl.write(lpn, &Stamp { lpn, version: next_version(last_version) }) {
+        self.program(lpn, next_version(last_version))
+    }
+
+    #[inline]
+    fn program(&mut self, lpn: Lpn, version: u16) -> Result<(), SimError> {
+        match self.ftl.write(lpn, &Stamp { lpn, version }) {
             Ok(()) => Ok(()),
             Err(e) => Err(self.failed("writing", lpn, e)),
         }

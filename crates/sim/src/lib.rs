@@ -31,6 +31,7 @@ pub mod precondition;
 pub mod progress;
 pub mod reference;
 pub mod result;
+mod room;
 pub mod run;
 pub mod source;
 pub mod spec;
@@ -41,11 +42,12 @@ mod timed;
 mod timeline;
 pub mod timing;
 
+pub use buffer::Replacement;
 pub use error::SimError;
 pub use progress::{Phase, Progress};
 pub use result::{ByPurpose, RunResult};
 pub use run::{run, run_ftl};
 pub use spec::{
     DevicePlan, First, GcMode, HostMode, OwnWrites, PreconditionMode, QueueOptions, RunSpec, SteadyOptions, TimingMode,
-    WorkloadContext, WorkloadSpec,
+    WorkloadContext, WorkloadSpec, WriteBufferOptions,
 };

@@ -131,7 +131,7 @@ fn age_at_once<N: Nand<Payload = Stamp>>(
 }
 
 fn whole_page(page: u64, page_bytes: u64) -> Request {
-    Request { at_ns: 0, op: Op::Write, offset: page * page_bytes, bytes: page_bytes }
+    Request { at_ns: 0, op: Op::Write, offset: page * page_bytes, bytes: page_bytes, fua: false }
 }
 
 /// Why overwriting stopped.

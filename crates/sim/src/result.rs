@@ -90,6 +90,41 @@ pub struct HostResult {
     pub flushes: u64,
 }
 
+/// What a write buffer did in the measured part, in pages where nothing else is said. Every page of
+/// [`HostResult::writes`] is a hit or enters. Every page that enters is one of `trimmed`,
+/// `evicted`, `flushed`, `written_through` and `at_end`; all but the trimmed ones are `programmed`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteBufferResult {
+    /// The policy's name.
+    pub policy: String,
+    /// Pages that it has room for.
+    pub pages: u32,
+    /// Bytes of a sector, the least that it tells apart.
+    pub sector_bytes: u32,
+    /// Written pages that it held already.
+    pub write_hits: u64,
+    /// Bytes of those writes.
+    pub coalesced_bytes: u64,
+    /// Read pages of which it held all that was wanted.
+    pub read_hits: u64,
+    /// Read pages of which it held a part, and flash was read for the rest.
+    pub read_hits_in_part: u64,
+    /// Pages that it held and a trim covered: never programmed.
+    pub trimmed: u64,
+    /// Pages written out because another one needed room.
+    pub evicted: u64,
+    /// Pages written out by flushes.
+    pub flushed: u64,
+    /// Pages of writes that have to be durable at once (FUA): written with what was held of them.
+    pub written_through: u64,
+    /// Pages written out after the last request.
+    pub at_end: u64,
+    /// Pages given to the FTL.
+    pub programmed: u64,
+    /// Of those, pages that were read first because only a part of them was held.
+    pub completing_reads: u64,
+}
+
 /// Flash operations of one purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlashResult {
@@ -340,6 +375,9 @@ pub struct RunResult {
     pub seed: u64,
     /// What the host did.
     pub host: HostResult,
+    /// What the write buffer did, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_buffer: Option<WriteBufferResult>,
     /// What flash did for it.
     pub flash: ByPurpose<FlashResult>,
     /// The ratio.

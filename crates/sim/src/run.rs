@@ -5,7 +5,7 @@ use crate::device::Device;
 use crate::error::SimError;
 use crate::feed::Feed;
 use crate::future;
-use crate::host::Host;
+use crate::host::{Host, Why};
 use crate::memory;
 use crate::precondition::precondition;
 use crate::progress::{Phase, Progress, Reporter};
@@ -159,8 +159,12 @@ fn age<N: Device>(
     if future::is_asked_for(spec)? {
         host.foretell();
     }
+    if let Some(options) = spec.write_buffer {
+        host = host.with_buffer(options)?;
+    }
     let ageing = WorkloadContext { seed: ageing_seed(spec.seed), measured: false, ..*context };
     let aged = precondition(&mut host, &spec.precondition, &spec.workload, &ageing, report)?;
+    host.write_all_out(Why::AtEnd)?;
     Ok((host, aged))
 }
 
@@ -209,11 +213,12 @@ fn measure<N: Device>(
         TimingMode::Queued(options) => Some(timed::play(host, &mut feed, spec, options, &mut timeline, report)?),
     };
     let (wall_s, host_writes_per_s) = (watch.wall_s(), watch.rate(host.tally().writes));
-    let counts = host.counts();
     let end_ns = timed.as_ref().map_or(0, |t| t.end_ns);
+    let timeline = timeline.finish(host.tally().writes, end_ns, host.counts(), host.ftl().gauges());
+    host.write_all_out(Why::AtEnd)?;
     Ok(Measured {
-        counts: counts.since(&start),
-        timeline: timeline.finish(host.tally().writes, end_ns, counts, host.ftl().gauges()),
+        counts: host.counts().since(&start),
+        timeline,
         timed,
         aged,
         simulation: SimulationResult { wall_s, precondition_wall_s, host_writes_per_s, ..SimulationResult::default() },
@@ -273,6 +278,9 @@ fn assemble<N: Device>(spec: &RunSpec, host: &Host<N>, measured: Measured) -> Ru
     for item in host.ftl().ram() {
         *ram_bytes.entry(item.name.to_owned()).or_insert(0) += item.bytes;
     }
+    if host.has_buffer() {
+        ram_bytes.insert("write_buffer".to_owned(), host.buffer_bytes());
+    }
     let ram_total: u64 = ram_bytes.values().sum();
     ram_bytes.insert("total".to_owned(), ram_total);
     let device = host.ftl().flash().nand();
@@ -284,6 +292,7 @@ fn assemble<N: Device>(spec: &RunSpec, host: &Host<N>, measured: Measured) -> Ru
         workload: spec.workload.name.clone(),
         seed: spec.seed,
         host: tally,
+        write_buffer: host.buffer_tally().cloned(),
         flash: ByPurpose::from_fn(|purpose| flash_result(measured.counts.of(purpose))),
         write_amplification: amplification(&measured.counts, tally.writes, tally.rmw_reads, spec.device.delta()),
         ram_bytes,
@@ -324,6 +333,7 @@ fn come_back<N: Device>(
     power_cut: &PowerCut<N>,
 ) -> Result<(Host<N>, MountResult), SimError> {
     host.begin("the power cut");
+    host.write_all_out(Why::AtEnd)?;
     let before = host.counts();
     if power_cut.flush_first {
         host.flush()?;

@@ -3,6 +3,7 @@
 use crate::error::SimError;
 use crate::result::FlashResult;
 use crate::source::{Source, WorkloadError};
+use buffer::Replacement;
 use ftl::Config;
 use ftl::victim::by_bank::Policy;
 use nand::geometry::Dimensions;
@@ -77,9 +78,9 @@ impl DevicePlan {
         Ok(Self { name: name.to_owned(), geometry, capabilities, timing, limits, logical_pages: logical_pages.max(1) })
     }
 
-    /// The same device with these limits. A timed run knows
-    /// [`read_unit_bytes`](Limits::read_unit_bytes) and
-    /// [`channel_read_bytes_per_us`](Limits::channel_read_bytes_per_us), and leaves the others out.
+    /// The same device with these limits. A timed run leaves out
+    /// [`read_queue_dies`](Limits::read_queue_dies) and
+    /// [`write_queues_per_channel`](Limits::write_queues_per_channel), and knows the others.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
@@ -416,6 +417,16 @@ pub enum TimingMode {
     Queued(QueueOptions),
 }
 
+/// A write buffer between host and FTL, in RAM that power loss empties: what was not flushed is not
+/// durable. [`crate::host::buffered`] says exactly what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteBufferOptions {
+    /// Pages that it has room for: at least one, and no more than the host sees.
+    pub pages: u32,
+    /// Which of them leave first.
+    pub policy: Replacement,
+}
+
 /// One run.
 #[derive(Clone, Debug)]
 pub struct RunSpec {
@@ -427,6 +438,8 @@ pub struct RunSpec {
     pub config: Config,
     /// The requests.
     pub workload: WorkloadSpec,
+    /// What gathers writes before the FTL; nothing if none.
+    pub write_buffer: Option<WriteBufferOptions>,
     /// Stop once so many pages have been written in the measured part, or 64 times as many read and
     /// trimmed; 0 means when the source ends, which synthetic ones never do.
     pub writes: u64,
@@ -461,6 +474,7 @@ impl RunSpec {
             device,
             config,
             workload,
+            write_buffer: None,
             writes,
             requests: 0,
             precondition: PreconditionMode::default(),

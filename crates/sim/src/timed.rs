@@ -1,6 +1,9 @@
 //! Hosts in virtual time: they send requests to the FTL at the right moment and let the [`Machine`]
 //! say when each is done.
 
+mod buffered;
+mod link;
+
 use crate::by_bank::ByBank;
 use crate::device::Device;
 use crate::error::SimError;
@@ -9,13 +12,15 @@ use crate::host::Host;
 use crate::latency::Latencies;
 use crate::progress::{Phase, Reporter};
 use crate::result::{LatencyByKind, ThroughputResult};
+use crate::room::Room;
 use crate::source::{Op, Request};
 use crate::spec::{GcMode, HostMode, QueueOptions, RunSpec};
 use crate::timeline::Timeline;
 use crate::timing::{Machine, Token};
 use ftl::Purpose;
+use link::Link;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 use workload::Poisson;
 
@@ -33,6 +38,7 @@ const BACKGROUND: Token = Token::MAX;
 #[derive(Clone, Copy, Debug)]
 struct Outstanding {
     op: Op,
+    bytes: u64,
     arrived_ns: u64,
     /// How many requests came before it.
     order: u64,
@@ -42,7 +48,7 @@ struct Outstanding {
 }
 
 impl Outstanding {
-    const NONE: Self = Self { op: Op::Flush, arrived_ns: 0, order: 0, strands: 0, waits_for: 0 };
+    const NONE: Self = Self { op: Op::Flush, bytes: 0, arrived_ns: 0, order: 0, strands: 0, waits_for: 0 };
 
     const fn has_ended(&self) -> bool {
         self.strands == 0 && self.waits_for == 0
@@ -110,6 +116,11 @@ pub(crate) fn play<N: Device>(
         ended: Vec::new(),
         flushing: Vec::new(),
         changing: 0,
+        link: Link::new(&device.limits),
+        queue_depth: device.limits.queue_depth,
+        room: spec.write_buffer.map(|options| Room::new(options.pages)),
+        placed: Vec::new(),
+        freed: 0,
         requests: 0,
         read: Latencies::new()?,
         write: Latencies::new()?,
@@ -127,6 +138,15 @@ pub(crate) fn play<N: Device>(
         HostMode::Closed { queue_depth, think_ns } => player.closed(queue_depth, think_ns)?,
     }
     Ok(player.result())
+}
+
+/// Clients whose requests have ended send the next ones after a pause.
+fn pause(clients: u32, now_ns: u64, pause_ns: u64, ready: &mut VecDeque<u64>, pausing: &mut BinaryHeap<Reverse<u64>>) {
+    if pause_ns == 0 {
+        ready.extend((0..clients).map(|_| now_ns));
+    } else {
+        pausing.extend((0..clients).map(|_| Reverse(now_ns + pause_ns)));
+    }
 }
 
 struct Player<'a, 'b, N: Device> {
@@ -153,6 +173,16 @@ struct Player<'a, 'b, N: Device> {
     flushing: Vec<Token>,
     /// Writes and trims in the device.
     changing: u32,
+    link: Link,
+    /// Operations of requests that a die has to do, from which on no request leaves the host; 0 for
+    /// any number.
+    queue_depth: u32,
+    /// Places of the write buffer, if there is one.
+    room: Option<Room>,
+    /// Requests that wait for one page less than when the request came that is being executed.
+    placed: Vec<Token>,
+    /// Requests that ended because another one came.
+    freed: u32,
     /// Requests that came.
     requests: u64,
     read: Latencies,
@@ -199,14 +229,15 @@ impl<N: Device> Player<'_, '_, N> {
 
     /// Requests arrive when `arrival_ns` says.
     fn arriving(&mut self, limit: u32, arrival_ns: &mut dyn FnMut(&Request) -> f64) -> Result<(), SimError> {
-        while let Some(request) = self.feed.next(self.host.tally())? {
+        while let Some(request) = self.feed.next(&self.fed())? {
             let arrival_ns = arrival_ns(&request);
             if arrival_ns >= CLOCK_END_NS as f64 {
                 return Err(clock_ended("arrival times", arrival_ns));
             }
             let arrival_ns = arrival_ns as u64;
             loop {
-                if self.machine.next_ns().is_some_and(|ns| ns <= arrival_ns) || self.in_device >= limit {
+                let full = self.in_device >= limit || self.is_full();
+                if full || self.next_ns().is_some_and(|ns| ns <= arrival_ns) {
                     self.run_event()?;
                 } else if self.machine.now_ns() >= arrival_ns || !self.collect_if_idle()? {
                     break;
@@ -230,58 +261,70 @@ impl<N: Device> Player<'_, '_, N> {
         if pause_ns >= CLOCK_END_NS {
             return Err(clock_ended("think time", pause_ns as f64));
         }
-        let mut ready = queue_depth;
+        // Since when each client has had a request to send, the first to send it first.
+        let mut ready: VecDeque<u64> = (0..queue_depth).map(|_| self.machine.now_ns()).collect();
         let mut pausing: BinaryHeap<Reverse<u64>> = BinaryHeap::new();
         loop {
-            while ready > 0 {
-                let Some(request) = self.feed.next(self.host.tally())? else { break };
-                let now_ns = self.machine.now_ns();
-                if self.dispatch(&request, now_ns)? {
-                    ready -= 1;
-                } else if pause_ns > 0 {
-                    ready -= 1;
-                    pausing.push(Reverse(now_ns + pause_ns));
-                }
+            let mut more = true;
+            while more && !ready.is_empty() && !self.is_full() {
+                let Some(request) = self.feed.next(&self.fed())? else {
+                    more = false;
+                    break;
+                };
+                let (since_ns, now_ns) = (ready.pop_front().unwrap_or_default(), self.machine.now_ns());
+                let ended = u32::from(!self.dispatch(&request, since_ns)?) + std::mem::take(&mut self.freed);
+                pause(ended, now_ns, pause_ns, &mut ready, &mut pausing);
             }
-            if ready > 0 {
-                // The feed has ended.
+            if !more {
                 if self.in_device == 0 {
                     return Ok(());
                 }
                 self.run_event()?;
                 continue;
             }
-            let event_ns = self.machine.next_ns().unwrap_or(u64::MAX);
+            let event_ns = self.next_ns().unwrap_or(u64::MAX);
             match pausing.peek() {
                 Some(&Reverse(at_ns)) if at_ns < event_ns => {
                     if self.machine.now_ns() >= at_ns || !self.collect_if_idle()? {
                         self.machine.wait_until(at_ns);
                         pausing.pop();
-                        ready += 1;
+                        ready.push_back(self.machine.now_ns());
                     }
                 }
                 _ => {
                     let ended = self.run_event()?;
-                    if pause_ns == 0 {
-                        ready += ended;
-                    } else {
-                        let at_ns = self.machine.now_ns() + pause_ns;
-                        pausing.extend((0..ended).map(|_| Reverse(at_ns)));
-                    }
+                    pause(ended, self.machine.now_ns(), pause_ns, &mut ready, &mut pausing);
                 }
             }
         }
     }
 
-    /// Executes a request now and puts its flash operations into the machine. `false` if it needed
-    /// none and has ended.
+    /// Whether no request may enter, because a die has as many operations of requests to do as its
+    /// queue holds.
+    fn is_full(&self) -> bool {
+        let depth = self.queue_depth;
+        depth > 0 && (0..self.machine.dies()).any(|die| self.machine.waiting(die) >= depth)
+    }
+
+    /// Has a request enter the device, now or once its data are there. `false` if it has ended.
     fn dispatch(&mut self, request: &Request, arrived_ns: u64) -> Result<bool, SimError> {
         self.first_ns.get_or_insert(arrived_ns);
-        self.rested = false;
         let ahead = self.feed.ahead();
         if !ahead.is_empty() {
             self.host.announce(ahead);
         }
+        let pages = self.host.span(request)?.map_or(0, |span| span.end - span.first);
+        if self.link.brings(request, pages, self.machine.now_ns(), arrived_ns) {
+            self.in_device += 1;
+            return Ok(true);
+        }
+        self.enter(request, arrived_ns)
+    }
+
+    /// Executes a request now and puts its flash operations into the machine. `false` if it needed
+    /// none and has ended.
+    fn enter(&mut self, request: &Request, arrived_ns: u64) -> Result<bool, SimError> {
+        self.rested = false;
         self.host.count_request();
         let token = self.free.pop().unwrap_or_else(|| {
             self.outstanding.push(Outstanding::NONE);
@@ -293,25 +336,31 @@ impl<N: Device> Player<'_, '_, N> {
             (Op::Read, Some(span)) => {
                 self.bytes_read += request.bytes;
                 for page in span.first..span.end {
-                    self.host.read_page(page)?;
-                    strands += self.submit_read(token, &self.host.part(request, page));
+                    let part = self.host.part(request, page);
+                    self.host.read_through(page, &part)?;
+                    strands += self.submit_read(token, &part);
                 }
             }
             (Op::Write, Some(span)) => {
                 self.bytes_written += request.bytes;
                 for page in span.first..span.end {
-                    if let Some(by_bank) = &mut self.by_bank {
-                        self.host.by_bank(|ftl| by_bank.before_write(&self.machine, ftl))?;
+                    if self.room.is_some() {
+                        strands += self.write_buffered(token, request, page)?;
+                        continue;
                     }
+                    self.aim()?;
                     self.host.write_page(page, span.is_partial(page))?;
                     strands += self.submit(token, false);
                 }
             }
             (Op::Trim, Some(span)) => {
+                let (first, count) = span.whole();
+                self.trim_buffered(first..first + count);
                 self.host.trim(span)?;
                 strands += self.submit(token, false);
             }
             (Op::Flush, _) => {
+                strands += self.flush_buffer(token)?;
                 self.host.flush()?;
                 strands += self.submit(token, false);
             }
@@ -319,7 +368,8 @@ impl<N: Device> Player<'_, '_, N> {
         }
         let waits_for = if request.op == Op::Flush { self.changing } else { 0 };
         let order = self.requests;
-        let entered = Outstanding { op: request.op, arrived_ns, order, strands, waits_for };
+        let Request { op, bytes, .. } = *request;
+        let entered = Outstanding { op, bytes, arrived_ns, order, strands, waits_for };
         self.outstanding[token as usize] = entered;
         self.requests += 1;
         self.in_device += 1;
@@ -327,16 +377,20 @@ impl<N: Device> Player<'_, '_, N> {
         if waits_for > 0 {
             self.flushing.push(token);
         }
+        self.freed += self.end_placed();
         let writes = self.host.tally().writes;
         if writes >= self.timeline.next() {
             self.timeline.mark(writes, self.machine.now_ns(), self.host.counts(), self.host.ftl().gauges());
         }
         self.report.at(Phase::Measure, writes, self.feed.writes_wanted());
         self.collect_ahead()?;
-        if entered.has_ended() {
-            self.end(token);
-        }
-        Ok(!entered.has_ended())
+        Ok(!(entered.has_ended() && self.done(token)))
+    }
+
+    /// Has the next page that is written go to the bank for it, if banks are collected.
+    fn aim(&mut self) -> Result<(), SimError> {
+        let Some(by_bank) = &mut self.by_bank else { return Ok(()) };
+        self.host.by_bank(|ftl| by_bank.before_write(&self.machine, ftl))
     }
 
     /// Moves what the FTL did last into the machine; 1 if that was anything.
@@ -357,10 +411,17 @@ impl<N: Device> Player<'_, '_, N> {
 
     /// Lets the next thing happen; returns how many requests ended with it.
     fn run_event(&mut self) -> Result<u32, SimError> {
-        let Self { machine, ended, outstanding, background, by_bank, .. } = self;
+        if let Some(ended) = self.cross_link()? {
+            return self.in_time(ended);
+        }
+        let Self { machine, ended, outstanding, background, by_bank, room, placed, .. } = self;
         ended.clear();
         let before = *background;
         for &token in machine.run_event() {
+            if let Some(room) = room.as_mut().filter(|room| room.is_leaving(token)) {
+                room.left(token, placed);
+                continue;
+            }
             let of_bank = by_bank.as_mut().filter(|by_bank| by_bank.is_collection(token));
             if of_bank.is_some() || token == BACKGROUND {
                 *background -= 1;
@@ -376,18 +437,35 @@ impl<N: Device> Player<'_, '_, N> {
         if self.background < before {
             self.collect_banks()?;
         }
-        let mut at = 0;
+        let ended = self.end_all() + self.end_placed();
+        self.in_time(ended)
+    }
+
+    /// The same number, unless time has ended.
+    fn in_time(&self, ended: u32) -> Result<u32, SimError> {
+        let now_ns = self.machine.now_ns();
+        if now_ns >= CLOCK_END_NS { Err(clock_ended("device times", now_ns as f64)) } else { Ok(ended) }
+    }
+
+    /// Ends the requests that have; how many they are.
+    fn end_all(&mut self) -> u32 {
+        let (mut at, mut count) = (0, 0);
         // Flushes that end with a request are put behind it.
         while let Some(&token) = self.ended.get(at) {
-            self.end(token);
+            count += u32::from(self.done(token));
             at += 1;
         }
-        let now_ns = self.machine.now_ns();
-        if now_ns >= CLOCK_END_NS {
-            Err(clock_ended("device times", now_ns as f64))
-        } else {
-            Ok(self.ended.len() as u32)
+        count
+    }
+
+    /// What a request asked of flash is done; `false` if its data have yet to cross the link.
+    fn done(&mut self, token: Token) -> bool {
+        let Outstanding { op, bytes, .. } = self.outstanding[token as usize];
+        let crosses = self.link.takes(token, op, bytes, self.machine.now_ns());
+        if !crosses {
+            self.end(token);
         }
+        !crosses
     }
 
     fn end(&mut self, token: Token) {

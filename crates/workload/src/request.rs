@@ -43,6 +43,10 @@ pub struct Request {
     pub offset: u64,
     /// Number of bytes concerned; 0 for [`Op::Flush`] only.
     pub bytes: u64,
+    /// Of a write: it has to survive a power cut once it has ended (force unit access). Other
+    /// writes are not concerned.
+    #[serde(default)]
+    pub fua: bool,
 }
 
 /// A stream of requests.

@@ -200,7 +200,7 @@ impl<P: Picker + 'static> Stream<P> {
             let slot = self.picker.pick(&mut rng, span);
             self.picker.wrote();
             let offset = if span == 1 && bytes == align { slot * align } else { self.shape.offset(slot, bytes) };
-            *request = Request { at_ns: 0, op: Op::Write, offset, bytes };
+            *request = Request { at_ns: 0, op: Op::Write, offset, bytes, fua: false };
         }
         self.places = rng;
     }
@@ -217,7 +217,7 @@ impl<P: Picker + 'static> Stream<P> {
         };
         if self.shape.flush != 0 && self.writes_since_flush == self.shape.flush {
             self.writes_since_flush = 0;
-            return Request { at_ns, op: Op::Flush, offset: 0, bytes: 0 };
+            return Request { at_ns, op: Op::Flush, offset: 0, bytes: 0, fua: false };
         }
         let op = if self.shape.reads_or_trims.never() {
             Op::Write
@@ -238,7 +238,7 @@ impl<P: Picker + 'static> Stream<P> {
             self.writes_since_flush += 1;
             self.picker.wrote();
         }
-        Request { at_ns, op, offset: self.shape.offset(slot, bytes), bytes }
+        Request { at_ns, op, offset: self.shape.offset(slot, bytes), bytes, fua: false }
     }
 }
 

@@ -4,14 +4,15 @@ use crate::tree::{Finding, Tree};
 use anyhow::{Context, Result};
 
 /// Each crate of the workspace (its folder) and the crates it may depend on.
-const CRATES: [(&str, &[&str]); 16] = [
+const CRATES: [(&str, &[&str]); 17] = [
     ("crates/nand", &[]),
     ("crates/mtd", &["nand"]),
     ("crates/ftl", &["nand"]),
     ("crates/table", &["nand", "ftl"]),
-    ("crates/lftl", &["nand", "ftl"]),
+    ("crates/buffer", &[]),
+    ("crates/lftl", &["nand", "ftl", "buffer"]),
     ("crates/workload", &[]),
-    ("crates/sim", &["nand", "ftl", "table", "workload"]),
+    ("crates/sim", &["nand", "ftl", "table", "workload", "buffer"]),
     ("crates/papers", &["nand", "ftl", "lftl", "workload", "sim"]),
     ("crates/crash", &["nand", "ftl", "table", "workload"]),
     ("crates/blockdev", &["nand", "ftl", "lftl"]),
@@ -27,11 +28,12 @@ const CRATES: [(&str, &[&str]); 16] = [
 ];
 
 /// The short names by which the workspace's crates are depended on.
-const MEMBERS: [&str; 13] = [
+const MEMBERS: [&str; 14] = [
     "nand",
     "mtd",
     "ftl",
     "table",
+    "buffer",
     "lftl",
     "workload",
     "sim",

@@ -11,7 +11,7 @@ mod trace;
 mod watch;
 
 pub use self::crash::CrashArgs;
-use crate::units::{Count, Groups, Size, Time};
+use crate::units::{Count, Groups, Room, Size, Time};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use ftl::victim::by_bank::Policy;
@@ -141,6 +141,9 @@ pub struct CompareArgs {
     /// Write a report with charts to this file as well
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
+    /// The write buffer.
+    #[command(flatten)]
+    pub buffer: BufferArgs,
     /// Time.
     #[command(flatten)]
     pub time: TimeArgs,
@@ -153,6 +156,43 @@ pub struct CompareArgs {
     /// Playing the trace.
     #[command(flatten)]
     pub replay: ReplayArgs,
+}
+
+/// What gathers writes before the FTLs.
+#[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Write buffer")]
+pub struct BufferArgs {
+    /// RAM before the FTL that gathers writes by page, as in 256KiB or 64pages: parts of a page
+    /// become one program, and overwrites cost none. Only a flush makes what it holds durable
+    /// [default: 0, none]
+    #[arg(long, value_name = "SIZE")]
+    pub write_buffer: Option<Room>,
+    /// Which pages leave the write buffer when another one needs room [default: lru]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub write_buffer_policy: Option<BufferPolicy>,
+}
+
+/// Which pages of a write buffer leave first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BufferPolicy {
+    /// The page that entered first, of those written whole if there are any
+    Fifo,
+    /// The page that was used longest ago
+    Lru,
+    /// All pages of the logical block that was used longest ago, or that was written in order
+    #[value(alias = "bplru")]
+    BlockLru,
+}
+
+impl BufferPolicy {
+    /// As buffers have it
+    pub fn replacement(self) -> sim::Replacement {
+        match self {
+            Self::Fifo => sim::Replacement::Fifo,
+            Self::Lru => sim::Replacement::Lru,
+            Self::BlockLru => sim::Replacement::BlockLru,
+        }
+    }
 }
 
 /// Whether time passes, and how requests arrive.

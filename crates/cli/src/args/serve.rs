@@ -1,10 +1,10 @@
 //! What can be asked of a served disk.
 
-use super::DiskArgs;
+use super::{BufferPolicy, DiskArgs};
 use blockdev::nbd::Address;
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args, ValueHint};
-use lftl::{Policy, Replacement};
+use lftl::Policy;
 use std::path::PathBuf;
 
 const SERVE_EXAMPLES: &str = "\
@@ -118,6 +118,6 @@ pub struct BankedArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub buffers: Option<u32>,
     /// Which buffer is written out when one is needed [default: fifo]
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Replacement::TABLE.map(|row| row.0)))]
-    pub replacement: Option<String>,
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub replacement: Option<BufferPolicy>,
 }

@@ -1,6 +1,6 @@
 //! What can be asked of `openftl tail`.
 
-use super::{Gc, Precondition, ReadArgs, ReplayArgs, TuningArgs};
+use super::{BufferArgs, Gc, Precondition, ReadArgs, ReplayArgs, TuningArgs};
 use crate::units::{Count, Size, Time};
 use clap::{Args, ValueHint};
 use std::num::NonZeroU32;
@@ -86,6 +86,9 @@ pub struct TailArgs {
     /// Write a page with charts to this file as well
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
+    /// The write buffer.
+    #[command(flatten)]
+    pub buffer: BufferArgs,
     /// What the FTLs are told.
     #[command(flatten)]
     pub tuning: TuningArgs,

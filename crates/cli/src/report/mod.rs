@@ -1,5 +1,6 @@
 //! A comparison as people and programs read it: a text table, a JSON object, an HTML page.
 
+pub mod buffered;
 pub mod findings;
 pub mod html;
 pub mod json;

@@ -48,6 +48,7 @@ const STRUCTURES: &[(&str, &str)] = &[
     ("untold_deaths", "dead pages to be reported"),
     ("victim_index", "blocks by their live pages"),
     ("wear", "how worn blocks are"),
+    ("write_buffer", "pages written and not yet programmed, the same for every FTL"),
 ];
 
 /// What a structure is for; nothing if it has no row.

@@ -14,6 +14,7 @@ pub fn settings(spec: &RunSpec, workload: &str, trace: Option<&str>) -> Value {
         "seed": spec.seed,
         "writes": spec.writes,
         "requests": spec.requests,
+        "write_buffer": write_buffer(spec),
         "verify": spec.verify,
         "device": device(spec),
         "config": config(spec),
@@ -69,6 +70,12 @@ fn config(spec: &RunSpec) -> Value {
         "battery": config.battery,
         "warm": config.warm,
     })
+}
+
+fn write_buffer(spec: &RunSpec) -> Value {
+    let Some(buffer) = spec.write_buffer else { return Value::Null };
+    let bytes = u64::from(buffer.pages) * u64::from(spec.device.geometry.page_bytes());
+    json!({"pages": buffer.pages, "bytes": bytes, "policy": buffer.policy.name()})
 }
 
 fn precondition(spec: &RunSpec) -> Value {

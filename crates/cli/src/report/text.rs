@@ -2,7 +2,7 @@
 
 use super::findings;
 use super::table::{Align, Table, WIDTH, wrap};
-use super::{Report, purposes_in_use, ram, ram_total, structures};
+use super::{Report, buffered, purposes_in_use, ram, ram_total, structures};
 use crate::units::{bytes, count, duration_us, scaled, trimmed};
 use ftl::Purpose;
 use sim::RunResult;
@@ -21,6 +21,11 @@ pub fn render(report: &Report) -> String {
     section(&mut out, "Write-amplification: flash pages programmed for each page the host wrote, by cause");
     out.push_str(&amplification(&report.results));
     out.push_str(&legend(&report.results));
+    let buffered = buffered::lines(&report.results);
+    if !buffered.is_empty() {
+        section(&mut out, "Write buffer");
+        buffered.iter().for_each(|line| push_wrapped(&mut out, line));
+    }
     section(&mut out, "Cost: RAM that the FTL holds, erases of blocks");
     out.push_str(&cost(&report.results));
     out.push_str(&explained(&report.results));

@@ -71,13 +71,12 @@ impl Observer for Recorder {
         let at_ns = at_ns.max(state.last_ns);
         state.last_ns = at_ns;
         let offset = if op == Op::Flush { 0 } else { seen.offset };
-        let request = Request { at_ns, op, offset, bytes: seen.bytes.into() };
-        let flush = Request { at_ns, op: Op::Flush, offset: 0, bytes: 0 };
-        let written =
-            state.writer.request(&request).and_then(|()| match seen.fua && op != Op::Flush && op != Op::Read {
-                true => state.writer.request(&flush),
-                false => Ok(()),
-            });
+        let request = Request { at_ns, op, offset, bytes: seen.bytes.into(), fua: seen.fua && op == Op::Write };
+        let flush = Request { at_ns, op: Op::Flush, offset: 0, bytes: 0, fua: false };
+        let written = state.writer.request(&request).and_then(|()| match seen.fua && op == Op::Trim {
+            true => state.writer.request(&flush),
+            false => Ok(()),
+        });
         if let Err(error) = written {
             output::complain(&format!("warning: recording to {} stops: {error}", self.0.path.display()));
             state.failed = Some(error);

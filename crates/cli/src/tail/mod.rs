@@ -68,6 +68,7 @@ fn compared(args: &TailArgs) -> CompareArgs {
         jobs: args.jobs,
         json: args.json,
         html: args.html.clone(),
+        buffer: args.buffer.clone(),
         time: TimeArgs {
             timing: Timing::Queued,
             gc: args.gc.filter(|gc| gc.has_collectors()),

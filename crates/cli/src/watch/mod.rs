@@ -13,7 +13,7 @@ mod seen;
 mod show;
 mod tour;
 
-use crate::args::{CompareArgs, StepBy, TimeArgs, WatchArgs};
+use crate::args::{BufferArgs, CompareArgs, StepBy, TimeArgs, WatchArgs};
 use crate::device::{self, Chosen};
 use crate::error::usage;
 use crate::{compare, load, output, settings};
@@ -73,6 +73,7 @@ fn present(args: &WatchArgs, mut scene: impl Scene) -> Result<()> {
 /// The comparison of which the run is one.
 fn compared(args: &WatchArgs) -> CompareArgs {
     CompareArgs {
+        buffer: BufferArgs::default(),
         trace: args.trace.clone(),
         workload: args.workload.clone(),
         ftl: vec![args.ftl.clone()],

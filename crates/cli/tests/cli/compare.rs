@@ -88,6 +88,49 @@ fn the_json_has_every_field_of_its_schema() {
     }
 }
 
+/// The results of a comparison without what the computer had to do with them.
+fn results_of(arguments: &[&str]) -> Vec<Value> {
+    let mut document = json_of(&quick(arguments));
+    for result in document["results"].as_array_mut().unwrap() {
+        result.as_object_mut().unwrap().remove("simulation");
+    }
+    document["results"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_write_buffer_is_told_described_and_counted() {
+    let load = ["--workload", "zipf:theta=0.9,reads=20,flush=1000,size=512", "--ftl", "page,gecko", "--json"];
+    let with = |more: &[&'static str]| [&load[..], more].concat();
+    let without = results_of(&load);
+    assert_eq!(results_of(&with(&["--write-buffer", "0"])), without);
+    assert!(without[0].get("write_buffer").is_none());
+    let asked = with(&["--write-buffer", "256KiB", "--write-buffer-policy", "block-lru"]);
+    let document = json_of(&quick(&asked));
+    let told = serde_json::json!({"pages": 64, "bytes": 262_144, "policy": "block-lru"});
+    assert_eq!(document["settings"][1]["write_buffer"], told);
+    for (result, without) in document["results"].as_array().unwrap().iter().zip(&without) {
+        let (buffer, number) = (&result["write_buffer"], |value: &Value| value.as_u64().unwrap());
+        assert_eq!((&buffer["policy"], number(&buffer["pages"])), (&"block-lru".into(), 64));
+        let left = ["evicted", "flushed", "written_through", "at_end"].map(|why| number(&buffer[why]));
+        assert_eq!(number(&buffer["programmed"]), left.iter().sum::<u64>());
+        assert_eq!(buffer["programmed"], result["flash"]["host"]["programs"]);
+        assert!(number(&buffer["programmed"]) < 18_000 && number(&buffer["completing_reads"]) > 1000, "{buffer}");
+        assert_eq!(result["host"]["writes"], without["host"]["writes"]);
+        let ram = |result: &Value| number(&result["ram_bytes"]["total"]);
+        assert_eq!(ram(result) - ram(without), 64 * (4096 + 13));
+    }
+    assert_eq!(results_of(&with(&["--write-buffer", "64pages", "--write-buffer-policy", "bplru"])), {
+        let mut results = document["results"].as_array().unwrap().clone();
+        results.iter_mut().for_each(|result| drop(result.as_object_mut().unwrap().remove("simulation")));
+        results
+    });
+    let text = output_of(&quick(&["--write-buffer", "64pages"]));
+    assert_plain(&text);
+    for part in ["\nWrite buffer\n", "20 000 pages that the host wrote", "256 KiB (64 pages)", "left for room (lru)"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
 fn check_purposes(result: &Value) {
     const PURPOSES: [&str; 11] = [
         "host",

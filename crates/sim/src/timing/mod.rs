@@ -38,6 +38,24 @@
 //!
 //! The FTL itself takes no time, and executes a request the moment it enters the device. A flush
 //! ends once every write and trim that entered before it has; requests behind it do not wait.
+//!
+//! Between host and device, if the device's limits say so:
+//!
+//! 9. Data cross a **link**, in each direction the data of one request after another. Those of a
+//!    write cross before it enters, at `host_write_bytes_per_us`, in the order in which writes
+//!    arrive; a trim or a flush does not enter before the writes that arrived before it. A read
+//!    enters at once. What it read crosses at `host_read_bytes_per_us` once its last strand has
+//!    ended, and ends it. Nothing of a request crosses while flash works for it.
+//! 10. While a **die** has `queue_depth` operations of requests to do or more, no request leaves
+//!     the host. One that has left it is done as a whole, so that more may gather on a die.
+//!
+//! With a write buffer ([`crate::host::buffered`]), which itself takes no time:
+//!
+//! 11. A write ends when each of its pages has a **place** in the buffer. A page that is written
+//!     out is a strand of its own, and frees its place when the strand ends. Pages get places in
+//!     the order in which they came, and wait for none once their own strand has ended. A flush
+//!     ends once every strand has that wrote a page out by then; a write with FUA waits for its
+//!     own.
 
 mod times;
 mod unit;

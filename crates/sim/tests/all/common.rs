@@ -72,7 +72,7 @@ impl Source for Uniform {
                 Op::Write
             };
             let offset = self.random.below(self.pages) * self.page_bytes;
-            *r = Request { at_ns: self.at_ns, op, offset, bytes: self.page_bytes };
+            *r = Request { at_ns: self.at_ns, op, offset, bytes: self.page_bytes, fua: false };
             self.at_ns += self.every_ns;
         }
         Ok(out.len())

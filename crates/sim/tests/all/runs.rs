@@ -313,8 +313,13 @@ fn thinking_clients_leave_the_device_idle() {
 
 /// Requests in the device at once, on one die.
 fn at_once(requests: &[(Op, u64)]) -> RunResult {
-    let request =
-        |&(op, page)| Request { at_ns: 0, op, offset: page * 4096, bytes: if op == Op::Flush { 0 } else { 4096 } };
+    let request = |&(op, page)| Request {
+        at_ns: 0,
+        op,
+        offset: page * 4096,
+        bytes: if op == Op::Flush { 0 } else { 4096 },
+        fua: false,
+    };
     let mut spec = RunSpec::new("page", device(1, 1, 128, 0.6), fixed(requests.iter().map(request).collect()));
     (spec.precondition, spec.writes) = (PreconditionMode::Off, 0);
     spec.timing = queued(HostMode::Closed { queue_depth: requests.len() as u32, think_ns: 0 }, GcMode::Foreground);
@@ -340,7 +345,7 @@ fn a_flush_ends_with_the_last_write_that_came_before_it() {
 #[test]
 fn the_device_is_idle_before_the_first_request_and_nobody_counts_that() {
     let from = |at_ns: u64| {
-        let write = |i: u64| Request { at_ns: at_ns + i, op: Op::Write, offset: i * 4096, bytes: 4096 };
+        let write = |i: u64| Request { at_ns: at_ns + i, op: Op::Write, offset: i * 4096, bytes: 4096, fua: false };
         let mut spec = RunSpec::new("page", device(1, 1, 128, 0.6), fixed((0..100).map(write).collect()));
         (spec.precondition, spec.writes) = (PreconditionMode::Off, 0);
         spec.timing = queued(HostMode::Open { time_scale: 1.0, outstanding: 64 }, GcMode::Foreground);
@@ -354,15 +359,15 @@ fn the_device_is_idle_before_the_first_request_and_nobody_counts_that() {
 #[test]
 fn requests_of_any_size_and_alignment() {
     let requests = vec![
-        Request { at_ns: 0, op: Op::Write, offset: 4096, bytes: 3 * 4096 }, // pages 1, 2, 3
-        Request { at_ns: 1, op: Op::Write, offset: 6000, bytes: 5000 },     // parts of 1 and 2
-        Request { at_ns: 2, op: Op::Write, offset: 100, bytes: 1 },         // part of 0, which is empty
-        Request { at_ns: 3, op: Op::Read, offset: 4095, bytes: 2 },         // 0 and 1
-        Request { at_ns: 4, op: Op::Trim, offset: 1, bytes: 3 * 4096 },     // 1 and 2 whole, 0 and 3 in part
-        Request { at_ns: 5, op: Op::Read, offset: 0, bytes: 4 * 4096 },
-        Request { at_ns: 6, op: Op::Flush, offset: 0, bytes: 0 },
-        Request { at_ns: 7, op: Op::Write, offset: 8192, bytes: 512 }, // part of 2, trimmed
-        Request { at_ns: 8, op: Op::Trim, offset: 10, bytes: 4000 },   // no whole page
+        Request { at_ns: 0, op: Op::Write, offset: 4096, bytes: 3 * 4096, fua: false }, // pages 1, 2, 3
+        Request { at_ns: 1, op: Op::Write, offset: 6000, bytes: 5000, fua: false },     // parts of 1 and 2
+        Request { at_ns: 2, op: Op::Write, offset: 100, bytes: 1, fua: false },         // part of 0, which is empty
+        Request { at_ns: 3, op: Op::Read, offset: 4095, bytes: 2, fua: false },         // 0 and 1
+        Request { at_ns: 4, op: Op::Trim, offset: 1, bytes: 3 * 4096, fua: false }, // 1 and 2 whole, 0 and 3 in part
+        Request { at_ns: 5, op: Op::Read, offset: 0, bytes: 4 * 4096, fua: false },
+        Request { at_ns: 6, op: Op::Flush, offset: 0, bytes: 0, fua: false },
+        Request { at_ns: 7, op: Op::Write, offset: 8192, bytes: 512, fua: false }, // part of 2, trimmed
+        Request { at_ns: 8, op: Op::Trim, offset: 10, bytes: 4000, fua: false },   // no whole page
     ];
     for name in names() {
         for timing in [TimingMode::None, queued(HostMode::default(), GcMode::Foreground)] {
@@ -389,7 +394,8 @@ fn a_trace_is_measured_from_an_equal_start() {
         let mut laps = [0.0; 2];
         for seed in 9..15 {
             let mut random = Random(seed);
-            let mut write = |_| Request { at_ns: 0, op: Op::Write, offset: 4096 * random.below(pages), bytes: 4096 };
+            let mut write =
+                |_| Request { at_ns: 0, op: Op::Write, offset: 4096 * random.below(pages), bytes: 4096, fua: false };
             let trace = record(&mut Fixed((0..REQUESTS).map(&mut write).collect()), REQUESTS).unwrap();
             let workload = WorkloadSpec::replay(Arc::new(trace), Map::Fold, Some(2));
             let mut spec = RunSpec::new(ftl, device.clone(), workload);
@@ -432,7 +438,7 @@ fn preconditioning_says_what_it_did() {
     let gave_up = result(PreconditionMode::Steady(impossible), uniform(0, 0));
     assert!(!gave_up.steady && gave_up.windows.len() == 3 && gave_up.reason.contains("stopped after 3"));
     assert!(result(steady, uniform(100, 0)).reason.contains("writes nothing"));
-    let trims = fixed(vec![Request { at_ns: 0, op: Op::Trim, offset: 0, bytes: 4096 }]);
+    let trims = fixed(vec![Request { at_ns: 0, op: Op::Trim, offset: 0, bytes: 4096, fua: false }]);
     assert!(result(steady, trims).reason.contains("writes nothing"));
 }
 
@@ -479,7 +485,7 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
     assert!(error(&|s| s.timing = open).contains("no arrival times"));
     let nobody = queued(HostMode::Closed { queue_depth: 0, think_ns: 0 }, GcMode::Foreground);
     assert!(error(&|s| s.timing = nobody).contains("0 clients"));
-    let outside = vec![Request { at_ns: 0, op: Op::Write, offset: 1 << 40, bytes: 512 }];
+    let outside = vec![Request { at_ns: 0, op: Op::Write, offset: 1 << 40, bytes: 512, fua: false }];
     assert!(
         error(&|s| {
             s.precondition = PreconditionMode::Off;
@@ -495,7 +501,7 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
 #[test]
 fn virtual_time_ends_before_it_overflows() {
     const END_NS: u64 = 1 << 62;
-    let request = |at_ns| Request { at_ns, op: Op::Write, offset: 0, bytes: 4096 };
+    let request = |at_ns| Request { at_ns, op: Op::Write, offset: 0, bytes: 4096, fua: false };
     let ends = |workload, host, about: &str| {
         let mut spec = small("page", workload);
         spec.precondition = PreconditionMode::Off;

@@ -107,7 +107,7 @@ fn outcome<const FAULT: u8>(workload: WorkloadSpec, writes: u64, verify: bool) -
 }
 
 fn page(op: Op, page: u64) -> Request {
-    Request { at_ns: 0, op, offset: page * 4096, bytes: 4096 }
+    Request { at_ns: 0, op, offset: page * 4096, bytes: 4096, fua: false }
 }
 
 fn two_writes_and_a_read() -> WorkloadSpec {

@@ -416,7 +416,7 @@ impl PostMark {
     fn draw(&mut self) -> Request {
         if self.pace.flush_due() {
             self.pace.unflushed = 0;
-            return Request { at_ns: self.pace.at_ns(), op: Op::Flush, offset: 0, bytes: 0 };
+            return Request { at_ns: self.pace.at_ns(), op: Op::Flush, offset: 0, bytes: 0, fua: false };
         }
         while self.done == self.pool.pieces.len() {
             self.pool.pieces.clear();
@@ -427,7 +427,7 @@ impl PostMark {
         self.done += 1;
         self.pace.unflushed += u64::from(op == Op::Write);
         let (offset, bytes) = (u64::from(first) * self.block_bytes, u64::from(blocks) * self.block_bytes);
-        Request { at_ns: self.pace.at_ns(), op, offset, bytes }
+        Request { at_ns: self.pace.at_ns(), op, offset, bytes, fua: false }
     }
 }
 

@@ -234,7 +234,7 @@ impl Generator {
         }
         if self.flush != 0 && self.writes_since_flush == self.flush {
             self.writes_since_flush = 0;
-            return Request { at_ns, op: Op::Flush, offset: 0, bytes: 0 };
+            return Request { at_ns, op: Op::Flush, offset: 0, bytes: 0, fua: false };
         }
         let draw = self.rng.next();
         let op = match (self.reads.hit(draw), self.reads_or_trims.hit(draw)) {
@@ -245,7 +245,7 @@ impl Generator {
         self.writes_since_flush += u64::from(op == Op::Write);
         let side = &mut self.sides[usize::from(op != Op::Read)];
         let (offset, bytes) = side.draw(&mut self.rng, &self.scatter, self.space);
-        Request { at_ns, op, offset, bytes }
+        Request { at_ns, op, offset, bytes, fua: false }
     }
 }
 

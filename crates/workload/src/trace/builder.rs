@@ -23,6 +23,8 @@ pub(super) struct Row<'a> {
     pub(super) op: Op,
     pub(super) offset: u64,
     pub(super) bytes: u64,
+    /// A write has to survive a power cut once it has ended.
+    pub(super) fua: bool,
 }
 
 /// A trace being read.
@@ -127,7 +129,7 @@ impl<'a> Builder<'a> {
         self.ordered &= since >= self.last_ns;
         self.last_ns = since;
         self.times.push(since);
-        self.records.push(Record { at_ns: 0, offset, bytes: bytes as u32, device, op: row.op });
+        self.records.push(Record { at_ns: 0, offset, bytes: bytes as u32, device, op: row.op, fua: row.fua });
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Traces written in a form others read.
 
-use super::formats::{CSV_HEADER, FIO_HEADER_2, FIO_HEADER_3};
+use super::formats::{CSV_FUA, CSV_HEADER, FIO_HEADER_2, FIO_HEADER_3};
 use super::{Record, Trace};
 use crate::error::{WorkloadError, nearest};
 use crate::request::{Op, Request};
@@ -115,6 +115,10 @@ fn left_out(trace: &Trace, format: Format) -> Vec<String> {
     if trims + flushes > 0 {
         notes.push(format!("left out {trims} trims and {flushes} flushes, which the form does not have"));
     }
+    let forced = trace.records.iter().filter(|record| record.fua).count();
+    if forced > 0 && format != Format::Csv {
+        notes.push(format!("{forced} writes are plain ones now: the form has no FUA; csv has"));
+    }
     if format == Format::FiveColumn {
         notes.push("the file does not say its units: time ns, addresses and sizes in sectors, flag 1=read".to_owned());
     }
@@ -203,15 +207,16 @@ fn csv(trace: &Trace, writer: &mut impl Write) -> std::io::Result<()> {
     let names = plain_names(trace);
     writeln!(writer, "{CSV_HEADER}")?;
     for r in &trace.records {
-        let request = Request { at_ns: r.at_ns, op: r.op, offset: r.offset, bytes: r.bytes() };
+        let request = Request { at_ns: r.at_ns, op: r.op, offset: r.offset, bytes: r.bytes(), fua: r.fua };
         csv_row(writer, &names[r.device()], request)?;
     }
     Ok(())
 }
 
 fn csv_row(writer: &mut impl Write, device: &str, request: Request) -> std::io::Result<()> {
-    let Request { at_ns, op, offset, bytes } = request;
-    writeln!(writer, "{at_ns},{device},{},{offset},{bytes}", op.name())
+    let Request { at_ns, op, offset, bytes, fua } = request;
+    let name = if fua { CSV_FUA } else { op.name() };
+    writeln!(writer, "{at_ns},{device},{name},{offset},{bytes}")
 }
 
 /// The time in version 3. fio plays no delay after a time of 0: times begin at 1.

@@ -48,6 +48,7 @@ pub struct Record {
     bytes: u32,
     device: u16,
     op: Op,
+    fua: bool,
 }
 
 impl Record {
@@ -58,6 +59,10 @@ impl Record {
     /// What is asked.
     pub fn op(&self) -> Op {
         self.op
+    }
+    /// Whether a write has to survive a power cut once it has ended.
+    pub fn fua(&self) -> bool {
+        self.fua
     }
     /// First byte on its device.
     pub fn offset(&self) -> u64 {

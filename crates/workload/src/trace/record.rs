@@ -22,8 +22,8 @@ pub fn record(source: &mut dyn Source, requests: u64) -> Result<Trace, WorkloadE
             break;
         }
         for request in &batch[..filled] {
-            let Request { at_ns, op, offset, bytes } = *request;
-            let row = Row { time_ns: i128::from(at_ns), device: "0".into(), op, offset, bytes };
+            let Request { at_ns, op, offset, bytes, fua } = *request;
+            let row = Row { time_ns: i128::from(at_ns), device: "0".into(), op, offset, bytes, fua };
             builder.push(row).map_err(|why| WorkloadError::DoesNotFit { what: source.describe(), why })?;
         }
         left -= filled as u64;

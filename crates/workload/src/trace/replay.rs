@@ -73,7 +73,7 @@ impl Replay {
             };
             let (op, bytes) = (record.op, record.bytes());
             let offset = if op == Op::Flush { 0 } else { mapping.place(record)? };
-            requests.push(Request { at_ns, op, offset, bytes });
+            requests.push(Request { at_ns, op, offset, bytes, fua: record.fua });
         }
         let span_ns = requests.last().map_or(0, |r| r.at_ns);
         // The next lap starts one mean gap after the last request.

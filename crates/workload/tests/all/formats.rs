@@ -351,3 +351,26 @@ fn addresses_are_shifted_to_where_pages_begin() {
     assert!((plain.unaligned_percent - 1000.0 / 11.0).abs() < 1e-9, "{}", plain.unaligned_percent);
     assert!((shifted.unaligned_percent - 100.0 / 11.0).abs() < 1e-9);
 }
+
+#[test]
+fn writes_that_have_to_be_durable_are_told_apart() {
+    let line = |at: u32, rwbs| format!("  8,0 3 {at} 0.00000{at}000 697 Q {rwbs} 8 + 8 [kjournald]\n");
+    let text: String =
+        ["WS", "WFS", "FWS", "FWFS", "RS"].into_iter().zip(1..).map(|(rwbs, at)| line(at, rwbs)).collect();
+    let trace = open(text.as_bytes()).unwrap();
+    let said = |trace: &Trace| trace.records().iter().map(|r| (r.op(), r.fua())).collect::<Vec<_>>();
+    let plain = (Write, false);
+    let expected = [plain, (Write, true), (Flush, false), plain, (Flush, false), (Write, true), (Read, false)];
+    assert_eq!(said(&trace), expected);
+    assert_eq!(trace.records()[4].at_ns(), trace.records()[5].at_ns(), "the flush comes just before its write");
+    // The own form keeps it, another says that it does not.
+    let mut csv = Vec::new();
+    assert!(convert(&trace, Format::Csv, &mut csv).unwrap().is_empty());
+    assert!(String::from_utf8(csv.clone()).unwrap().contains("\n1000,8_0,write-fua,4096,4096\n"));
+    assert_eq!(open(&csv).unwrap().records(), trace.records());
+    let notes = convert(&trace, Format::Fio3, &mut Vec::new()).unwrap();
+    assert_eq!(notes, ["2 writes are plain ones now: the form has no FUA; csv has"]);
+    // No more than the limit, even if it lies between a flush and its write.
+    let options = OpenOptions { limit: Some(3), ..OpenOptions::default() };
+    assert_eq!(said(&read(text.as_bytes(), "sample", &options).unwrap()), expected[..3]);
+}

@@ -4,7 +4,7 @@ pub mod charts;
 mod figures;
 pub mod svg;
 
-use super::{Report, findings, ram_total};
+use super::{Report, buffered, findings, ram_total};
 use crate::units::{bytes, count, duration_us, scaled};
 use sim::RunResult;
 use svg::escape;
@@ -19,6 +19,10 @@ pub fn render(report: &Report) -> String {
     let mut body = format!("<h1>{}</h1>\n{}", escape(&title), run(report));
     body.push_str(&section("What stands out", "", &bullets(&findings::of(report))));
     body.push_str(&section("Summary", "", &summary(&report.results)));
+    let buffered = buffered::lines(&report.results);
+    if !buffered.is_empty() {
+        body.push_str(&section("Write buffer", "", &bullets(&buffered)));
+    }
     for figure in figures::all(&report.results) {
         body.push_str(&figure);
     }

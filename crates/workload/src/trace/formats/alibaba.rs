@@ -31,5 +31,6 @@ fn parse(line: &str) -> Line<'_> {
         op: operation(kind)?,
         offset: int(offset, "offset")?,
         bytes: int(bytes, "length")?,
+        fua: false,
     }))
 }

@@ -37,5 +37,6 @@ fn parse(line: &str) -> Line<'_> {
         op: if int(kind, "type")? & 1 == 1 { Op::Write } else { Op::Read },
         offset: scaled(address, 512, "LBA")?,
         bytes: size,
+        fua: false,
     }))
 }

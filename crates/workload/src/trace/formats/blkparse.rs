@@ -1,7 +1,8 @@
 //! The text output of blkparse (blktrace).
 //!
 //! Of the many events of a request one kind is kept: Q (queued) if the file has any, else I, D or C
-//! in this order. The summary at the end of the file is passed over.
+//! in this order. The summary at the end of the file is passed over. An F before the letter of a
+//! write is a flush before it, an F behind that letter is FUA.
 
 use super::FormatEntry;
 use super::fields::{self, int, scaled, time_ns};
@@ -25,7 +26,14 @@ pub(super) const ENTRY: FormatEntry = FormatEntry {
 const ACTIONS: [&str; 4] = ["Q", "I", "D", "C"];
 
 /// An event worth keeping: which of [`ACTIONS`], and the request.
-type Event<'l> = Result<Option<(usize, Row<'l>)>, String>;
+type Event<'l> = Result<Option<Parsed<'l>>, String>;
+
+struct Parsed<'l> {
+    rank: usize,
+    /// What was written before it has to be durable before it begins.
+    flush_first: bool,
+    row: Row<'l>,
+}
 
 fn parse(line: &str) -> Event<'_> {
     let columns: Vec<&str> = line.split_whitespace().collect();
@@ -43,7 +51,13 @@ fn parse(line: &str) -> Event<'_> {
     let Some((rwbs, rest)) = rest.split_first() else {
         return Ok(None);
     };
-    let row = |op, offset, bytes| Some((rank, Row { time_ns: at_ns, device: (*device).into(), op, offset, bytes }));
+    let row = |op, offset, bytes| {
+        let is_write = op == Op::Write;
+        let flush_first = is_write && rwbs.starts_with('F');
+        let fua = is_write && rwbs.trim_start_matches('F').contains('F');
+        let row = Row { time_ns: at_ns, device: (*device).into(), op, offset, bytes, fua };
+        Some(Parsed { rank, flush_first, row })
+    };
     let (sector, sectors) = match rest {
         [sector, "+", sectors, ..] => (scaled(sector, 512, "sector")?, scaled(sectors, 512, "sectors")?),
         _ if rwbs.starts_with('F') => return Ok(row(Op::Flush, 0, 0)),
@@ -79,6 +93,8 @@ struct Kept {
     rank: u8,
     device: u32,
     op: Op,
+    flush_first: bool,
+    fua: bool,
     at_ns: i128,
     offset: u64,
     bytes: u64,
@@ -96,9 +112,18 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
         if builder.full() {
             break;
         }
-        let Kept { op, at_ns: time_ns, offset, bytes, .. } = *event;
+        let Kept { op, at_ns: time_ns, offset, bytes, fua, .. } = *event;
         let device = devices.name(event.device);
-        if let Err(why) = builder.push(Row { time_ns, device: device.into(), op, offset, bytes }) {
+        if event.flush_first {
+            let flush = Row { time_ns, device: device.into(), op: Op::Flush, offset: 0, bytes: 0, fua: false };
+            if let Err(why) = builder.push(flush) {
+                builder.fault(fields::line_error(input, builder.format, event.line, why, device))?;
+            }
+            if builder.full() {
+                break;
+            }
+        }
+        if let Err(why) = builder.push(Row { time_ns, device: device.into(), op, offset, bytes, fua }) {
             let text = format!("{device} {action} {} {offset} B + {bytes} B", op.name());
             let error = fields::line_error(input, builder.format, event.line, why, &text);
             builder.fault(error)?;
@@ -118,10 +143,10 @@ fn read_events(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(Vec<
         }
         match parse(&text) {
             Ok(None) => {}
-            Ok(Some((rank, row))) => {
-                let Row { time_ns: at_ns, op, offset, bytes, device } = row;
+            Ok(Some(Parsed { rank, flush_first, row })) => {
+                let Row { time_ns: at_ns, op, offset, bytes, device, fua } = row;
                 let (rank, device) = (rank as u8, devices.number(&device));
-                kept.push(Kept { rank, device, op, at_ns, offset, bytes, line });
+                kept.push(Kept { rank, device, op, flush_first, fua, at_ns, offset, bytes, line });
             }
             Err(why) => {
                 let error = fields::line_error(input, builder.format, line, why, &text);

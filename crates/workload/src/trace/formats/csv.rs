@@ -11,10 +11,13 @@ use crate::trace::options::TimeUnit;
 /// The first line, by which the form is known.
 pub(in crate::trace) const HEADER: &str = "time_ns,device,op,offset,bytes";
 
+/// A write that has to survive a power cut once it has ended.
+pub(in crate::trace) const FUA: &str = "write-fua";
+
 pub(super) const ENTRY: FormatEntry = FormatEntry {
     name: "csv",
     summary: "this project's own CSV",
-    layout: "header time_ns,device,op,offset,bytes; op is read, write, trim or flush",
+    layout: "header time_ns,device,op,offset,bytes; op is read, write, write-fua, trim or flush",
     unsaid: &[],
     detect: |head| fields::score_lines(head, parse),
     read,
@@ -31,11 +34,11 @@ fn parse(line: &str) -> Line<'_> {
     let [time, device, kind, offset, bytes] = commas(line)?;
     let op = match kind {
         "read" => Op::Read,
-        "write" => Op::Write,
+        "write" | FUA => Op::Write,
         "trim" => Op::Trim,
         "flush" => Op::Flush,
         _ => {
-            return Err(format!("operation `{kind}` is not read, write, trim or flush"));
+            return Err(format!("operation `{kind}` is not read, write, {FUA}, trim or flush"));
         }
     };
     Ok(Parsed::Request(Row {
@@ -44,5 +47,6 @@ fn parse(line: &str) -> Line<'_> {
         op,
         offset: int(offset, "offset")?,
         bytes: int(bytes, "bytes")?,
+        fua: kind == FUA,
     }))
 }

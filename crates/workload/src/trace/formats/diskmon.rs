@@ -31,5 +31,6 @@ fn parse(line: &str) -> Line<'_> {
         op: operation(kind)?,
         offset: scaled(sector, 512, "sector")?,
         bytes: scaled(sectors, 512, "sectors")?,
+        fua: false,
     }))
 }

@@ -134,5 +134,12 @@ fn request<'l>(time_us: u64, file: &'l str, action: &[&str]) -> Line<'l> {
         }
         [] => return Err("it has no action".to_owned()),
     };
-    Ok(Parsed::Request(Row { time_ns: i128::from(time_us) * 1_000, device: file.into(), op, offset, bytes }))
+    Ok(Parsed::Request(Row {
+        time_ns: i128::from(time_us) * 1_000,
+        device: file.into(),
+        op,
+        offset,
+        bytes,
+        fua: false,
+    }))
 }

@@ -128,7 +128,7 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
         let pushed = match (offset, bytes) {
             (Some(offset), Some(bytes)) => {
                 let time_ns = decimal_ns((raw.whole, raw.fraction), time);
-                builder.push(Row { time_ns, device: device.into(), op, offset, bytes })
+                builder.push(Row { time_ns, device: device.into(), op, offset, bytes, fua: false })
             }
             _ => Err("address or size is too large".to_owned()),
         };

@@ -54,7 +54,7 @@ static TABLE: &[FormatEntry] = &[
     oracle_general::ENTRY,
 ];
 
-pub(super) use csv::HEADER as CSV_HEADER;
+pub(super) use csv::{FUA as CSV_FUA, HEADER as CSV_HEADER};
 pub(super) use fio::{HEADER_2 as FIO_HEADER_2, HEADER_3 as FIO_HEADER_3};
 
 /// All trace formats that can be read.

@@ -29,5 +29,6 @@ fn parse(line: &str) -> Line<'_> {
         op: operation(kind)?,
         offset: int(offset, "offset")?,
         bytes: int(bytes, "size")?,
+        fua: false,
     }))
 }

@@ -122,9 +122,9 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
         };
         let access = access(&record);
         let time_ns = i128::from(access.time_s) * 1_000_000_000;
-        let pushed = places
-            .place(&access)
-            .and_then(|(offset, bytes)| builder.push(Row { time_ns, device: "0".into(), op, offset, bytes }));
+        let pushed = places.place(&access).and_then(|(offset, bytes)| {
+            builder.push(Row { time_ns, device: "0".into(), op, offset, bytes, fua: false })
+        });
         if let Err(why) = pushed {
             let (file, format) = (input.file.clone(), builder.format);
             builder.fault(WorkloadError::Record { file, offset: at, format, why })?;

@@ -40,5 +40,6 @@ fn parse(line: &str) -> Line<'_> {
         op,
         offset: int(offset, "offset")?,
         bytes: int(bytes, "size")?,
+        fua: false,
     }))
 }

@@ -31,5 +31,6 @@ fn parse(line: &str) -> Line<'_> {
         op: operation(kind)?,
         offset: scaled(address, 512, "LBA")?,
         bytes: int(bytes, "size")?,
+        fua: false,
     }))
 }

@@ -40,5 +40,6 @@ fn parse(line: &str) -> Line<'_> {
         op,
         offset: scaled(offset, 512, "offset")?,
         bytes: scaled(size, 512, "size")?,
+        fua: false,
     }))
 }

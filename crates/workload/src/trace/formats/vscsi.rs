@@ -113,5 +113,6 @@ fn push(builder: &mut Builder<'_>, record: &[u8], layout: &Layout, op: Op) -> Re
         op,
         offset: sector.checked_mul(512).ok_or_else(|| format!("LBN {sector} is too large"))?,
         bytes: number(record, layout.bytes, 4),
+        fua: false,
     })
 }

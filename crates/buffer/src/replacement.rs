@@ -1,5 +1,7 @@
 //! Which write buffers are written out when one is needed.
 
+use alloc::vec::Vec;
+
 /// A policy of buffer replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
@@ -11,7 +13,7 @@ pub enum Replacement {
     /// All buffers of the logical block that was used longest ago, in ascending order; a block that
     /// was written from its first to its last page comes first (Kim and Ahn: BPLRU, FAST 2008).
     /// What a buffer lacks is read from flash before it is written, as under the other policies.
-    Bplru,
+    BlockLru,
 }
 
 /// A buffer as a policy sees it.
@@ -31,23 +33,51 @@ pub struct BufferView {
     pub used: u64,
 }
 
+/// How soon a buffer leaves, or a logical block of buffers: the smallest is the first.
+pub type Rank = (u8, u64);
+
 impl Replacement {
     /// Every policy, by its name.
-    pub const TABLE: [(&'static str, Self); 3] = [("fifo", Self::Fifo), ("lru", Self::Lru), ("bplru", Self::Bplru)];
+    pub const TABLE: [(&'static str, Self); 3] =
+        [("fifo", Self::Fifo), ("lru", Self::Lru), ("block-lru", Self::BlockLru)];
 
     /// The buffers to write out, in order; none if there is none. `block_pages` is the length of a
     /// logical block.
     #[must_use]
     pub fn pick(self, buffers: &[BufferView], block_pages: u32) -> Vec<usize> {
-        let first = |key: fn(&BufferView) -> (u8, u64)| {
-            buffers.iter().min_by_key(|view| key(view)).map(|view| view.index).into_iter().collect()
-        };
         match self {
-            Self::Fifo => first(|view| (fifo_class(view), view.entered)),
-            Self::Lru => first(|view| (0, view.used)),
-            Self::Bplru => oldest_block(buffers, block_pages.max(1)),
+            Self::Fifo | Self::Lru => {
+                buffers.iter().min_by_key(|view| self.rank(view)).map(|view| view.index).into_iter().collect()
+            }
+            Self::BlockLru => oldest_block(buffers, block_pages.max(1)),
         }
     }
+
+    /// Its name in [`Replacement::TABLE`].
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::TABLE.iter().find(|row| row.1 == self).map_or("", |row| row.0)
+    }
+
+    /// The rank of a buffer that leaves alone.
+    pub(crate) const fn rank(self, view: &BufferView) -> Rank {
+        match self {
+            Self::Fifo => (fifo_class(view), view.entered),
+            Self::Lru | Self::BlockLru => (0, view.used),
+        }
+    }
+}
+
+/// The rank of a logical block of so many pages, by its buffers in ascending order.
+pub(crate) fn block_rank<'a>(block: impl Iterator<Item = &'a BufferView>, block_pages: u32) -> Rank {
+    let (mut count, mut in_order, mut before, mut used) = (0, true, 0, 0);
+    for view in block {
+        in_order &= view.full && view.used >= before;
+        before = view.used;
+        used = used.max(view.used);
+        count += 1;
+    }
+    (u8::from(!(in_order && count == block_pages)), used)
 }
 
 /// What costs least to take comes first: a clean buffer, a full one, a partly filled one.
@@ -62,15 +92,11 @@ const fn fifo_class(view: &BufferView) -> u8 {
 fn oldest_block(buffers: &[BufferView], block_pages: u32) -> Vec<usize> {
     let mut sorted: Vec<&BufferView> = buffers.iter().collect();
     sorted.sort_by_key(|view| view.lpn);
-    let key = |block: &&[&BufferView]| {
-        let used = block.iter().map(|view| view.used).max().unwrap_or_default();
-        let sequential = block.len() == block_pages as usize
-            && block.iter().all(|view| view.full)
-            && block.is_sorted_by(|a, b| a.used <= b.used);
-        (!sequential, used)
-    };
     let blocks = sorted.chunk_by(|a, b| a.lpn / block_pages == b.lpn / block_pages);
-    blocks.min_by_key(key).map(|block| block.iter().map(|view| view.index).collect()).unwrap_or_default()
+    blocks
+        .min_by_key(|block| block_rank(block.iter().copied(), block_pages))
+        .map(|block| block.iter().map(|view| view.index).collect())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -98,18 +124,18 @@ mod tests {
     }
 
     #[test]
-    fn bplru_takes_a_whole_block_in_order() {
+    fn block_lru_takes_a_whole_block_in_order() {
         let buffers = [view(0, 5, true, 0, 1), view(1, 9, true, 0, 2), view(2, 4, false, 0, 8), view(3, 8, true, 0, 3)];
-        assert_eq!(Replacement::Bplru.pick(&buffers, 4), [3, 1], "block 2 was used at 3, block 1 at 8");
-        assert!(Replacement::Bplru.pick(&[], 4).is_empty());
+        assert_eq!(Replacement::BlockLru.pick(&buffers, 4), [3, 1], "block 2 was used at 3, block 1 at 8");
+        assert!(Replacement::BlockLru.pick(&[], 4).is_empty());
     }
 
     #[test]
-    fn bplru_lets_go_of_a_block_written_in_sequence() {
-        let mut buffers = vec![view(0, 20, true, 0, 1)];
+    fn block_lru_lets_go_of_a_block_written_in_sequence() {
+        let mut buffers = alloc::vec![view(0, 20, true, 0, 1)];
         buffers.extend((0..4).map(|i| view(i + 1, i as u32, true, 0, 10 + i as u64)));
-        assert_eq!(Replacement::Bplru.pick(&buffers, 4), [1, 2, 3, 4]);
+        assert_eq!(Replacement::BlockLru.pick(&buffers, 4), [1, 2, 3, 4]);
         buffers[3].used = 50;
-        assert_eq!(Replacement::Bplru.pick(&buffers, 4), [0], "out of order it is no sequence");
+        assert_eq!(Replacement::BlockLru.pick(&buffers, 4), [0], "out of order it is no sequence");
     }
 }
