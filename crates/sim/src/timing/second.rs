@@ -3,7 +3,7 @@
 
 use super::{Machine, Times, Token};
 use crate::spec::{DevicePlan, QueueOptions};
-use ftl::{Config, Flash, Op, OpKind, Purpose};
+use ftl::{Branch, Config, Flash, Op, OpKind, Purpose};
 use nand::geometry::Dimensions;
 use nand::profiles::Limits;
 use nand::{BlockId, Capabilities, Geometry, Lpn, Ppn, SimNand, Stamp, Timing};
@@ -101,7 +101,7 @@ impl Second {
     }
 
     fn submit(&mut self, token: Token, background: bool, part: Option<&Range<u64>>, ops: &[Op]) {
-        let collects = |op: &Op| matches!(op.kind, OpKind::Copy | OpKind::Erase);
+        let collects = |op: &Op| matches!(op.kind, OpKind::Copy | OpKind::Erase) && op.branch.section == 0;
         let class = if background { Class::Background } else { Class::Ordinary };
         let reads = if self.read_priority && !background { Class::Urgent } else { class };
         let t = &self.times;
@@ -113,17 +113,41 @@ impl Second {
         let flags = [to_die.1, Phase::Array(t.program)];
         let spare_read = [Phase::Array(t.spare_read), from_die.1];
         let (mut works, mut step) = (Vec::<Work>::new(), 0);
-        // Of the step: copies, by the block they leave and the work that ends them, and erased
-        // blocks.
+        // Of the step: copies, by the block they leave and the work that ends them, erased blocks,
+        // and pages by the work that programs them.
         let mut copies: Vec<(BlockId, usize)> = Vec::new();
         let mut emptied: Vec<BlockId> = Vec::new();
+        let mut programmed: Vec<(Ppn, usize)> = Vec::new();
         for (at, op) in ops.iter().enumerate() {
-            let again = op.kind == OpKind::Copy && emptied.contains(&self.geometry.block_of(op.from));
-            if at > 0 && (again || !(collects(op) && collects(&ops[at - 1]))) {
+            let again = collects(op) && op.kind == OpKind::Copy && emptied.contains(&self.geometry.block_of(op.from));
+            let before = at.checked_sub(1).map(|before| &ops[before]);
+            let in_section = op.branch.section != 0;
+            let follows = |before: &Op| match in_section {
+                true => before.branch.section == op.branch.section,
+                false => !again && collects(op) && collects(before),
+            };
+            if before.is_some_and(|before| !follows(before)) {
                 step += 1;
                 copies.clear();
                 emptied.clear();
+                programmed.clear();
             }
+            let after = match before {
+                _ if !in_section => vec![],
+                Some(before) if before.branch == op.branch => vec![works.len() - 1],
+                _ => vec![],
+            };
+            let after_copies = |after: Vec<usize>| match in_section {
+                true => after.into_iter().chain(copies.iter().map(|(_, at)| *at)).collect(),
+                false => after,
+            };
+            let after_program = |after: Vec<usize>, page: Ppn| match in_section {
+                true => after
+                    .into_iter()
+                    .chain(programmed.iter().filter(|(of, _)| *of == page).map(|(_, at)| *at))
+                    .collect(),
+                false => after,
+            };
             let block = self.geometry.block_of(op.page);
             let erased = self.erases.entry(block).or_default();
             erased.0 += u32::from(op.kind == OpKind::Erase);
@@ -134,11 +158,22 @@ impl Second {
                 Work { step, block, class, erases, needs, phases, after, state: State::Later, since: 0 }
             };
             match op.kind {
-                OpKind::Read if op.purpose == Purpose::Host => works.push(work(block, reads, 0, &of_host, vec![])),
-                OpKind::Read => works.push(work(block, reads, 0, &read, vec![])),
-                OpKind::SpareRead => works.push(work(block, reads, 0, &spare_read, vec![])),
-                OpKind::Program => works.push(work(block, class, needs, &program, vec![])),
-                OpKind::Flags => works.push(work(block, class, needs, &flags, vec![])),
+                OpKind::Read | OpKind::SpareRead => {
+                    let phases = match op.kind {
+                        OpKind::SpareRead => &spare_read,
+                        _ if op.purpose == Purpose::Host => &of_host,
+                        _ => &read,
+                    };
+                    works.push(work(block, reads, 0, phases, after_program(after, op.page)));
+                }
+                OpKind::Program => {
+                    works.push(work(block, class, needs, &program, after_copies(after)));
+                    programmed.push((op.page, works.len() - 1));
+                }
+                OpKind::Flags => works.push(work(block, class, needs, &flags, after_copies(after))),
+                OpKind::Erase if in_section => {
+                    works.push(work(block, class, 0, &[Phase::Array(t.erase)], after_copies(after)));
+                }
                 OpKind::Erase => {
                     let after = copies.iter().filter(|(from, _)| *from == block).map(|(_, at)| *at).collect();
                     copies.retain(|(from, _)| *from != block);
@@ -149,13 +184,15 @@ impl Second {
                     let g = &self.geometry;
                     let from = g.block_of(op.from);
                     let one_plane = g.die_of(from) == g.die_of(block) && g.plane_of(from) == g.plane_of(block);
+                    let after = after_program(after, op.from);
                     if self.copy_back && one_plane {
-                        works.push(work(block, class, needs, &[Phase::Array(t.read + t.program)], vec![]));
+                        works.push(work(block, class, needs, &[Phase::Array(t.read + t.program)], after));
                     } else {
-                        works.push(work(from, class, 0, &read, vec![]));
+                        works.push(work(from, class, 0, &read, after));
                         works.push(work(block, class, needs, &program, vec![works.len() - 1]));
                     }
                     copies.push((from, works.len() - 1));
+                    programmed.push((op.page, works.len() - 1));
                 }
             }
         }
@@ -439,8 +476,8 @@ fn both_models_agree_about_any_operations() {
         let mut at = 0;
         for token in 0..25 {
             at += random.below(4_000_000);
-            let mut ops = Vec::new();
-            for _ in 0..=random.below(12) {
+            let (mut ops, mut branch) = (Vec::new(), Branch::NONE);
+            for _ in 0..=random.below(20) {
                 // Few blocks, so that copies, erases and programs meet.
                 let page = |random: &mut Random| Ppn(random.below(8) as u32 * 2 * geometry.pages_per_block());
                 let (page, from) = (page(&mut random), page(&mut random));
@@ -454,7 +491,13 @@ fn both_models_agree_about_any_operations() {
                 };
                 let from = if kind == OpKind::Copy { from } else { Ppn::NONE };
                 let purpose = if random.below(4) == 0 { Purpose::Translation } else { Purpose::Host };
-                ops.push(Op { kind, purpose, page, from });
+                branch = match (random.below(8), branch) {
+                    (0..2, _) => Branch::NONE,
+                    (2, _) => Branch { section: branch.section % 3 + 1, number: 0 },
+                    (3..5, Branch { section: 1.., number }) => Branch { number: number + 1, ..branch },
+                    _ => branch,
+                };
+                ops.push(Op { kind, purpose, page, from, branch });
             }
             let (start, bytes) = (random.below(512), 1 + random.below(512));
             match random.below(8) {
