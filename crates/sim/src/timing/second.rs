@@ -535,6 +535,7 @@ fn both_models_agree_about_every_ftl() {
         let mut random = Random(logical_pages.into());
         let mut both = Both::new(&geometry, false, true);
         let (mut at, mut strands, mut erases, mut merges, mut parts) = (0, 0, 0, 0, 0);
+        let mut moved_apart = 0;
         for token in 0..REQUESTS {
             at += random.below(6_000_000);
             let lpn = Lpn(random.below(logical_pages.into()) as u32);
@@ -547,6 +548,7 @@ fn both_models_agree_about_every_ftl() {
             let ops: Vec<_> = ftl.flash_mut().drain_log().collect();
             let erased = ops.iter().filter(|op| op.kind == OpKind::Erase).count();
             erases += erased;
+            moved_apart += ops.iter().filter(|op| op.kind == OpKind::Copy && op.branch.number > 0).count();
             merges += usize::from(erased > 1);
             strands += usize::from(!ops.is_empty());
             if kind < 3 && token % 7 != 0 {
@@ -560,6 +562,8 @@ fn both_models_agree_about_every_ftl() {
         }
         assert!(parts > 0, "{} read no page of the host", entry.info.name);
         assert!(erases > 0, "{} erased nothing", entry.info.name);
+        let apart = ["dftl", "asa", "gecko", "flagship", "ftrm-baseline"].contains(&entry.info.name);
+        assert_eq!(moved_apart > 0, apart, "{} moved {moved_apart} pages apart", entry.info.name);
         assert!(merges > 0 || entry.info.validity.is_some(), "{} merged nothing", entry.info.name);
         both.agree(strands, entry.info.name);
     }
