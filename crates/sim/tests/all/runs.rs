@@ -248,7 +248,7 @@ fn many_clients_keep_the_dies_busy_while_garbage_is_collected() {
         let busy = result.throughput.unwrap().die_utilisation;
         println!("{ftl}: dies are busy for {busy:.3} of the time");
         assert!(result.flash.gc.erases > 100, "{ftl} collected nothing: {:?}", result.flash.gc);
-        assert!(busy > 0.9 && busy <= 1.0, "{ftl}: {busy}");
+        assert!(busy > 0.95 && busy <= 1.0, "{ftl}: {busy}");
     }
 }
 
