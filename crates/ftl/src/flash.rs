@@ -485,8 +485,7 @@ mod tests {
     use super::*;
     use nand::{Capabilities, Dimensions, Geometry, Law, Lpn, SimNand, Stamp};
 
-    #[test]
-    fn programs_of_flags_are_counted_apart_with_their_purpose() {
+    fn one_block() -> Flash<SimNand> {
         let geometry = Geometry::new(Dimensions {
             channels: 1,
             dies_per_channel: 1,
@@ -497,7 +496,32 @@ mod tests {
             spare_bytes: 32,
         });
         let capabilities = Capabilities { spare_reprograms: 2, ..Capabilities::MODERN };
-        let mut flash = Flash::new(SimNand::new(geometry.unwrap(), capabilities));
+        Flash::new(SimNand::new(geometry.unwrap(), capabilities))
+    }
+
+    #[test]
+    fn branches_of_a_section_are_told_apart_and_so_are_sections() {
+        let mut flash = one_block();
+        flash.set_logging(true);
+        let mut branch = |marks: &[fn(&mut Flash<SimNand>)]| {
+            marks.iter().for_each(|mark| mark(&mut flash));
+            flash.read_spare(Purpose::Gc, Ppn(0)).unwrap();
+            let op: Option<Op> = flash.drain_log().next();
+            op.unwrap().branch
+        };
+        assert_eq!(branch(&[]), Branch::NONE);
+        let first = branch(&[Flash::branch]);
+        let (same, second) = (branch(&[]), branch(&[Flash::branch]));
+        assert!(first.section != 0 && first == same);
+        assert!(second.section == first.section && second.number != first.number);
+        let next = branch(&[Flash::join, Flash::branch]);
+        assert!(next.section != 0 && next.section != first.section);
+        assert_eq!(branch(&[Flash::join]), Branch::NONE);
+    }
+
+    #[test]
+    fn programs_of_flags_are_counted_apart_with_their_purpose() {
+        let mut flash = one_block();
         let spare =
             Spare { kind: PageKind::User, tag: 1, seq: 1, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE };
         flash.program(Purpose::Host, Ppn(0), &Stamp { lpn: Lpn(1), version: 1 }, &spare).unwrap();
@@ -515,6 +539,9 @@ mod tests {
         assert_eq!(*since.of(Purpose::Host), OpCounts { spare_reads: 1, ..flags(2) });
         assert_eq!(since.total(), OpCounts { spare_reads: 1, ..flags(3) });
         let first = flash.drain_log().next();
-        assert_eq!(first, Some(Op { kind: OpKind::Flags, purpose: Purpose::Gc, page: Ppn(0), from: Ppn::NONE }));
+        assert_eq!(
+            first,
+            Some(Op { kind: OpKind::Flags, purpose: Purpose::Gc, page: Ppn(0), from: Ppn::NONE, branch: Branch::NONE })
+        );
     }
 }
