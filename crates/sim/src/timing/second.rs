@@ -74,6 +74,48 @@ struct Second {
     ended: Vec<(Token, u64)>,
 }
 
+/// What the operations consist of.
+struct Phases {
+    read: [Phase; 2],
+    of_host: [Phase; 2],
+    spare_read: [Phase; 2],
+    program: [Phase; 2],
+    flags: [Phase; 2],
+}
+
+/// Whether an operation is part of a pass of a collector, and of no section.
+fn collects(op: &Op) -> bool {
+    matches!(op.kind, OpKind::Copy | OpKind::Erase) && op.branch.section == 0
+}
+
+/// Whether an operation is of the step of the one before, if it copies nothing twice.
+fn follows(op: &Op, before: &Op) -> bool {
+    if op.branch.section == 0 { collects(op) && collects(before) } else { before.branch.section == op.branch.section }
+}
+
+/// What an operation of a section waits for, of `works` so far: the last of its branch, copies, and
+/// the program of what it reads.
+fn waits(
+    op: &Op,
+    before: Option<&Op>,
+    works: usize,
+    copies: &[(BlockId, usize)],
+    programmed: &[(Ppn, usize)],
+) -> Vec<usize> {
+    if op.branch.section == 0 {
+        return Vec::new();
+    }
+    let (changes, read) = match op.kind {
+        OpKind::Read | OpKind::SpareRead => (false, op.page),
+        OpKind::Copy => (false, op.from),
+        OpKind::Program | OpKind::Flags | OpKind::Erase => (true, Ppn::NONE),
+    };
+    let own = before.filter(|before| before.branch == op.branch).map(|_| works - 1);
+    let of_copies = copies.iter().filter(|_| changes).map(|(_, at)| *at);
+    let of_programs = programmed.iter().filter(|(page, _)| *page == read).map(|(_, at)| *at);
+    own.into_iter().chain(of_copies).chain(of_programs).collect()
+}
+
 impl Second {
     fn new(device: &DevicePlan, options: &QueueOptions) -> Self {
         Self {
@@ -100,18 +142,24 @@ impl Second {
         Phase::Bus((bytes * 1000).div_ceil(LIMITS.channel_read_bytes_per_us))
     }
 
-    fn submit(&mut self, token: Token, background: bool, part: Option<&Range<u64>>, ops: &[Op]) {
-        let collects = |op: &Op| matches!(op.kind, OpKind::Copy | OpKind::Erase) && op.branch.section == 0;
-        let class = if background { Class::Background } else { Class::Ordinary };
-        let reads = if self.read_priority && !background { Class::Urgent } else { class };
+    fn phases(&self, part: Option<&Range<u64>>) -> Phases {
         let t = &self.times;
         let [to_die, from_die] =
             [0, 1].map(|way| (Phase::Bus(t.page_transfer[way]), Phase::Bus(t.spare_transfer[way])));
-        let program = [to_die.0, Phase::Array(t.program)];
-        let read = [Phase::Array(t.read), from_die.0];
-        let of_host = [Phase::Array(t.read), part.map_or(from_die.0, |part| self.part(part))];
-        let flags = [to_die.1, Phase::Array(t.program)];
-        let spare_read = [Phase::Array(t.spare_read), from_die.1];
+        Phases {
+            read: [Phase::Array(t.read), from_die.0],
+            of_host: [Phase::Array(t.read), part.map_or(from_die.0, |part| self.part(part))],
+            spare_read: [Phase::Array(t.spare_read), from_die.1],
+            program: [to_die.0, Phase::Array(t.program)],
+            flags: [to_die.1, Phase::Array(t.program)],
+        }
+    }
+
+    fn submit(&mut self, token: Token, background: bool, part: Option<&Range<u64>>, ops: &[Op]) {
+        let class = if background { Class::Background } else { Class::Ordinary };
+        let reads = if self.read_priority && !background { Class::Urgent } else { class };
+        let Phases { read, of_host, spare_read, program, flags } = self.phases(part);
+        let t = &self.times;
         let (mut works, mut step) = (Vec::<Work>::new(), 0);
         // Of the step: copies, by the block they leave and the work that ends them, erased blocks,
         // and pages by the work that programs them.
@@ -121,33 +169,13 @@ impl Second {
         for (at, op) in ops.iter().enumerate() {
             let again = collects(op) && op.kind == OpKind::Copy && emptied.contains(&self.geometry.block_of(op.from));
             let before = at.checked_sub(1).map(|before| &ops[before]);
-            let in_section = op.branch.section != 0;
-            let follows = |before: &Op| match in_section {
-                true => before.branch.section == op.branch.section,
-                false => !again && collects(op) && collects(before),
-            };
-            if before.is_some_and(|before| !follows(before)) {
+            if before.is_some_and(|before| again || !follows(op, before)) {
                 step += 1;
                 copies.clear();
                 emptied.clear();
                 programmed.clear();
             }
-            let after = match before {
-                _ if !in_section => vec![],
-                Some(before) if before.branch == op.branch => vec![works.len() - 1],
-                _ => vec![],
-            };
-            let after_copies = |after: Vec<usize>| match in_section {
-                true => after.into_iter().chain(copies.iter().map(|(_, at)| *at)).collect(),
-                false => after,
-            };
-            let after_program = |after: Vec<usize>, page: Ppn| match in_section {
-                true => after
-                    .into_iter()
-                    .chain(programmed.iter().filter(|(of, _)| *of == page).map(|(_, at)| *at))
-                    .collect(),
-                false => after,
-            };
+            let after = waits(op, before, works.len(), &copies, &programmed);
             let block = self.geometry.block_of(op.page);
             let erased = self.erases.entry(block).or_default();
             erased.0 += u32::from(op.kind == OpKind::Erase);
@@ -158,21 +186,16 @@ impl Second {
                 Work { step, block, class, erases, needs, phases, after, state: State::Later, since: 0 }
             };
             match op.kind {
-                OpKind::Read | OpKind::SpareRead => {
-                    let phases = match op.kind {
-                        OpKind::SpareRead => &spare_read,
-                        _ if op.purpose == Purpose::Host => &of_host,
-                        _ => &read,
-                    };
-                    works.push(work(block, reads, 0, phases, after_program(after, op.page)));
-                }
+                OpKind::Read if op.purpose == Purpose::Host => works.push(work(block, reads, 0, &of_host, after)),
+                OpKind::Read => works.push(work(block, reads, 0, &read, after)),
+                OpKind::SpareRead => works.push(work(block, reads, 0, &spare_read, after)),
                 OpKind::Program => {
-                    works.push(work(block, class, needs, &program, after_copies(after)));
+                    works.push(work(block, class, needs, &program, after));
                     programmed.push((op.page, works.len() - 1));
                 }
-                OpKind::Flags => works.push(work(block, class, needs, &flags, after_copies(after))),
-                OpKind::Erase if in_section => {
-                    works.push(work(block, class, 0, &[Phase::Array(t.erase)], after_copies(after)));
+                OpKind::Flags => works.push(work(block, class, needs, &flags, after)),
+                OpKind::Erase if op.branch.section != 0 => {
+                    works.push(work(block, class, 0, &[Phase::Array(t.erase)], after));
                 }
                 OpKind::Erase => {
                     let after = copies.iter().filter(|(from, _)| *from == block).map(|(_, at)| *at).collect();
@@ -184,7 +207,6 @@ impl Second {
                     let g = &self.geometry;
                     let from = g.block_of(op.from);
                     let one_plane = g.die_of(from) == g.die_of(block) && g.plane_of(from) == g.plane_of(block);
-                    let after = after_program(after, op.from);
                     if self.copy_back && one_plane {
                         works.push(work(block, class, needs, &[Phase::Array(t.read + t.program)], after));
                     } else {
