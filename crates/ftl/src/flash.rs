@@ -149,6 +149,28 @@ pub enum OpKind {
     Flags,
 }
 
+/// Which logged operations need not wait for each other.
+///
+/// The FTL does its operations one after the other, so that each waits for all before it. Where
+/// neither data nor recovery needs that, an FTL says so: a *section* is a run of operations in
+/// *branches*. Operations of a branch follow each other. Those of different branches may run
+/// together, with two exceptions: what was programmed in a section is read in it only afterwards,
+/// and what is not a copy but changes flash waits for the copies before it. Whatever comes after a
+/// section waits for all of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Branch {
+    /// The section, by a number that differs from those of the sections before and after; 0 for
+    /// none.
+    pub section: u32,
+    /// The branch within the section.
+    pub number: u32,
+}
+
+impl Branch {
+    /// Of an operation that waits for all before it.
+    pub const NONE: Self = Self { section: 0, number: 0 };
+}
+
 /// One logged flash operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
@@ -160,6 +182,8 @@ pub struct Op {
     pub page: Ppn,
     /// Of a copy, where from; else [`Ppn::NONE`].
     pub from: Ppn,
+    /// What it need not wait for.
+    pub branch: Branch,
 }
 
 /// A NAND device behind the accounting layer.
@@ -169,6 +193,10 @@ pub struct Flash<N> {
     counts: Counts,
     log: Vec<Op>,
     logging: bool,
+    /// Of the operations that come next.
+    branch: Branch,
+    /// The number of the last section.
+    sections: u32,
     /// Corrected bits from which on a page is to be moved.
     tiring_bits: u32,
     /// Blocks with such a page. Few are kept: others are seen again when they are read again.
@@ -190,6 +218,8 @@ impl<N: Nand> Flash<N> {
             counts: Counts::default(),
             log: Vec::new(),
             logging: false,
+            branch: Branch::NONE,
+            sections: 0,
             tiring_bits,
             tired: [BlockId::NONE; 4],
             ended: None,
@@ -262,8 +292,26 @@ impl<N: Nand> Flash<N> {
     #[inline]
     fn note(&mut self, kind: OpKind, purpose: Purpose, page: Ppn, from: Ppn) {
         if self.logging {
-            self.log.push(Op { kind, purpose, page, from });
+            self.log.push(Op { kind, purpose, page, from, branch: self.branch });
         }
+    }
+
+    /// Begins a branch of the section under way, or of a new one: until the next branch or
+    /// [`Flash::join`], operations wait for no other branch ([`Branch`]).
+    #[inline]
+    pub fn branch(&mut self) {
+        if self.branch == Branch::NONE {
+            self.sections = self.sections.wrapping_add(1).max(1);
+            self.branch = Branch { section: self.sections, number: 0 };
+        } else {
+            self.branch.number += 1;
+        }
+    }
+
+    /// Ends the section under way, if there is one: what comes next waits for all of it.
+    #[inline]
+    pub fn join(&mut self) {
+        self.branch = Branch::NONE;
     }
 
     /// [`Nand::read`], counted.
@@ -443,8 +491,7 @@ mod tests {
     use super::*;
     use nand::{Capabilities, Dimensions, Geometry, Law, Lpn, SimNand, Stamp};
 
-    #[test]
-    fn programs_of_flags_are_counted_apart_with_their_purpose() {
+    fn one_block() -> Flash<SimNand> {
         let geometry = Geometry::new(Dimensions {
             channels: 1,
             dies_per_channel: 1,
@@ -455,7 +502,32 @@ mod tests {
             spare_bytes: 32,
         });
         let capabilities = Capabilities { spare_reprograms: 2, ..Capabilities::MODERN };
-        let mut flash = Flash::new(SimNand::new(geometry.unwrap(), capabilities));
+        Flash::new(SimNand::new(geometry.unwrap(), capabilities))
+    }
+
+    #[test]
+    fn branches_of_a_section_are_told_apart_and_so_are_sections() {
+        let mut flash = one_block();
+        flash.set_logging(true);
+        let mut branch = |marks: &[fn(&mut Flash<SimNand>)]| {
+            marks.iter().for_each(|mark| mark(&mut flash));
+            flash.read_spare(Purpose::Gc, Ppn(0)).unwrap();
+            let op: Option<Op> = flash.drain_log().next();
+            op.unwrap().branch
+        };
+        assert_eq!(branch(&[]), Branch::NONE);
+        let first = branch(&[Flash::branch]);
+        let (same, second) = (branch(&[]), branch(&[Flash::branch]));
+        assert!(first.section != 0 && first == same);
+        assert!(second.section == first.section && second.number != first.number);
+        let next = branch(&[Flash::join, Flash::branch]);
+        assert!(next.section != 0 && next.section != first.section);
+        assert_eq!(branch(&[Flash::join]), Branch::NONE);
+    }
+
+    #[test]
+    fn programs_of_flags_are_counted_apart_with_their_purpose() {
+        let mut flash = one_block();
         let spare =
             Spare { kind: PageKind::User, tag: 1, seq: 1, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE };
         flash.program(Purpose::Host, Ppn(0), &Stamp { lpn: Lpn(1), version: 1 }, &spare).unwrap();
@@ -473,6 +545,9 @@ mod tests {
         assert_eq!(*since.of(Purpose::Host), OpCounts { spare_reads: 1, ..flags(2) });
         assert_eq!(since.total(), OpCounts { spare_reads: 1, ..flags(3) });
         let first = flash.drain_log().next();
-        assert_eq!(first, Some(Op { kind: OpKind::Flags, purpose: Purpose::Gc, page: Ppn(0), from: Ppn::NONE }));
+        assert_eq!(
+            first,
+            Some(Op { kind: OpKind::Flags, purpose: Purpose::Gc, page: Ppn(0), from: Ppn::NONE, branch: Branch::NONE })
+        );
     }
 }

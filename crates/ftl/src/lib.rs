@@ -29,5 +29,5 @@ pub mod victim;
 pub use bound::{Bound, Formula, Most};
 pub use config::{Config, GeckoAsked, GeckoOptions, GroupOptions, JanusOptions, Maps, Preset, Setting, WearOptions};
 pub use contract::{Ftl, FtlError, Gauge, MountReport, MountStep, RamItem, RamReport, Shortage};
-pub use flash::{Counts, Flash, Op, OpCounts, OpKind, Purpose};
+pub use flash::{Branch, Counts, Flash, Op, OpCounts, OpKind, Purpose};
 pub use inspect::Inspector;

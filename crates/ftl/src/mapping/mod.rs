@@ -118,6 +118,14 @@ pub trait Mapping: Send {
     /// As [`Mapping::record`].
     fn moved<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, from: Ppn, to: Ppn) -> Result<(), FtlError>;
 
+    /// Whether flash operations of one call of [`Mapping::moved`] or [`Mapping::move_page`], and of
+    /// the maintenance that falls due with it, need nothing that those of another read or
+    /// programmed, except pages that they read themselves; and whether recovery finds everything
+    /// whichever of them power loss leaves undone, while the block that is collected is not erased.
+    fn moves_apart(&self) -> bool {
+        false
+    }
+
     /// Whether a page in a block being collected, which the validity store believes to live, is
     /// known here to be superseded. The page goes with its block: the mapping must not report it
     /// dead afterwards.

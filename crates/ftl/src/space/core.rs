@@ -443,10 +443,12 @@ impl<N: Nand> MetaStore for Core<N> {
     }
 
     fn append(&mut self, purpose: Purpose, tag: u32, aux: u32, data: &[u8]) -> Result<Ppn, FtlError> {
+        self.flash.join();
         self.program_metadata(purpose, PageKind::Validity, tag, aux, data)
     }
 
     fn fetch(&mut self, purpose: Purpose, ppn: Ppn, out: &mut [u8]) -> Result<Spare, FtlError> {
+        self.flash.join();
         Ok(self.flash.read_meta(purpose, ppn, out)?)
     }
 

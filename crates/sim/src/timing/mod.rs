@@ -21,18 +21,23 @@
 //!    all copies start together, and an erase waits only for the copies out of its block. A copy
 //!    out of a block that the step erased begins the next step. Whatever follows waits for all of
 //!    them. Strands of one request, and of different requests, are independent.
-//! 5. Across strands, one order is kept: a program into a block waits for every erase of that block
+//! 5. Where the log of the FTL says that operations are **branches** of a section ([`ftl::Branch`]),
+//!    the first of each branch starts when all before the section has ended, and those of a branch
+//!    follow each other. A page programmed in the section is read in it only afterwards, and what
+//!    is no copy but changes flash waits for all copies before it in the section. Whatever follows
+//!    the section waits for all of it. Each operation under way has a buffer of its own.
+//! 6. Across strands, one order is kept: a program into a block waits for every erase of that block
 //!    that the FTL did before it. Not kept is the order of programs within a block (a controller
 //!    would reorder or stall), and a read of a page whose program still waits is charged as an
 //!    ordinary read.
-//! 6. A die serves its queue first come, first served, except that with `read_priority` the page
+//! 7. A die serves its queue first come, first served, except that with `read_priority` the page
 //!    and spare reads of requests (not those inside copies) go first, at most `max_overtakes`
 //!    between two other operations while one of those waits. With `suspend_ns` they also interrupt
 //!    the array time of a running program, erase or copy-back under the same bound; the interrupted
 //!    operation then takes that much longer.
-//! 7. Background operations go last on every die. They are not interrupted unless `suspend_ns` says
+//! 8. Background operations go last on every die. They are not interrupted unless `suspend_ns` says
 //!    so.
-//! 8. If a request's program waits for an erase, the strand of that erase is *hurried*, and so are
+//! 9. If a request's program waits for an erase, the strand of that erase is *hurried*, and so are
 //!    the strands that it waits for itself: what they do goes first on every die, as reads do and
 //!    under the same bound, but interrupts nothing.
 //!
@@ -57,6 +62,7 @@
 //!     ends once every strand has that wrote a page out by then; a write with FUA waits for its
 //!     own.
 
+mod branches;
 mod times;
 mod unit;
 
@@ -92,12 +98,13 @@ struct Event {
 struct Step {
     op: Op,
     epoch: u32,
+    ended: bool,
 }
 
 impl Step {
-    /// Whether it is part of a pass of a collector.
+    /// Whether it is part of a pass of a collector, and of no section.
     const fn collects(&self) -> bool {
-        matches!(self.op.kind, OpKind::Copy | OpKind::Erase)
+        matches!(self.op.kind, OpKind::Copy | OpKind::Erase) && self.op.branch.section == 0
     }
 }
 
@@ -108,6 +115,12 @@ struct Strand {
     running: u32,
     /// Erases of this step that wait for copies out of their block.
     erases: Vec<Waiting>,
+    /// The section under way; empty if there is none.
+    section: Range<usize>,
+    /// Of the section, the first copy that has not ended, or the end.
+    first_copy: usize,
+    /// Of the section, operations that wait for another branch.
+    held: Vec<u32>,
     token: Token,
     background: bool,
     /// A request waits for one of its erases.
@@ -256,7 +269,7 @@ impl Machine {
             if op.kind == OpKind::Erase {
                 erases.done = erases.done.wrapping_add(1);
             }
-            strand.steps.push(Step { op, epoch: erases.done });
+            strand.steps.push(Step { op, epoch: erases.done, ended: false });
         }
         if strand.steps.is_empty() {
             self.free_strands.push(id);
@@ -290,9 +303,9 @@ impl Machine {
         &self.ended
     }
 
-    /// Nanoseconds that each die was held.
+    /// Nanoseconds that each die was held until now.
     pub fn die_busy_ns(&self) -> impl Iterator<Item = u64> {
-        self.dies.iter().map(|die| die.busy_ns)
+        self.dies.iter().map(|die| die.busy_ns(self.now_ns))
     }
 
     /// Nanoseconds that each channel was held.
@@ -310,6 +323,11 @@ impl Machine {
             self.free_strands.push(id);
             return;
         };
+        if step.op.branch.section != 0 {
+            self.start_section(id);
+            return;
+        }
+        strand.section = 0..0;
         self.emptied.clear();
         let mut end = first + 1;
         if step.collects() {
@@ -364,7 +382,7 @@ impl Machine {
 
     fn task(&self, id: u32, at: usize) -> Task {
         let strand = &self.strands[id as usize];
-        let Step { op, epoch } = strand.steps[at];
+        let Step { op, epoch, .. } = strand.steps[at];
         let block = self.geometry.block_of(op.page);
         let task = Task::new(id, block, epoch);
         let urgent = self.read_priority && !strand.background;
@@ -533,7 +551,9 @@ impl Machine {
         }
         let strand = &mut self.strands[task.strand as usize];
         strand.running -= 1;
-        if strand.running == 0 {
+        if strand.running > 0 && !strand.section.is_empty() {
+            self.branch_goes_on(task.strand, task.at as usize);
+        } else if strand.running == 0 {
             self.advance(task.strand);
         }
     }
@@ -551,7 +571,7 @@ impl Machine {
         } else if let Some(task) = die.take_other() {
             self.start(index, task);
         } else {
-            die.busy_ns += self.now_ns - die.busy_since_ns;
+            die.busy_before_ns += self.now_ns - die.busy_since_ns;
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::{Machine, Times, Token};
 use crate::spec::{DevicePlan, QueueOptions};
-use ftl::{Config, Flash, Op, OpKind, Purpose};
+use ftl::{Branch, Config, Flash, Op, OpKind, Purpose};
 use nand::geometry::Dimensions;
 use nand::profiles::Limits;
 use nand::{BlockId, Capabilities, Geometry, Lpn, Ppn, SimNand, Stamp, Timing};
@@ -74,6 +74,48 @@ struct Second {
     ended: Vec<(Token, u64)>,
 }
 
+/// What the operations consist of.
+struct Phases {
+    read: [Phase; 2],
+    of_host: [Phase; 2],
+    spare_read: [Phase; 2],
+    program: [Phase; 2],
+    flags: [Phase; 2],
+}
+
+/// Whether an operation is part of a pass of a collector, and of no section.
+fn collects(op: &Op) -> bool {
+    matches!(op.kind, OpKind::Copy | OpKind::Erase) && op.branch.section == 0
+}
+
+/// Whether an operation is of the step of the one before, if it copies nothing twice.
+fn follows(op: &Op, before: &Op) -> bool {
+    if op.branch.section == 0 { collects(op) && collects(before) } else { before.branch.section == op.branch.section }
+}
+
+/// What an operation of a section waits for, of `works` so far: the last of its branch, copies, and
+/// the program of what it reads.
+fn waits(
+    op: &Op,
+    before: Option<&Op>,
+    works: usize,
+    copies: &[(BlockId, usize)],
+    programmed: &[(Ppn, usize)],
+) -> Vec<usize> {
+    if op.branch.section == 0 {
+        return Vec::new();
+    }
+    let (changes, read) = match op.kind {
+        OpKind::Read | OpKind::SpareRead => (false, op.page),
+        OpKind::Copy => (false, op.from),
+        OpKind::Program | OpKind::Flags | OpKind::Erase => (true, Ppn::NONE),
+    };
+    let own = before.filter(|before| before.branch == op.branch).map(|_| works - 1);
+    let of_copies = copies.iter().filter(|_| changes).map(|(_, at)| *at);
+    let of_programs = programmed.iter().filter(|(page, _)| *page == read).map(|(_, at)| *at);
+    own.into_iter().chain(of_copies).chain(of_programs).collect()
+}
+
 impl Second {
     fn new(device: &DevicePlan, options: &QueueOptions) -> Self {
         Self {
@@ -100,30 +142,40 @@ impl Second {
         Phase::Bus((bytes * 1000).div_ceil(LIMITS.channel_read_bytes_per_us))
     }
 
-    fn submit(&mut self, token: Token, background: bool, part: Option<&Range<u64>>, ops: &[Op]) {
-        let collects = |op: &Op| matches!(op.kind, OpKind::Copy | OpKind::Erase);
-        let class = if background { Class::Background } else { Class::Ordinary };
-        let reads = if self.read_priority && !background { Class::Urgent } else { class };
+    fn phases(&self, part: Option<&Range<u64>>) -> Phases {
         let t = &self.times;
         let [to_die, from_die] =
             [0, 1].map(|way| (Phase::Bus(t.page_transfer[way]), Phase::Bus(t.spare_transfer[way])));
-        let program = [to_die.0, Phase::Array(t.program)];
-        let read = [Phase::Array(t.read), from_die.0];
-        let of_host = [Phase::Array(t.read), part.map_or(from_die.0, |part| self.part(part))];
-        let flags = [to_die.1, Phase::Array(t.program)];
-        let spare_read = [Phase::Array(t.spare_read), from_die.1];
+        Phases {
+            read: [Phase::Array(t.read), from_die.0],
+            of_host: [Phase::Array(t.read), part.map_or(from_die.0, |part| self.part(part))],
+            spare_read: [Phase::Array(t.spare_read), from_die.1],
+            program: [to_die.0, Phase::Array(t.program)],
+            flags: [to_die.1, Phase::Array(t.program)],
+        }
+    }
+
+    fn submit(&mut self, token: Token, background: bool, part: Option<&Range<u64>>, ops: &[Op]) {
+        let class = if background { Class::Background } else { Class::Ordinary };
+        let reads = if self.read_priority && !background { Class::Urgent } else { class };
+        let Phases { read, of_host, spare_read, program, flags } = self.phases(part);
+        let t = &self.times;
         let (mut works, mut step) = (Vec::<Work>::new(), 0);
-        // Of the step: copies, by the block they leave and the work that ends them, and erased
-        // blocks.
+        // Of the step: copies, by the block they leave and the work that ends them, erased blocks,
+        // and pages by the work that programs them.
         let mut copies: Vec<(BlockId, usize)> = Vec::new();
         let mut emptied: Vec<BlockId> = Vec::new();
+        let mut programmed: Vec<(Ppn, usize)> = Vec::new();
         for (at, op) in ops.iter().enumerate() {
-            let again = op.kind == OpKind::Copy && emptied.contains(&self.geometry.block_of(op.from));
-            if at > 0 && (again || !(collects(op) && collects(&ops[at - 1]))) {
+            let again = collects(op) && op.kind == OpKind::Copy && emptied.contains(&self.geometry.block_of(op.from));
+            let before = at.checked_sub(1).map(|before| &ops[before]);
+            if before.is_some_and(|before| again || !follows(op, before)) {
                 step += 1;
                 copies.clear();
                 emptied.clear();
+                programmed.clear();
             }
+            let after = waits(op, before, works.len(), &copies, &programmed);
             let block = self.geometry.block_of(op.page);
             let erased = self.erases.entry(block).or_default();
             erased.0 += u32::from(op.kind == OpKind::Erase);
@@ -134,11 +186,17 @@ impl Second {
                 Work { step, block, class, erases, needs, phases, after, state: State::Later, since: 0 }
             };
             match op.kind {
-                OpKind::Read if op.purpose == Purpose::Host => works.push(work(block, reads, 0, &of_host, vec![])),
-                OpKind::Read => works.push(work(block, reads, 0, &read, vec![])),
-                OpKind::SpareRead => works.push(work(block, reads, 0, &spare_read, vec![])),
-                OpKind::Program => works.push(work(block, class, needs, &program, vec![])),
-                OpKind::Flags => works.push(work(block, class, needs, &flags, vec![])),
+                OpKind::Read if op.purpose == Purpose::Host => works.push(work(block, reads, 0, &of_host, after)),
+                OpKind::Read => works.push(work(block, reads, 0, &read, after)),
+                OpKind::SpareRead => works.push(work(block, reads, 0, &spare_read, after)),
+                OpKind::Program => {
+                    works.push(work(block, class, needs, &program, after));
+                    programmed.push((op.page, works.len() - 1));
+                }
+                OpKind::Flags => works.push(work(block, class, needs, &flags, after)),
+                OpKind::Erase if op.branch.section != 0 => {
+                    works.push(work(block, class, 0, &[Phase::Array(t.erase)], after));
+                }
                 OpKind::Erase => {
                     let after = copies.iter().filter(|(from, _)| *from == block).map(|(_, at)| *at).collect();
                     copies.retain(|(from, _)| *from != block);
@@ -150,12 +208,13 @@ impl Second {
                     let from = g.block_of(op.from);
                     let one_plane = g.die_of(from) == g.die_of(block) && g.plane_of(from) == g.plane_of(block);
                     if self.copy_back && one_plane {
-                        works.push(work(block, class, needs, &[Phase::Array(t.read + t.program)], vec![]));
+                        works.push(work(block, class, needs, &[Phase::Array(t.read + t.program)], after));
                     } else {
-                        works.push(work(from, class, 0, &read, vec![]));
+                        works.push(work(from, class, 0, &read, after));
                         works.push(work(block, class, needs, &program, vec![works.len() - 1]));
                     }
                     copies.push((from, works.len() - 1));
+                    programmed.push((op.page, works.len() - 1));
                 }
             }
         }
@@ -439,8 +498,8 @@ fn both_models_agree_about_any_operations() {
         let mut at = 0;
         for token in 0..25 {
             at += random.below(4_000_000);
-            let mut ops = Vec::new();
-            for _ in 0..=random.below(12) {
+            let (mut ops, mut branch) = (Vec::new(), Branch::NONE);
+            for _ in 0..=random.below(20) {
                 // Few blocks, so that copies, erases and programs meet.
                 let page = |random: &mut Random| Ppn(random.below(8) as u32 * 2 * geometry.pages_per_block());
                 let (page, from) = (page(&mut random), page(&mut random));
@@ -454,7 +513,13 @@ fn both_models_agree_about_any_operations() {
                 };
                 let from = if kind == OpKind::Copy { from } else { Ppn::NONE };
                 let purpose = if random.below(4) == 0 { Purpose::Translation } else { Purpose::Host };
-                ops.push(Op { kind, purpose, page, from });
+                branch = match (random.below(8), branch) {
+                    (0..2, _) => Branch::NONE,
+                    (2, _) => Branch { section: branch.section % 3 + 1, number: 0 },
+                    (3..5, Branch { section: 1.., number }) => Branch { number: number + 1, ..branch },
+                    _ => branch,
+                };
+                ops.push(Op { kind, purpose, page, from, branch });
             }
             let (start, bytes) = (random.below(512), 1 + random.below(512));
             match random.below(8) {
@@ -492,6 +557,7 @@ fn both_models_agree_about_every_ftl() {
         let mut random = Random(logical_pages.into());
         let mut both = Both::new(&geometry, false, true);
         let (mut at, mut strands, mut erases, mut merges, mut parts) = (0, 0, 0, 0, 0);
+        let mut moved_apart = 0;
         for token in 0..REQUESTS {
             at += random.below(6_000_000);
             let lpn = Lpn(random.below(logical_pages.into()) as u32);
@@ -504,6 +570,7 @@ fn both_models_agree_about_every_ftl() {
             let ops: Vec<_> = ftl.flash_mut().drain_log().collect();
             let erased = ops.iter().filter(|op| op.kind == OpKind::Erase).count();
             erases += erased;
+            moved_apart += ops.iter().filter(|op| op.kind == OpKind::Copy && op.branch.number > 0).count();
             merges += usize::from(erased > 1);
             strands += usize::from(!ops.is_empty());
             if kind < 3 && token % 7 != 0 {
@@ -517,6 +584,8 @@ fn both_models_agree_about_every_ftl() {
         }
         assert!(parts > 0, "{} read no page of the host", entry.info.name);
         assert!(erases > 0, "{} erased nothing", entry.info.name);
+        let apart = ["dftl", "asa", "gecko", "flagship", "ftrm-baseline"].contains(&entry.info.name);
+        assert_eq!(moved_apart > 0, apart, "{} moved {moved_apart} pages apart", entry.info.name);
         assert!(merges > 0 || entry.info.validity.is_some(), "{} merged nothing", entry.info.name);
         both.agree(strands, entry.info.name);
     }

@@ -2,7 +2,7 @@
 //! page with its spare area takes 10 ns on the channel, or none.
 
 use super::*;
-use ftl::Purpose;
+use ftl::{Branch, Purpose};
 use nand::geometry::Dimensions;
 use nand::profiles::Limits;
 use nand::{Capabilities, Ppn, Timing};
@@ -52,11 +52,17 @@ fn machine_within(
 }
 
 fn op(kind: OpKind, block: u32) -> Op {
-    Op { kind, purpose: Purpose::Host, page: Ppn(block * PAGES), from: Ppn::NONE }
+    Op { kind, purpose: Purpose::Host, page: Ppn(block * PAGES), from: Ppn::NONE, branch: Branch::NONE }
 }
 
 fn copy(from: u32, to: u32) -> Op {
-    Op { kind: OpKind::Copy, purpose: Purpose::Gc, page: Ppn(to * PAGES), from: Ppn(from * PAGES) }
+    Op {
+        kind: OpKind::Copy,
+        purpose: Purpose::Gc,
+        page: Ppn(to * PAGES),
+        from: Ppn(from * PAGES),
+        branch: Branch::NONE,
+    }
 }
 
 const READ: OpKind = OpKind::Read;
@@ -224,6 +230,77 @@ fn passes_over_different_blocks_overlap() {
     assert_eq!(run(&mut m), [(1, 3550)]);
 }
 
+/// An operation of a branch.
+fn of(section: u32, number: u32, op: Op) -> Op {
+    Op { branch: Branch { section, number }, ..op }
+}
+
+#[test]
+fn branches_overlap_and_what_follows_waits_for_all_of_them() {
+    let moves =
+        [copy(0, 1), op(READ, 2), op(PROGRAM, 3), copy(0, 4), op(READ, 5), op(PROGRAM, 6), op(ERASE, 7), op(READ, 1)];
+    let serial = 2 * (50 + 500 + 50 + 500) + 3000 + 50;
+    // The second copy is read from the die after the first.
+    let together = 50 + (50 + 500 + 50 + 500) + 3000 + 50;
+    let in_branches = |at: usize, op| if at < 6 { of(1, at as u32 / 3, op) } else { op };
+    for (branches, ends) in [(false, serial), (true, together)] {
+        let mut m = machine(8, 1, false, &options());
+        let ops = moves.iter().enumerate().map(|(at, op)| if branches { in_branches(at, *op) } else { *op });
+        m.submit(1, false, ops);
+        assert_eq!(run(&mut m), [(1, ends)], "branches: {branches}");
+    }
+}
+
+#[test]
+fn what_changes_flash_waits_for_copies_before_it_in_its_section() {
+    for (ops, ends) in [
+        ([of(1, 0, copy(0, 1)), of(1, 1, op(PROGRAM, 2))], 550 + 500),
+        ([of(1, 0, copy(0, 1)), of(1, 1, op(OpKind::Flags, 2))], 550 + 500),
+        ([of(1, 0, copy(0, 1)), of(1, 1, op(ERASE, 2))], 550 + 3000),
+        ([of(1, 0, op(PROGRAM, 2)), of(1, 1, copy(0, 1))], 550),
+        ([of(1, 0, copy(0, 1)), of(1, 1, op(READ, 2))], 550),
+        ([of(1, 0, copy(0, 1)), of(1, 1, copy(2, 3))], 550),
+        ([of(1, 0, op(PROGRAM, 2)), of(1, 1, op(PROGRAM, 3))], 500),
+        ([of(1, 0, op(ERASE, 2)), of(1, 1, op(PROGRAM, 3))], 3000),
+    ] {
+        let mut m = machine(4, 1, false, &options());
+        m.submit(1, false, ops.into_iter());
+        assert_eq!(run(&mut m), [(1, ends)], "{ops:?}");
+    }
+}
+
+#[test]
+fn what_a_section_programs_is_read_in_it_afterwards() {
+    let next = |op: Op| Op { page: Ppn(op.page.0 + 1), ..op };
+    for (ops, ends) in [
+        // On one die these take turns anyway, but the read would overtake.
+        ([of(1, 0, op(PROGRAM, 0)), of(1, 1, op(PROGRAM, 1)), of(1, 2, op(READ, 1))], 500 + 50),
+        ([of(1, 0, copy(0, 1)), of(1, 1, op(PROGRAM, 2)), of(1, 2, op(READ, 2))], 550 + 500 + 50),
+        ([of(1, 0, copy(0, 1)), of(1, 1, op(PROGRAM, 2)), of(1, 2, next(op(READ, 2)))], 550 + 500),
+        ([of(1, 0, copy(0, 1)), of(1, 1, op(READ, 2)), of(1, 2, copy(1, 3))], 550 + 550),
+        ([of(1, 0, copy(0, 1)), of(1, 1, op(READ, 2)), of(1, 2, copy(2, 3))], 50 + 550),
+    ] {
+        let mut m = machine(4, 1, false, &options());
+        m.submit(1, false, ops.into_iter());
+        assert_eq!(run(&mut m), [(1, ends)], "{ops:?}");
+    }
+}
+
+#[test]
+fn sections_follow_each_other_and_steps_of_copies_do_not_join_them() {
+    for (ops, ends) in [
+        (vec![of(1, 0, op(READ, 0)), of(1, 1, op(READ, 1)), of(2, 0, op(READ, 2)), of(2, 1, op(READ, 3))], 50 + 50),
+        (vec![of(1, 0, op(READ, 0)), of(1, 0, op(READ, 1)), of(1, 1, op(READ, 2))], 50 + 50),
+        (vec![op(READ, 3), of(1, 0, op(READ, 0)), of(1, 1, op(READ, 1)), op(READ, 2)], 3 * 50),
+        (vec![copy(0, 1), of(1, 0, copy(2, 3)), copy(1, 0)], 3 * 550),
+        (vec![copy(0, 1), copy(2, 3)], 550),
+    ] {
+        let mut m = machine(4, 1, false, &options());
+        m.submit(1, false, ops.iter().copied());
+        assert_eq!(run(&mut m), [(1, ends)], "{ops:?}");
+    }
+}
+
 #[test]
 fn a_program_waits_for_the_erase_that_another_strand_did_before_it() {
     // The erase of block 1 starts when the read of block 0 has ended, although die 1 is idle
@@ -378,6 +455,17 @@ fn saturated_dies_reach_their_rate_and_not_more() {
     }
     let rate = f64::from(ended) / (m.now_ns() as f64 / 1000.0);
     assert!(rate <= 64.0 && rate > 64.0 * 0.98, "{rate} programs a microsecond");
+}
+
+#[test]
+fn a_die_that_is_held_counts_as_busy_until_now() {
+    let mut m = machine(2, 1, false, &options());
+    m.submit(1, false, [op(PROGRAM, 0), op(READ, 1), op(READ, 0)].into_iter());
+    for (now, busy) in [(499, [499, 0]), (500, [500, 0]), (520, [500, 20]), (570, [520, 50])] {
+        run_until(&mut m, now);
+        m.wait_until(now);
+        assert_eq!(m.die_busy_ns().collect::<Vec<_>>(), busy, "at {now}");
+    }
 }
 
 #[test]

@@ -45,6 +45,8 @@ pub(super) enum Turn {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
     pub(super) strand: u32,
+    /// The operation within its strand.
+    pub(super) at: u32,
     pub(super) block: BlockId,
     /// Erases that the block to be programmed must have behind it.
     pub(super) epoch: u32,
@@ -64,6 +66,7 @@ impl Task {
     pub(super) const fn new(strand: u32, block: BlockId, epoch: u32) -> Self {
         Self {
             strand,
+            at: 0,
             block,
             epoch,
             action: Action::Read,
@@ -91,7 +94,8 @@ pub(super) struct Die {
     /// Tasks that went first since another was started.
     pub(super) overtakes: u32,
     pub(super) busy_since_ns: u64,
-    pub(super) busy_ns: u64,
+    /// Nanoseconds that it was held, up to when it was free last.
+    pub(super) busy_before_ns: u64,
 }
 
 impl Die {
@@ -107,8 +111,14 @@ impl Die {
             last: VecDeque::new(),
             overtakes: 0,
             busy_since_ns: 0,
-            busy_ns: 0,
+            busy_before_ns: 0,
         }
+    }
+
+    /// Nanoseconds that it was held until now.
+    pub(super) fn busy_ns(&self, now_ns: u64) -> u64 {
+        let under_way = if self.current.is_some() { now_ns - self.busy_since_ns } else { 0 };
+        self.busy_before_ns + under_way
     }
 
     pub(super) fn enqueue(&mut self, task: Task, turn: Turn) {

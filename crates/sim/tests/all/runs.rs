@@ -235,6 +235,23 @@ fn more_clients_get_more_done_until_the_dies_are_busy() {
     assert!(sixteen.die_utilisation > 0.97 && sixteen.die_utilisation_max <= 1.0);
 }
 
+/// Requests wait for blocks that collections free, so that long collections would leave dies idle.
+#[test]
+fn many_clients_keep_the_dies_busy_while_garbage_is_collected() {
+    for ftl in ["page", "dftl", "gecko"] {
+        let mut spec = small(ftl, uniform(0, 0));
+        spec.device = device(4, 4, 2048, 0.7);
+        (spec.config, spec.writes) = (spec.device.config(), 60_000);
+        spec.config.lanes = 16;
+        spec.timing = queued(HostMode::Closed { queue_depth: 1024, think_ns: 0 }, GcMode::Foreground);
+        let result = go(&spec);
+        let busy = result.throughput.unwrap().die_utilisation;
+        println!("{ftl}: dies are busy for {busy:.3} of the time");
+        assert!(result.flash.gc.erases > 100, "{ftl} collected nothing: {:?}", result.flash.gc);
+        assert!(busy > 0.95 && busy <= 1.0, "{ftl}: {busy}");
+    }
+}
+
 #[test]
 fn collecting_when_idle_shortens_the_tail() {
     let at = |gc| {

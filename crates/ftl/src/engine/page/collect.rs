@@ -147,7 +147,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         debug_assert!(self.core.newly_erased.iter().all(|(block, _)| *block != victim), "{victim} is not reported yet");
         self.live.clear();
         self.moved = 0;
-        let emptied = self.empty(victim, purpose).and_then(|erase_count| self.follow_up(victim).map(|()| erase_count));
+        let emptied = self.empty(victim, purpose);
+        self.core.flash.join();
+        let emptied = emptied.and_then(|erase_count| self.follow_up(victim).map(|()| erase_count));
         let outcome = match emptied {
             Ok(erase_count) => self.release(victim, erase_count, purpose),
             Err(error) => {
@@ -220,7 +222,11 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         let erase_count = self.find_live(victim, kind, purpose)?;
         debug_assert!(self.live.len() as u32 <= self.core.space.geometry().pages_per_block());
+        let apart = self.mapping.moves_apart();
         while let Some(&origin) = self.live.get(self.moved) {
+            if apart {
+                self.core.flash.branch();
+            }
             // By what the page says: a mount can take a block of which little can be read for
             // another kind.
             match origin.spare.kind {
@@ -255,6 +261,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         while let Some(offset) = self.dead.next_outside(next) {
             next = offset + 1;
             let ppn = geometry.page_at(victim, offset);
+            self.core.flash.branch();
             let spare =
                 if asks { self.core.flash.read_spare(purpose, ppn) } else { self.core.flash.spare_of_read(ppn) };
             let spare = match spare {
@@ -289,6 +296,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 self.live.push(Origin { ppn, spare });
             }
         }
+        self.core.flash.join();
         // Half an erase can leave a page that an entry leads to reading as erased.
         let missing = erased && self.live.len() as u32 + stale < valid;
         let mute = unreadable || missing || erased && kind != PageKind::User;

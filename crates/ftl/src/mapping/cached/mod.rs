@@ -382,6 +382,12 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         Ok(())
     }
 
+    /// A ring of recent updates bounds how many pages a mount looks at: none may be programmed
+    /// before what left the ring is on flash.
+    fn moves_apart(&self) -> bool {
+        self.recent.is_empty()
+    }
+
     fn superseded(&mut self, lpn: Lpn, ppn: Ppn) -> bool {
         let Some(slot) = self.cmt.find(lpn) else { return false };
         if self.cmt.ppn(slot) == ppn {
