@@ -78,6 +78,12 @@ pub fn burned(newest: u64, torn: impl IntoIterator<Item = u64>) -> u64 {
     torn.into_iter().filter(|seq| *seq < newest.saturating_add(NEAR)).fold(newest, u64::max)
 }
 
+/// Whether a page can carry this sequence number.
+#[must_use]
+pub const fn is_number(seq: u64) -> bool {
+    seq < Spare::SEQ_END / 2
+}
+
 /// Whether a spare area can carry its erase count and stamp, on a device of which another carries
 /// this stamp, the largest there is.
 #[must_use]
@@ -142,7 +148,7 @@ pub fn keep<N: Nand>(
     misfit: impl Fn(&Spare) -> Option<Misfit>,
 ) -> Result<(), FtlError> {
     debug_assert!(pages.is_sorted_by(|a, b| a.0 < b.0), "pages of a block come in its order");
-    let alone = |spare: &Spare| if spare.seq < Spare::SEQ_END / 2 { misfit(spare) } else { Some(SEQ) };
+    let alone = |spare: &Spare| if is_number(spare.seq) { misfit(spare) } else { Some(SEQ) };
     if let Some(expected) = known.or(pages.first().map(common))
         && pages.iter().all(|page| common(page) == expected && alone(&page.1).is_none())
     {

@@ -183,7 +183,8 @@ impl Survey {
         let end_spare = if end > 1 { self.spare(flash, last)? } else { first };
         if let (Some(Some(first)), Some(Some(end_spare))) = (first, end_spare) {
             let same = first.kind == end_spare.kind && plausible::common_of(&first) == plausible::common_of(&end_spare);
-            if same && first.seq <= end_spare.seq && !self.is_excluded(begin) && !self.is_excluded(last) {
+            let fits = same && [&first, &end_spare].into_iter().all(|spare| self.fits(spare));
+            if fits && first.seq <= end_spare.seq && !self.is_excluded(begin) && !self.is_excluded(last) {
                 self.believe(begin, &first)?;
                 self.believe(last, &end_spare)?;
                 self.erases = (self.erases.0 + u64::from(first.erase_count), self.erases.1 + 1);
@@ -412,6 +413,11 @@ impl Survey {
         }
     }
 
+    /// Whether a spare area can be one of this disk, by itself.
+    fn fits(&self, spare: &Spare) -> bool {
+        plausible::is_number(spare.seq) && self.contents.misfit(spare).is_none()
+    }
+
     /// Whether the spare area of a page alone in its block is of the disk, and has the wear that
     /// the block can have, judged by the others.
     fn fits_alone(&self, geometry: &Geometry, spare: &Spare) -> bool {
@@ -419,7 +425,7 @@ impl Survey {
         spare.seq < self.burned_seq.saturating_add(plausible::NEAR)
             && spare.erased_at <= erases
             && spare.erase_count <= spare.erased_at
-            && self.contents.misfit(spare).is_none()
+            && self.fits(spare)
     }
 
     /// Pages alone in their blocks whose data cannot be read: nothing says whether somebody wrote

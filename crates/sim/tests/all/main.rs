@@ -2,8 +2,8 @@
 
 mod arrivals;
 mod common;
-mod part_reads;
 mod link;
+mod part_reads;
 mod runs;
 mod write_buffer;
 mod wrong;
