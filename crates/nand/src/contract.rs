@@ -112,10 +112,10 @@ pub trait Nand: Send {
     /// or succeed by chance, with or without the spare area. The page may read as erased, at once
     /// or after reads that succeeded; once it does, it does so until its block is erased. Its spare
     /// area may be a well-formed one that nobody wrote, beside data that cannot be read. Such a one
-    /// fits its check value by chance, and gives itself away: its tag, its wear or its number is
-    /// none that the page can carry. Data that does read is what was to be written. On devices that
-    /// store more than one bit a cell, a page programmed earlier in the same word line may be lost
-    /// with it.
+    /// fits its check value by chance, and gives itself away: its tag lies outside the disk, its
+    /// wear is not that of its block, or no program took its number. Data that does read is what
+    /// was to be written. On devices that store more than one bit a cell, a page programmed earlier
+    /// in the same word line may be lost with it.
     ///
     /// # Errors
     /// [`NandError::ProgramFailed`]: the page is spent. It holds what a power cut can leave of it:

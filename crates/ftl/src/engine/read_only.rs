@@ -287,11 +287,12 @@ fn with_translation_pages<N: Nand>(
             let reason = "it lies outside the disk: the device was formatted with another size";
             return Err(FtlError::Damaged { structure: "translation page", ppn: at, reason });
         }
+        // Number 0 stands for no copy.
+        let written = written_at(&spare).max(1);
         for (copy, (lpn, entry)) in
             scan.copies[first as usize..].iter_mut().zip((first as u32..).map(Lpn).zip(entries()))
         {
-            if copy.seq <= written_at(&spare) && copy.ppn != entry && (!is_page(entry) || may_hold(flash, entry, lpn)?)
-            {
+            if copy.seq < written && copy.ppn != entry && (!is_page(entry) || may_hold(flash, entry, lpn)?) {
                 copy.ppn = entry;
             }
         }

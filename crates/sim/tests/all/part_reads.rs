@@ -10,8 +10,8 @@ const PAGE: u64 = 4096;
 
 /// How long a read takes on a device with two written pages and nothing else to do, ns.
 fn read_ns(limits: Limits, offset: u64, bytes: u64) -> u64 {
-    let write = |page| Request { at_ns: 0, op: Op::Write, offset: page * PAGE, bytes: PAGE };
-    let read = Request { at_ns: 0, op: Op::Read, offset, bytes };
+    let write = |page| Request { at_ns: 0, op: Op::Write, offset: page * PAGE, bytes: PAGE, fua: false };
+    let read = Request { at_ns: 0, op: Op::Read, offset, bytes, fua: false };
     let device = device(1, 1, 128, 0.6).with_limits(limits);
     let mut spec = RunSpec::new("page", device, fixed(vec![write(0), write(1), read]));
     (spec.precondition, spec.writes) = (PreconditionMode::Off, 0);

@@ -78,7 +78,7 @@ pub(super) struct Table {
     /// Pages of translation blocks, by translation page, the newest version first.
     pub(super) versions: Vec<FoundPage>,
     pub(super) gmd: Vec<Ppn>,
-    /// Of each translation page, the sequence number up to which it speaks for every page of host
+    /// Of each translation page, the sequence number below which it speaks for every page of host
     /// data.
     pub(super) written: Vec<u64>,
     pub(super) bound: u64,
@@ -268,7 +268,7 @@ impl Known {
                 let mut validity = RamBitmap::new(table.geometry.blocks(), table.geometry.pages_per_block());
                 let (translation_pages, entries) = table.load(&bytes, mapping, &mut validity)?;
                 table.revive_opened(survey, since, &mut validity);
-                table.choose(mapping, |ppn| !validity.is_dead(ppn));
+                table.choose::<LAZY>(|ppn| !validity.is_dead(ppn));
                 let are_there = table.gmd.iter().filter(|at| is_page(**at)).count() == translation_pages as usize;
                 if are_there && excluded.is_empty() {
                     mapping.restore_saved(&entries);
@@ -286,7 +286,7 @@ impl Known {
         };
         let mut passed_over: Vec<Ppn> = Vec::new();
         let validity = loop {
-            table.choose(mapping, |ppn| !passed_over.contains(&ppn));
+            table.choose::<LAZY>(|ppn| !passed_over.contains(&ppn));
             let whole = whole || updates.is_some() && !passed_over.is_empty();
             if table.copies.is_empty() && (updates.is_some() || whole) || whole && !table.whole {
                 table.find_copies(flash, survey, updates.filter(|_| !whole), excluded)?;
@@ -371,7 +371,7 @@ impl Table {
     }
 
     /// Fills the directory with the newest version of each translation page that may count.
-    fn choose<const LAZY: bool>(&mut self, _: &CachedMap<LAZY>, counts: impl Fn(Ppn) -> bool) {
+    fn choose<const LAZY: bool>(&mut self, counts: impl Fn(Ppn) -> bool) {
         self.gmd.fill(Ppn::NONE);
         self.written.fill(0);
         for (ppn, spare) in self.versions.iter().rev().filter(|(ppn, _)| counts(*ppn)) {
@@ -505,7 +505,7 @@ impl Table {
             for (lpn, entry) in (page * self.entries_per_page..self.logical_pages).map(Lpn).zip(entries) {
                 let (of_page, others) = rest.split_at(rest.iter().take_while(|copy| copy.lpn == lpn).count());
                 rest = others;
-                let unsaved = of_page.first().filter(|copy| copy.seq > *written && copy.seq >= self.from);
+                let unsaved = of_page.first().filter(|copy| copy.seq >= *written && copy.seq >= self.from);
                 if unsaved.is_some_and(|copy| copy.torn || copy.stale) {
                     self.changes.insert(lpn, LOST);
                     continue;

@@ -104,3 +104,27 @@ fn an_entry_to_a_block_erased_since_is_not_believed() {
     assert_eq!(believed(20), [false, true, false]);
     assert_eq!(believed(40), [true, true, false]);
 }
+
+/// What a mount programs before it has settled what is in doubt is no younger than the page that was
+/// programmed last, and knows nothing of that.
+#[test]
+fn a_translation_page_speaks_for_pages_that_are_older_and_no_others() {
+    let changes = |written: u64| {
+        let mut flash = Flash::new(device());
+        flash.nand_mut().program(Ppn(0), &Stamp::UNWRITTEN, &Spare { tag: 3, ..spare(PageKind::User, 20) }).unwrap();
+        let table = Spare { aux: 30 - written as u32, ..spare(PageKind::Translation, 30) };
+        flash.nand_mut().program_meta(Ppn(4), &[0xFF; 512], &table).unwrap();
+        let contents = plausible::Contents::translation_pages(16, 1);
+        let mut survey = Survey::run(&mut flash, 1, &[], contents, CachedMap::<false>::root_of).unwrap();
+        let how = How { options: PageOptions::over("table", "ram-bitmap"), battery: true, logical_pages: 16 };
+        let mut table = Table::new(&mut flash, &mut survey, how, 128).unwrap();
+        table.choose::<false>(|_| true);
+        table.find_copies(&mut flash, &mut survey, None, &[]).unwrap();
+        table.find_newest(&survey, &[]);
+        assert!(table.find_live(&mut flash, &survey, true).unwrap().is_some());
+        table.changes.into_iter().map(|(lpn, ppn)| (lpn.0, ppn.0)).collect::<Vec<_>>()
+    };
+    assert_eq!(changes(21), []);
+    assert_eq!(changes(20), [(3, 0)]);
+    assert_eq!(changes(19), [(3, 0)]);
+}
