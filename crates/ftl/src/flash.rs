@@ -201,8 +201,8 @@ pub struct Flash<N> {
     tiring_bits: u32,
     /// Blocks with such a page. Few are kept: others are seen again when they are read again.
     tired: [BlockId; 4],
-    /// Why the device takes no more programs and erases, if its host failed or power was lost.
-    ended: Option<NandError>,
+    /// Why the device takes no more programs and erases, if its host failed.
+    host_failed: Option<NandError>,
 }
 
 impl<N: Nand> Flash<N> {
@@ -222,7 +222,7 @@ impl<N: Nand> Flash<N> {
             sections: 0,
             tiring_bits,
             tired: [BlockId::NONE; 4],
-            ended: None,
+            host_failed: None,
         }
     }
 
@@ -231,7 +231,7 @@ impl<N: Nand> Flash<N> {
     #[inline]
     #[must_use]
     pub fn tired(&self) -> Option<BlockId> {
-        Some(self.tired[0]).filter(|block| block.is_some() && self.ended.is_none())
+        Some(self.tired[0]).filter(|block| block.is_some() && self.host_failed.is_none())
     }
 
     /// Forgets that a block is tired: it was erased, or nothing can be done about it.
@@ -421,26 +421,20 @@ impl<N: Nand> Flash<N> {
     fn changed(&mut self, outcome: Result<(), NandError>) -> Result<(), NandError> {
         match outcome {
             Err(NandError::Host { operation: "read", .. }) => {}
-            Err(error @ (NandError::Host { .. } | NandError::PowerLost)) => self.ended = Some(error),
+            Err(error @ NandError::Host { .. }) => self.host_failed = Some(error),
             _ => {}
         }
         outcome
     }
 
-    /// Why the device takes no more programs and erases, if its host failed or power was lost. What
-    /// the FTL was doing then may be done in part, so that it must not go on with it.
+    /// Why the device takes no more programs and erases, if its host failed. What the FTL was doing
+    /// then may be done in part, so that it must not go on with it.
     ///
     /// # Errors
-    /// [`NandError::Host`] and [`NandError::PowerLost`].
+    /// [`NandError::Host`].
     #[inline]
     pub fn check_host(&self) -> Result<(), NandError> {
-        self.ended.map_or(Ok(()), Err)
-    }
-
-    /// A battery keeps the device running, or power did not go after all.
-    pub fn power_is_on(&mut self) {
-        self.ended = self.ended.filter(|error| *error != NandError::PowerLost);
-        debug_assert!(self.ended.is_none_or(|error| matches!(error, NandError::Host { .. })));
+        self.host_failed.map_or(Ok(()), Err)
     }
 
     /// [`Nand::copy`], counted as one read and one program.

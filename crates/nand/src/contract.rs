@@ -140,8 +140,8 @@ pub trait Nand: Send {
     /// Erases a block.
     ///
     /// **Power loss**: the block is as before, erased, or half erased. Any page of a half-erased
-    /// block may read as it did, as erased, or as a torn page may. None may be programmed before
-    /// another erase.
+    /// block may read as it did, as erased, or as a torn page may. One that can be read at first
+    /// does not read as erased later. None may be programmed before another erase.
     ///
     /// # Errors
     /// [`NandError::EraseFailed`]: the block is as it was or half erased, and should be retired.

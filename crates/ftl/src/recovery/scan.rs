@@ -264,10 +264,12 @@ impl Scan {
     /// root are worn.
     fn tell_worn_from_torn(&mut self, mounts: Mounts, geometry: &Geometry) {
         let unread = core::mem::take(&mut self.unread);
-        let (newest, erased_at) = (self.newest_seq, self.erased_at);
+        let (newest, erased_at, logical_pages) = (self.newest_seq, self.erased_at, self.copies.len() as u32);
         // A page that is alone in its block has nothing to fit to.
         let fits = |spare: &Spare, alone: bool| {
-            plausible::burned(newest, [spare.seq]) >= spare.seq && (!alone || plausible::is_wear(spare, erased_at))
+            plausible::burned(newest, [spare.seq]) >= spare.seq
+                && (!alone || plausible::is_wear(spare, erased_at))
+                && misfit(spare, logical_pages, mounts, geometry).is_none()
         };
         for ((_, spare), alone) in &unread {
             if fits(spare, *alone) {

@@ -66,7 +66,7 @@ struct Disk {
 
 impl Disk {
     fn write(&mut self, lpn: u32) -> Result<(), FtlError> {
-        self.next += 1;
+        self.next = self.next.checked_add(1).unwrap_or_else(|| panic!("{}: it does not wear out", self.what));
         let outcome = self.ftl.write(Lpn(lpn), &Stamp { lpn: Lpn(lpn), version: self.next });
         let page = &mut self.pages[lpn as usize];
         match outcome {

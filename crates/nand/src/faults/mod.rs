@@ -346,9 +346,7 @@ impl<N: Nand> Faulty<N> {
                 2 if outcome == CutOutcome::HalfErasedFalsely && self.has_spare(ppn) => {
                     self.damage(ppn, Blemish::Altered);
                 }
-                3 if outcome == CutOutcome::HalfErasedFalsely && self.blemish(ppn).is_none() => {
-                    self.damage(ppn, Blemish::Paling(1 + (roll >> 2) as u8 % MOST_LOOKS));
-                }
+                3 if outcome == CutOutcome::HalfErasedFalsely => self.fade(ppn, roll >> 2),
                 1 if outcome == CutOutcome::HalfErasedFalsely => self.damage(ppn, Blemish::Blank),
                 2 | 3 if outcome == CutOutcome::HalfErasedQuietly => self.fade(ppn, roll >> 2),
                 0 if outcome == CutOutcome::HalfErasedOddly && self.has_spare(ppn) => {

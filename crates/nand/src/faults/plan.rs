@@ -49,8 +49,7 @@ pub enum CutOutcome {
     Altered,
     /// `n` looks at the page succeed, of whatever part. It reads as erased from then on.
     Paling(u8),
-    /// Each page of the block reads as it did, as erased, well a few times and then as erased, or
-    /// as [`CutOutcome::Altered`], as the seed decides.
+    /// As [`CutOutcome::HalfErasedQuietly`]; pages may also read as [`CutOutcome::Altered`].
     HalfErasedFalsely,
 }
 
@@ -83,6 +82,13 @@ impl CutOutcome {
         Self::Paling(4),
         Self::HalfErasedFalsely,
     ];
+
+    /// Those that explorations draw: [`CutOutcome::Altered`], [`CutOutcome::Paling`] and
+    /// [`CutOutcome::HalfErasedFalsely`] only replay.
+    pub const DRAWN: [Self; 20] = match Self::ALL.first_chunk() {
+        Some(drawn) => *drawn,
+        None => unreachable!(),
+    };
 
     /// Those that leave nothing which fades or lies.
     pub const PLAIN: [Self; 8] = match Self::ALL.first_chunk() {

@@ -80,7 +80,6 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) fn new(geometry: Geometry, owner_bytes: usize) -> Self {
-        debug_assert!(owner_bytes <= OWNER_BYTES_MAX, "{owner_bytes} bytes of the owner");
         let pages = u64::from(geometry.pages_per_block());
         let blocks_at = (OWNER_AT + owner_bytes as u64).next_multiple_of(ALIGNED);
         let table = u64::from(geometry.blocks()) * BLOCK_BYTES as u64;
@@ -164,6 +163,7 @@ pub(super) struct Header {
 
 impl Header {
     pub(super) fn encode(&self) -> [u8; HEADER_BYTES] {
+        debug_assert!(self.owner_bytes <= OWNER_BYTES_MAX, "{} bytes of the owner", self.owner_bytes);
         let mut out = [0; HEADER_BYTES];
         out[..8].copy_from_slice(&MAGIC);
         let d = self.geometry.dimensions();

@@ -563,7 +563,6 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
 
     fn power_failing(&mut self) -> Result<(), FtlError> {
         self.power_lost = false;
-        self.core.flash.power_is_on();
         self.core.flash.check_host()?;
         self.save()
     }
