@@ -27,7 +27,7 @@ use crate::engine::read_only::unless_short;
 use crate::mapping::is_page;
 use crate::placement::Stream;
 use crate::space::blocks::BlockState;
-use crate::space::deaths::{Death, Was};
+use crate::space::deaths::Was;
 use nand::{BlockId, Flags, PageKind, Ppn, Spare};
 
 /// Free blocks that a page of metadata programmed by a mount finds at least.
@@ -255,8 +255,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         debug_assert!(self.live.is_empty() && self.moved == 0, "pages of another block are being moved");
         debug_assert!(self.core.space.state(victim) == BlockState::Collecting);
         let asks = M::LAZY || (kind != PageKind::User && !V::TRACKS_METADATA);
-        let valid = self.live_of(victim, kind);
-        let (mut erase_count, mut unreadable, mut erased, mut gap, mut stale) = (0, false, false, false, 0);
+        let valid = self.core.space.valid(victim);
+        let (mut erase_count, mut unreadable, mut erased, mut stale) = (0, false, false, 0);
+        let (mut begun, mut ended, mut gap) = (false, false, false);
         let mut next = 0;
         while let Some(offset) = self.dead.next_outside(next) {
             next = offset + 1;
@@ -267,7 +268,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             let spare = match spare {
                 Ok(Some(spare)) => spare,
                 Ok(None) => {
-                    erased = true;
+                    (erased, ended) = (true, begun);
                     continue;
                 }
                 Err(NandError::Uncorrectable { .. }) => {
@@ -276,7 +277,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 }
                 Err(error) => return Err(error.into()),
             };
-            (erase_count, gap) = (spare.erase_count, gap || erased);
+            erase_count = spare.erase_count;
+            (begun, gap) = (true, gap || ended);
             let lives = match spare.kind {
                 // A tag beyond the disk is of an image that contradicts itself, and in a block of
                 // metadata nobody wrote it.
@@ -297,8 +299,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             }
         }
         self.core.flash.join();
-        // Half an erase can leave a page that an entry leads to reading as erased. So does a block that
-        // was closed before it was full, behind its last page.
+        // Half an erase can leave a page that an entry leads to reading as erased. In a block of
+        // metadata one between others is enough to say so. A lane's first block begins behind erased
+        // pages, and one that was closed before it was full ends before some.
         let missing = erased && self.live.len() as u32 + stale < valid;
         let mute = unreadable || missing || gap && kind != PageKind::User;
         if mute && self.heal.is_none() {
@@ -311,16 +314,6 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             erase_count = self.wear_of(victim).map_or(0, |(erase_count, _)| erase_count);
         }
         Ok(erase_count)
-    }
-
-    /// Pages that should live in a block; of metadata, without those that died since and are not told
-    /// of yet.
-    fn live_of(&self, victim: BlockId, kind: PageKind) -> u32 {
-        let geometry = self.core.space.geometry();
-        let counted = |death: &&Death| !matches!(death.was, Was::Uncounted | Was::Erased);
-        let in_victim = |death: &&Death| kind != PageKind::User && geometry.block_of(death.ppn) == victim;
-        let died = self.core.deaths.untold().iter().filter(counted).filter(in_victim).count();
-        self.core.space.valid(victim).saturating_sub(died as u32)
     }
 
     /// Refuses to empty a block if the table or the store leads to a page in it of which nothing
