@@ -21,11 +21,12 @@
 //!    all copies start together, and an erase waits only for the copies out of its block. A copy
 //!    out of a block that the step erased begins the next step. Whatever follows waits for all of
 //!    them. Strands of one request, and of different requests, are independent.
-//! 5. Where the log of the FTL says that operations are **branches** of a section ([`ftl::Branch`]),
-//!    the first of each branch starts when all before the section has ended, and those of a branch
-//!    follow each other. A page programmed in the section is read in it only afterwards, and what
-//!    is no copy but changes flash waits for all copies before it in the section. Whatever follows
-//!    the section waits for all of it. Each operation under way has a buffer of its own.
+//! 5. Where the log of the FTL says that operations are **branches** of a section
+//!    ([`ftl::Branch`]), the first of each branch starts when all before the section has ended, and
+//!    those of a branch follow each other. A page programmed in the section is read in it only
+//!    afterwards, and what is no copy but changes flash waits for all copies before it in the
+//!    section. Whatever follows the section waits for all of it. Each operation under way has a
+//!    buffer of its own.
 //! 6. Across strands, one order is kept: a program into a block waits for every erase of that block
 //!    that the FTL did before it. Not kept is the order of programs within a block (a controller
 //!    would reorder or stall), and a read of a page whose program still waits is charged as an
@@ -63,6 +64,7 @@
 //!     own.
 
 mod branches;
+mod strand;
 mod times;
 mod unit;
 
@@ -77,6 +79,7 @@ use nand::{BlockId, Geometry};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
+use strand::{Step, Strand, Waiting};
 use times::Times;
 use unit::{Action, Channel, Die, Task, Turn};
 
@@ -91,62 +94,6 @@ struct Event {
     seq: u64,
     /// A die, or the number of dies plus a channel.
     unit: u32,
-}
-
-/// A flash operation of a strand, and how many erases of its block came before it.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    op: Op,
-    epoch: u32,
-    ended: bool,
-}
-
-impl Step {
-    /// Whether it is part of a pass of a collector, and of no section.
-    const fn collects(&self) -> bool {
-        matches!(self.op.kind, OpKind::Copy | OpKind::Erase) && self.op.branch.section == 0
-    }
-}
-
-#[derive(Clone, Debug, Default)]
-struct Strand {
-    steps: Vec<Step>,
-    next: usize,
-    running: u32,
-    /// Erases of this step that wait for copies out of their block.
-    erases: Vec<Waiting>,
-    /// The section under way; empty if there is none.
-    section: Range<usize>,
-    /// Of the section, the first copy that has not ended, or the end.
-    first_copy: usize,
-    /// Of the section, operations that wait for another branch.
-    held: Vec<u32>,
-    token: Token,
-    background: bool,
-    /// A request waits for one of its erases.
-    hurried: bool,
-    /// How long the channel is held for a page that the host reads.
-    host_transfer: u64,
-}
-
-impl Strand {
-    /// When the die of one of its operations comes to it.
-    const fn turn(&self, urgent: bool) -> Turn {
-        if urgent || self.hurried {
-            Turn::First
-        } else if self.background {
-            Turn::Last
-        } else {
-            Turn::InOrder
-        }
-    }
-}
-
-/// An erase, and how many copies it waits for.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    block: BlockId,
-    copies: u32,
 }
 
 /// How many erases of a block the FTL has done, and how many of them have ended in virtual time.

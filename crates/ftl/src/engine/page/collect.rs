@@ -300,8 +300,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         self.core.flash.join();
         // Half an erase can leave a page that an entry leads to reading as erased. In a block of
-        // metadata one between others is enough to say so. A lane's first block begins behind erased
-        // pages, and one that was closed before it was full ends before some.
+        // metadata one between others is enough to say so. A lane's first block begins behind
+        // erased pages, and one that was closed before it was full ends before some.
         let missing = erased && self.live.len() as u32 + stale < valid;
         let mute = unreadable || missing || gap && kind != PageKind::User;
         if mute && self.heal.is_none() {

@@ -65,7 +65,8 @@ fn an_entry_leads_to_a_page_of_host_data_that_names_its_logical_page() {
     assert!(!holds(1, 0) && !holds(2, 0), "nothing says what it holds");
 }
 
-/// A torn page may show a tag that no page of the disk has. One that can be read is of another disk.
+/// A torn page may show a tag that no page of the disk has. One that can be read is of another
+/// disk.
 #[test]
 fn a_tag_outside_the_disk_is_torn_unless_its_page_can_be_read() {
     let copies = |pages: &[(u32, bool)]| {
@@ -105,8 +106,8 @@ fn an_entry_to_a_block_erased_since_is_not_believed() {
     assert_eq!(believed(40), [true, true, false]);
 }
 
-/// What a mount programs before it has settled what is in doubt is no younger than the page that was
-/// programmed last, and knows nothing of that.
+/// What a mount programs before it has settled what is in doubt is no younger than the page that
+/// was programmed last, and knows nothing of that.
 #[test]
 fn a_translation_page_speaks_for_pages_that_are_older_and_no_others() {
     let changes = |written: u64| {
