@@ -145,18 +145,23 @@ impl FoundTrims {
     }
 }
 
-/// What is wrong with a spare area on a disk of this size, beside its sequence number.
+/// What is wrong with a spare area on a disk of this size, beside its sequence number. A disk with
+/// a trim map has no other page of its kind.
 fn misfit(spare: &Spare, logical_pages: u32, mounts: Mounts, geometry: &Geometry) -> Option<Misfit> {
-    let of_map = mounts == Mounts::Mark && is_page_of_map(spare);
-    if spare.kind == PageKind::User && spare.tag >= logical_pages {
-        let reason = "its logical page lies outside the disk: the device was formatted with another size";
-        Some(Misfit { structure: "page of host data", reason })
-    } else if of_map && spare.tag >= logical_pages.div_ceil(coverage(geometry)) {
-        let reason = "it lies outside the disk: the device was formatted with another size";
-        Some(Misfit { structure: "page of the trim map", reason })
-    } else {
-        None
-    }
+    let (structure, reason) = match spare.kind {
+        PageKind::User if spare.tag >= logical_pages => {
+            ("page of host data", "its logical page lies outside the disk: the device was formatted with another size")
+        }
+        PageKind::Translation if mounts == Mounts::DoNotMark => return None,
+        PageKind::Translation if !is_page_of_map(spare) => {
+            ("page of the trim map", "it is a translation page: the device was formatted by another FTL")
+        }
+        PageKind::Translation if spare.tag >= logical_pages.div_ceil(coverage(geometry)) => {
+            ("page of the trim map", "it lies outside the disk: the device was formatted with another size")
+        }
+        _ => return None,
+    };
+    Some(Misfit { structure, reason })
 }
 
 impl Scan {

@@ -14,6 +14,7 @@ use crate::flash::{Flash, Purpose};
 use crate::mapping::block::BlockTable;
 use crate::mapping::fused::FusedPages;
 use crate::mapping::log_pages::LogPages;
+use crate::recovery::copies::Doubt;
 use crate::recovery::mark::{self, Mark, Writer};
 use alloc::vec::Vec;
 use nand::{BlockId, Flags, Law, Lpn, Nand, NandError, PageKind, Payload, Ppn, ProgramOrder, Spare};
@@ -66,7 +67,7 @@ pub struct Area<N> {
     pub(super) starved: bool,
     /// Pages that a mount has yet to copy, because their programs may have been cut short: if one
     /// cannot be read, it never counted, and the mount has to be done again without it.
-    pub(super) in_doubt: Vec<Ppn>,
+    pub(super) in_doubt: Vec<Doubt>,
     /// Free blocks that hold what counts if a page in doubt does not: taken after all others.
     pub(super) superseded: Vec<BlockId>,
 }
@@ -259,7 +260,7 @@ impl<N: Nand> Area<N> {
         match self.flash.copy(self.moving_for, from, to, &spare) {
             Ok(()) => Ok(Copied::Yes),
             Err(error @ (NandError::Uncorrectable { ppn } | NandError::Erased { ppn })) if ppn == from => {
-                if self.in_doubt.contains(&from) {
+                if self.is_in_doubt(from) {
                     return Err(error.into());
                 }
                 self.program_lost(lpn, to, &spare)
@@ -282,10 +283,10 @@ impl<N: Nand> Area<N> {
         // Comes with the page that is read now.
         match self.flash.spare_of_read(from) {
             Ok(Some(spare)) if spare.tag == lpn.0 => Ok(Some(Mark::decode(spare.aux).root)),
-            Ok(Some(_)) if self.in_doubt.contains(&from) => Err(NandError::Uncorrectable { ppn: from }.into()),
+            Ok(Some(_)) if self.is_in_doubt(from) => Err(NandError::Uncorrectable { ppn: from }.into()),
             Ok(Some(_)) => Ok(None),
             Ok(None) => Ok(Some(0)),
-            Err(NandError::Uncorrectable { .. }) if !self.in_doubt.contains(&from) => Ok(None),
+            Err(NandError::Uncorrectable { .. }) if !self.is_in_doubt(from) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -469,12 +470,12 @@ impl<N: Nand> Area<N> {
                 let owner = tag.filter(|&lpn| lpn.0 < self.logical_pages && self.locate(lpn) == page);
                 // It was complete when it was found, or torn: what it was copied from is still
                 // there.
-                if owner.is_none() && self.in_doubt.contains(&page) {
+                if owner.is_none() && self.is_in_doubt(page) {
                     return Err(NandError::Uncorrectable { ppn: page }.into());
                 }
                 Ok(owner)
             }
-            Err(NandError::Uncorrectable { .. }) if !self.in_doubt.contains(&page) => Ok(None),
+            Err(NandError::Uncorrectable { .. }) if !self.is_in_doubt(page) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

@@ -208,7 +208,7 @@ impl<N: Nand> Area<N> {
     fn doubts(&mut self, copies: &Copies) -> Result<Vec<Doubt>, FtlError> {
         let mut last = copies.in_doubt(&mut self.flash)?;
         last.retain(|doubt| self.locate(doubt.lpn) == doubt.ppn);
-        self.in_doubt = last.iter().map(|doubt| doubt.ppn).collect();
+        self.in_doubt.clone_from(&last);
         // A mount that was cut short may have half erased a block whose last page it could not
         // read.
         let geometry = *self.blocks.geometry();
@@ -225,7 +225,7 @@ impl<N: Nand> Area<N> {
 
     /// Why a mount failed, with the device; it may be for a page in doubt.
     pub fn unmounted(self, error: FtlError) -> Unmounted<N> {
-        let doubtful = self.in_doubt.iter().copied().find(|ppn| is_unreadable(&error, *ppn));
+        let doubtful = self.in_doubt.iter().map(|doubt| doubt.ppn).find(|ppn| is_unreadable(&error, *ppn));
         Unmounted::in_doubt(self.flash, error, doubtful)
     }
 

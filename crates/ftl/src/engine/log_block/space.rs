@@ -4,9 +4,9 @@ use super::area::Area;
 use super::blocks::Role;
 use crate::contract::FtlError;
 use crate::flash::Purpose;
-use crate::recovery::copies::read_often;
+use crate::recovery::copies::{Doubt, read_often};
 use alloc::vec::Vec;
-use nand::{BlockId, Lpn, Nand, NandError, PageKind, Ppn};
+use nand::{BlockId, Nand, NandError, Ppn};
 
 impl<N: Nand> Area<N> {
     /// Takes a free block for a role, and erases it first if nobody saw it being erased. If none is
@@ -97,6 +97,11 @@ impl<N: Nand> Area<N> {
         }
     }
 
+    /// Whether a page may not count, and was not copied yet.
+    pub(super) fn is_in_doubt(&self, page: Ppn) -> bool {
+        self.in_doubt.iter().any(|doubt| doubt.ppn == page)
+    }
+
     /// Every page in doubt was copied.
     pub fn settled(&mut self) {
         self.in_doubt = Vec::new();
@@ -118,14 +123,10 @@ impl<N: Nand> Area<N> {
     #[cold]
     fn read_doubts(&mut self) -> Result<(), FtlError> {
         for at in 0..self.in_doubt.len() {
-            let page = self.in_doubt[at];
+            let Doubt { ppn, lpn, .. } = self.in_doubt[at];
             // Those that were copied may be erased by now, or hold a page of a checkpoint.
-            if let Some(spare) = self.flash.read_spare(Purpose::Recovery, page)?
-                && spare.kind == PageKind::User
-                && spare.tag < self.logical_pages
-                && self.locate(Lpn(spare.tag)) == page
-            {
-                read_often(&mut self.flash, page)?;
+            if self.locate(lpn) == ppn {
+                read_often(&mut self.flash, ppn)?;
             }
         }
         Ok(())

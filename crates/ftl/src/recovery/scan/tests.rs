@@ -244,6 +244,27 @@ fn the_trim_map_forgets_what_is_older_and_is_in_doubt_after_pages_of_host_data()
     assert_eq!((doubtful(&found), suspects(&found.0)), ([8].to_vec(), [1, 3].to_vec()));
 }
 
+/// What a page alone in its block says of the time when the disk was in use makes an older one
+/// worn.
+#[test]
+fn a_page_that_is_none_of_the_trim_map_says_nothing_if_it_cannot_be_read() {
+    let newest = |aux: u32, tag: u32| {
+        let mut flash = device();
+        put(&mut flash, 0, 0, 10, 0);
+        put(&mut flash, 4, 0, 12, 0);
+        let spare =
+            Spare { kind: PageKind::Translation, tag, seq: 14, erase_count: 2, erased_at: 2, aux, flags: Flags::NONE };
+        flash.nand_mut().program_meta(Ppn(8), &[0], &spare).unwrap();
+        for ppn in [4, 8] {
+            harm(&mut flash, ppn, Blemish::DataUnreadable);
+        }
+        scan(&mut flash).0.copy_of(Lpn(0))
+    };
+    assert_eq!(newest(mark(14, None, false), 0), Ppn(4), "the disk was in use after it");
+    assert_eq!(newest(mark(14, None, false), 1), Ppn(0), "outside the disk");
+    assert_eq!(newest(5, 0), Ppn(0), "not of the map");
+}
+
 #[test]
 fn a_page_of_the_trim_map_of_a_larger_disk_is_an_error_if_it_can_be_read() {
     for readable in [true, false] {
