@@ -12,7 +12,7 @@ use crate::mapping::btree::{BtreeMap, Piece};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
-use nand::{Ppn, Spare};
+use nand::{Geometry, Ppn, Spare};
 
 /// The ranges of logical pages that are taken, by their beginnings.
 #[derive(Debug, Default)]
@@ -46,8 +46,8 @@ pub fn is_within(spare: &Spare, logical_pages: u32) -> bool {
 
 /// What the pages of a disk with a mapping tree hold.
 #[must_use]
-pub const fn contents(logical_pages: u32) -> Contents {
-    Contents { logical_pages, is_of_table: is_within, table: logical_pages }
+pub const fn contents(geometry: &Geometry, logical_pages: u32) -> Contents {
+    Contents { device_pages: geometry.pages(), logical_pages, is_of_table: is_within, table: logical_pages }
 }
 
 /// The parts of leaves that count, in order and without gaps over all logical pages. `versions` are

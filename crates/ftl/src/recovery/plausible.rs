@@ -17,7 +17,7 @@ use super::survey::FoundPage;
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
 use alloc::vec::Vec;
-use nand::{Nand, NandError, PageKind, Ppn, Spare};
+use nand::{Geometry, Nand, NandError, PageKind, Ppn, Spare};
 
 /// What a spare area that does not fit would say if its page were of this disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub struct Misfit {
 /// What the pages of a disk hold, as far as spare areas say.
 #[derive(Clone, Copy, Debug)]
 pub struct Contents {
+    /// Pages of the device: no saved state has more.
+    pub device_pages: u32,
     /// Logical pages.
     pub logical_pages: u32,
     /// Whether a page of the table with this spare area lies within a disk of `table`.
@@ -42,8 +44,9 @@ pub struct Contents {
 impl Contents {
     /// Those of a disk with a table of so many translation pages.
     #[must_use]
-    pub const fn translation_pages(logical_pages: u32, count: u32) -> Self {
-        Self { logical_pages, is_of_table: |spare, count| spare.tag < count, table: count }
+    pub const fn of_table(geometry: &Geometry, logical_pages: u32, count: usize) -> Self {
+        let (device_pages, table) = (geometry.pages(), count as u32);
+        Self { device_pages, logical_pages, is_of_table: |spare, count| spare.tag < count, table }
     }
 
     /// What is wrong with a spare area, beside its sequence number.
@@ -52,7 +55,8 @@ impl Contents {
         let (structure, fits) = match spare.kind {
             PageKind::User => ("page of host data", spare.tag < self.logical_pages),
             PageKind::Translation => ("page of the mapping table", (self.is_of_table)(spare, self.table)),
-            PageKind::Validity | PageKind::Checkpoint => return None,
+            PageKind::Checkpoint => ("page of a saved state", spare.tag < self.device_pages),
+            PageKind::Validity => return None,
         };
         let reason = "it lies outside the disk: the device was formatted with another size";
         (!fits).then_some(Misfit { structure, reason })

@@ -29,6 +29,7 @@ mod no_alloc;
 mod refresh;
 mod settings;
 mod trims;
+mod unsaved;
 mod validity_stores;
 mod wear;
 mod worn_out;

@@ -35,6 +35,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             match self.core.flash.nand_mut().read_spare(ppn) {
                 // Worn: reading the logical page says so.
                 Err(NandError::Uncorrectable { .. }) => {}
+                // Torn, with the one that superseded it lost.
+                Ok(None) if self.core.space.state(geometry.block_of(ppn)) == BlockState::Closed => {}
                 Ok(Some(s)) if s.kind == PageKind::User && s.tag as usize == lpn => {}
                 other => return Err(format!("logical page {lpn} is mapped to {ppn}, which holds {other:?}")),
             }

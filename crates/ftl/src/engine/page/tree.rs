@@ -109,7 +109,7 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         let (plan, mut flash) = plan.for_mount(flash)?;
         let all = plan.battery;
         let mut steps = Steps::begin(&flash);
-        let contents = leaves::contents(config.logical_pages);
+        let contents = leaves::contents(&geometry, config.logical_pages);
         let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded, contents, |_| 0) {
             Ok(survey) => survey,
             // A page is only read again if it is the newest.
