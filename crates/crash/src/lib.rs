@@ -10,7 +10,7 @@
 //! use openftl_crash::{Mode, Options, run};
 //!
 //! let ftls = vec!["page".into()];
-//! let options = Options { ftls, mode: Mode::Log, cuts: 300, ..Options::default() };
+//! let options = Options { ftls, mode: Mode::Log, cuts: 300, one_in: 12, ..Options::default() };
 //! let report = run(&options, &mut |_| {})?;
 //! assert_eq!(report.ftls[0].cut_points, 300);
 //! assert!(report.is_clean(), "{:?}", report.ftls[0].failures);
