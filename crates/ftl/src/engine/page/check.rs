@@ -53,7 +53,12 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 continue;
             }
             dead.clear();
-            self.validity.query(&mut self.core, block, &mut dead).map_err(|e| e.to_string())?;
+            if self.validity.query(&mut self.core, block, &mut dead).is_err() {
+                // As an operation does that meets a page of the store which fades.
+                let again = |ftl: &mut Self| ftl.validity.query(&mut ftl.core, block, &mut dead);
+                self.healing(again).map_err(|e| e.to_string())?;
+                return self.check_invariants();
+            }
             let mut live = 0;
             for offset in 0..geometry.pages_per_block() {
                 let ppn = geometry.page_at(block, offset);
