@@ -66,6 +66,14 @@ pub(super) struct Copy {
     complete: bool,
 }
 
+impl Copy {
+    /// Whether a translation page that says when it was written does not speak for it. A save that
+    /// disowns what power loss cut short says that its translation page is as old as that.
+    const fn is_younger(&self, written: u64) -> bool {
+        self.seq > written || self.seq == written && !self.complete
+    }
+}
+
 /// What is known of the table before there is an FTL.
 pub(super) struct Table {
     pub(super) geometry: Geometry,
@@ -505,7 +513,7 @@ impl Table {
             for (lpn, entry) in (page * self.entries_per_page..self.logical_pages).map(Lpn).zip(entries) {
                 let (of_page, others) = rest.split_at(rest.iter().take_while(|copy| copy.lpn == lpn).count());
                 rest = others;
-                let unsaved = of_page.first().filter(|copy| copy.seq >= *written && copy.seq >= self.from);
+                let unsaved = of_page.first().filter(|copy| copy.is_younger(*written) && copy.seq >= self.from);
                 if unsaved.is_some_and(|copy| copy.torn || copy.stale) {
                     self.changes.insert(lpn, LOST);
                     continue;
