@@ -364,7 +364,7 @@ impl Blocks {
     }
 
     /// A free block may turn out to be bad: it is not to be taken.
-    pub(super) fn withdraw(&mut self, block: BlockId) {
+    pub(in crate::engine) fn withdraw(&mut self, block: BlockId) {
         debug_assert!(self.role(block) == Role::Free, "{block} is not free");
         self.free.retain(|free| *free != block);
     }

@@ -223,7 +223,7 @@ impl<N: Nand> SuperblockFtl<N> {
         self.open[group as usize].hot = BlockId::NONE;
         while self.groups.excess(group) >= self.extra || self.area.blocks.free_blocks() <= RESERVE {
             let cold = self.open[group as usize].cold;
-            if self.has_room(cold) {
+            if self.has_room(cold) && self.area.blocks.free_blocks() >= RESERVE {
                 return Ok(cold);
             }
             if self.groups.excess(group) > 0 { self.collect_emptiest(group)? } else { self.take_extra()? }
@@ -454,12 +454,15 @@ impl<N: Nand> Ftl<N> for SuperblockFtl<N> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::engine::log_block::check::tests::{LOGICAL_PAGES, device, stamp};
+    use crate::engine::log_block::check::tests::{LOGICAL_PAGES, PAGES, device, stamp};
     use nand::SimNand;
 
     /// A disk with three superblocks.
     fn disk() -> SuperblockFtl<SimNand> {
-        let groups = GroupOptions { blocks: 2, extra: 1 };
+        disk_of(GroupOptions { blocks: 2, extra: 1 })
+    }
+
+    fn disk_of(groups: GroupOptions) -> SuperblockFtl<SimNand> {
         let mut disk = SuperblockFtl::format(device(), &Config::new(LOGICAL_PAGES), "superblock", groups).unwrap();
         (0..LOGICAL_PAGES).map(Lpn).for_each(|lpn| disk.write(lpn, &stamp(lpn)).unwrap());
         disk.check().unwrap();
@@ -495,6 +498,36 @@ mod tests {
             let said = disk.check_groups().unwrap_err();
             assert!(said.contains("its superblock Some(0)"), "{said}");
         }
+    }
+
+    /// Blocks that go bad take from it, and pages that are collected leave room for the host.
+    #[test]
+    fn the_reserve_is_whole_again_before_the_host_fills_up_collected_blocks() {
+        let mut disk = disk_of(GroupOptions { blocks: 6, extra: 12 });
+        let mut state = 1_u32;
+        let mut write = |disk: &mut SuperblockFtl<SimNand>| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let lpn = Lpn((state >> 16) % LOGICAL_PAGES);
+            disk.write(lpn, &stamp(lpn)).unwrap();
+        };
+        let leave_free = |disk: &mut SuperblockFtl<SimNand>, left: u32| {
+            for block in (0..disk.area.blocks.geometry().blocks()).map(BlockId) {
+                if disk.area.blocks.role(block) == Role::Free && disk.area.blocks.free_blocks() > left {
+                    disk.area.blocks.withdraw(block);
+                }
+            }
+        };
+        leave_free(&mut disk, RESERVE + 4);
+        (0..99).for_each(|_| write(&mut disk));
+        leave_free(&mut disk, 1);
+        let free: Vec<u32> = (0..99)
+            .map(|_| {
+                write(&mut disk);
+                disk.area.blocks.free_blocks()
+            })
+            .collect();
+        assert!(free[PAGES as usize..].iter().all(|free| *free >= RESERVE), "{free:?}");
+        disk.check_groups().unwrap();
     }
 
     #[test]
