@@ -2,9 +2,9 @@
 
 use super::{Copies, EMPTY, FoundBlock};
 use crate::contract::FtlError;
-use crate::flash::Flash;
+use crate::flash::{Flash, Purpose};
 use crate::recovery::mark::{Mark, Writer, root_of_write};
-use nand::{BlockId, Lpn, Nand, PageKind, Ppn, Spare};
+use nand::{BlockId, Lpn, Nand, NandError, PageKind, Ppn, Spare};
 
 /// Whether only merges and collectors wrote these pages, none as the last page of its source.
 pub(super) fn is_unfinished(pages: &[(Ppn, Spare)]) -> bool {
@@ -55,7 +55,7 @@ impl Copies {
                 self.is_any_behind(lpn, block)
             } else {
                 self.is_elsewhere(flash, lpn, root, newest.ppn)?
-                    || !misses_one && self.is_torn_elsewhere(lpn, root, block)
+                    || !misses_one && self.may_be_elsewhere(flash, lpn, root, block)?
             };
             if !was_to_go_on {
                 return Ok(None);
@@ -78,11 +78,42 @@ impl Copies {
         silent().count() > 1 || silent().any(|ppn| *ppn < youngest)
     }
 
-    /// Whether a page outside a block that cannot be read holds this write of a logical page.
-    fn is_torn_elsewhere(&self, lpn: Lpn, root: u32, block: BlockId) -> bool {
-        self.torn.iter().any(|(ppn, spare)| {
-            spare.tag == lpn.0 && Mark::decode(spare.aux).root == root && self.geometry.block_of(*ppn) != block
-        })
+    /// Whether a page outside a block may hold this write of a logical page although it does not
+    /// say so: it cannot be read, or says something else than the checkpoint that names it. Any
+    /// other copy may, if nobody knows of which write the one in the block is (root 0: its source
+    /// could not be read).
+    fn may_be_elsewhere<N: Nand>(
+        &self,
+        flash: &mut Flash<N>,
+        lpn: Lpn,
+        root: u32,
+        block: BlockId,
+    ) -> Result<bool, FtlError> {
+        let is_elsewhere = |ppn: Ppn| ppn.is_some() && self.geometry.block_of(ppn) != block;
+        let is_it = |spare: &Spare| spare.tag == lpn.0 && (root == 0 || Mark::decode(spare.aux).root == root);
+        if self.torn.iter().any(|(ppn, spare)| is_it(spare) && is_elsewhere(*ppn)) {
+            return Ok(true);
+        }
+        let older = self.older.get(&lpn.0).into_iter().flatten();
+        for copy in self.pages[lpn.index()].iter().chain(older).filter(|copy| is_elsewhere(copy.ppn)) {
+            if root == 0 || copy.seq == 0 && !Self::is_of_other_write(flash, lpn, root, copy.ppn)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a page says that it holds another write of a logical page. One that could not be
+    /// read a moment ago may be readable now.
+    fn is_of_other_write<N: Nand>(flash: &mut Flash<N>, lpn: Lpn, root: u32, ppn: Ppn) -> Result<bool, FtlError> {
+        match flash.read_spare(Purpose::Recovery, ppn) {
+            Ok(spare) => {
+                let said = spare.filter(|spare| spare.kind == PageKind::User && spare.tag == lpn.0);
+                Ok(said.is_some_and(|spare| Mark::decode(spare.aux).root != root))
+            }
+            Err(NandError::Uncorrectable { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Whether a page whose place is behind that of `lpn` in its logical block is outside a block.
@@ -121,9 +152,8 @@ mod tests {
         page(kind, LPN, seq, Mark { writer: Writer::Merge, last: false, root })
     }
 
-    /// What lives where once the block that a merge was filling is taken back, if it is. Pages come
-    /// with the blemish that they got.
-    fn after(pages: &[(u32, Spare, Option<Blemish>)]) -> (Option<BlockId>, Vec<Ppn>) {
+    /// A flash with these pages, which come with the blemish that they got.
+    fn flash(pages: &[(u32, Spare, Option<Blemish>)]) -> Flash<Faulty<SimNand>> {
         let geometry = Geometry::new(Dimensions {
             channels: 1,
             dies_per_channel: 1,
@@ -140,7 +170,12 @@ mod tests {
             nand.program(Ppn(*ppn), &Stamp::UNWRITTEN, spare).unwrap();
             blemish.iter().for_each(|blemish| nand.damage(Ppn(*ppn), *blemish));
         }
-        let mut flash = Flash::new(nand);
+        Flash::new(nand)
+    }
+
+    /// What lives where once the block that a merge was filling is taken back, if it is.
+    fn after(pages: &[(u32, Spare, Option<Blemish>)]) -> (Option<BlockId>, Vec<Ppn>) {
+        let mut flash = flash(pages);
         let mut copies = Copies::scan(&mut flash, 8, &[]).unwrap();
         let taken = copies.take_back(&mut flash).unwrap();
         (taken, copies.newest().map(|(_, copy)| copy.ppn).collect())
@@ -190,6 +225,42 @@ mod tests {
         assert_eq!(at(4, &[5]).0, Some(BlockId(1)));
         assert_eq!(at(5, &[4]), (None, [Ppn(5)].to_vec()), "a page before it");
         assert_eq!(at(4, &[5, 6]), (None, [Ppn(4)].to_vec()), "two pages behind it");
+    }
+
+    /// The source could not be read, so the copy says that the page is lost, and not of which
+    /// write.
+    #[test]
+    fn a_block_is_taken_back_whose_copy_does_not_know_its_write() {
+        let lost = (4, merged(PageKind::User, 0, 20), None);
+        for faded in [None, Some(Blemish::DataUnreadable)] {
+            assert_eq!(after(&[(0, written(LPN, ROOT), faded), lost]).0, Some(BlockId(1)), "{faded:?}");
+        }
+        assert_eq!(after(&[(0, written(Lpn(LPN.0 + 1), ROOT), None), lost]).0, None);
+        let end = |ppn: u32| (ppn, merged(PageKind::User, 0, (20 + ppn).into()), Some(Blemish::Unreadable));
+        let (taken, live) = after(&[(0, written(LPN, ROOT), None), lost, end(5), end(6)]);
+        assert_eq!((taken, live), (None, [Ppn(4)].to_vec()), "the merge may have ended");
+    }
+
+    /// The source is in a block that was not read, because a checkpoint says what is in it.
+    #[test]
+    fn a_block_is_taken_back_whose_source_does_not_say_any_more_what_it_holds() {
+        let taken = |root: u32, blemish: Option<Blemish>| {
+            let (source, copy) = (written(LPN, root), merged(PageKind::User, ROOT, 20));
+            let mut flash = flash(&[(0, source, blemish), (4, copy, None)]);
+            let mut copies = Copies::new(*flash.nand().geometry(), 8, &[]);
+            let named = (0..8).map(|lpn| if lpn == LPN.0 { Ppn(0) } else { Ppn::NONE }).collect();
+            copies.begin_after(named, 10, 12, 0);
+            copies.keep_block(BlockId(0), &source);
+            copies.read_from(&mut flash, BlockId(1), 0, &mut Vec::new()).unwrap();
+            copies.note_older(LPN, Ppn(0), false);
+            copies.find_homes();
+            copies.judge(&mut flash).unwrap();
+            copies.take_back(&mut flash).unwrap()
+        };
+        for blemish in [None, Some(Blemish::Unreadable), Some(Blemish::Garbage)] {
+            assert_eq!(taken(ROOT, blemish), Some(BlockId(1)), "{blemish:?}");
+        }
+        assert_eq!(taken(ROOT - 1, None), None, "it says that it is of another write");
     }
 
     /// The page that the host wrote last may be gone when a mount has copied it. The copy says that
