@@ -41,6 +41,7 @@ use crate::recovery::leaves;
 use crate::recovery::saved::{self, Saved};
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::saved::Source;
+use crate::space::age::aged;
 use crate::space::blocks::Found;
 use crate::space::core::Core;
 use crate::validity::Store;
@@ -349,8 +350,15 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
             let newest = newest.is_none_or(|(_, newest)| newest.seq < page.1.seq);
             newest || doubts.iter().chain(&last).any(|(ppn, _)| *ppn == page.0)
         };
-        let worn = survey.torn().iter().filter(|page| page.1.kind == PageKind::User && !in_doubt(page));
-        young.extend(worn.filter(|(_, spare)| spare.tag < self.logical_pages && spare.seq >= bound));
+        // A copy of what is still there was torn: its number may have been given twice, by mounts
+        // of which the later could not read what the earlier had programmed.
+        let is_copied = |(_, copy): &FoundPage| {
+            aged(copy) < copy.seq
+                && young.iter().any(|(_, of)| (of.tag, aged(of)) == (copy.tag, aged(copy)) && of.seq < copy.seq)
+        };
+        let of_host = survey.torn().iter().filter(|page| page.1.kind == PageKind::User);
+        let worn: Vec<FoundPage> = of_host.filter(|page| !in_doubt(page) && !is_copied(page)).copied().collect();
+        young.extend(worn.iter().filter(|(_, spare)| spare.tag < self.logical_pages && spare.seq >= bound));
         young.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
         last.retain(|(ppn, _)| !torn(*ppn));
         last.extend(newest.filter(|(_, spare)| counts(spare.kind)));
