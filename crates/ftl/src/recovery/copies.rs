@@ -469,8 +469,12 @@ impl Copies {
     /// A block was not erased since a checkpoint; one of its pages has this spare area.
     pub(super) fn keep_block(&mut self, block: BlockId, spare: &Spare) {
         debug_assert!(!self.blocks[block.index()].used, "{block} was read before the checkpoint was believed");
-        self.erases = (self.erases.0 + u64::from(spare.erase_count), self.erases.1 + 1);
-        let erase_count = Some(spare.erase_count);
+        // The spare area may be one that nobody wrote, beside data that nobody has read.
+        let can_be = spare.erase_count <= spare.erased_at && spare.erased_at <= self.erased_at;
+        let erase_count = Some(spare.erase_count).filter(|_| can_be);
+        if let Some(count) = erase_count {
+            self.erases = (self.erases.0 + u64::from(count), self.erases.1 + 1);
+        }
         self.blocks[block.index()] = FoundBlock { used: true, kept: true, erase_count, first_seq: spare.seq, ..EMPTY };
     }
 

@@ -35,3 +35,37 @@ impl Copies {
         (found.kept, found.unfinished) = (true, false);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use alloc::vec::Vec;
+    use nand::{BlockId, Dimensions, Flags, Geometry, PageKind};
+
+    /// A wear that cannot be would be taken for that of the device, and then torn pages for pages
+    /// that nobody wrote.
+    #[test]
+    fn a_page_that_a_checkpoint_names_says_no_wear_that_cannot_be() {
+        let geometry = Geometry::new(Dimensions {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks: 4,
+            pages_per_block: 8,
+            page_bytes: 512,
+            spare_bytes: 32,
+        })
+        .unwrap();
+        let mut copies = Copies::new(geometry, 8, &[]);
+        copies.begin_after(Vec::new(), 10, 12, 7);
+        for (block, erase_count, erased_at) in [(0, 3, 7), (1, 1 << 31 | 3, 7), (2, 8, 7), (3, 3, 8)] {
+            let (kind, flags) = (PageKind::User, Flags::NONE);
+            let spare = Spare { kind, tag: 0, seq: 9, erase_count, erased_at, aux: 0, flags };
+            copies.keep_block(BlockId(block), &spare);
+        }
+        let counts: Vec<_> = (0..4).map(|block| copies.block(BlockId(block)).erase_count).collect();
+        assert_eq!((counts, copies.mean_erases()), ([Some(3), None, None, None].to_vec(), 3));
+    }
+}
