@@ -76,7 +76,7 @@ impl Operations {
         let laid: Vec<u16> = Fault::ALL.iter().filter(|fault| fault.is_laid()).map(|fault| fault.bit()).collect();
         let faults = SHAPES[usize::from(shape)].bears(laid.get(usize::from(flags % 16)).copied().unwrap_or(0));
         let fading = if flags & 0x40 == 0 { 0 } else { Fault::Fading.bit() };
-        let outcomes: &[CutOutcome] = if fading == 0 { &CutOutcome::PLAIN } else { &CutOutcome::DRAWN };
+        let outcomes: &[CutOutcome] = if fading == 0 { &CutOutcome::PLAIN } else { &CutOutcome::ALL };
         let cuts = usize::from(input.byte()) % (MAX_DEPTH + 1);
         let mut case = Case {
             ftl: row.entry.info.name.into(),

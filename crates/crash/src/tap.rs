@@ -108,10 +108,10 @@ impl Tap {
 /// What an interrupted operation can leave; of outcomes that would leave the same, one.
 const fn possible(changes: Changes, pairing: Pairing, harsh: bool) -> &'static [CutOutcome] {
     use CutOutcome::{
-        Done, Fading, Flaky, FlakyWhole, Garbage, HalfErased, HalfErasedOddly, HalfErasedQuietly, NotDone, PartnerLost,
-        Torn, TornData, TornOnce, Vanishing, Weak,
+        Altered, Done, Fading, Flaky, FlakyWhole, Garbage, HalfErased, HalfErasedFalsely, HalfErasedOddly,
+        HalfErasedQuietly, NotDone, Paling, PartnerLost, Torn, TornData, TornOnce, Vanishing, Weak,
     };
-    const PAGE: [CutOutcome; 16] = [
+    const PAGE: [CutOutcome; 19] = [
         NotDone,
         Done,
         Torn,
@@ -127,6 +127,9 @@ const fn possible(changes: Changes, pairing: Pairing, harsh: bool) -> &'static [
         Flaky,
         FlakyWhole,
         Garbage,
+        Altered,
+        Paling(2),
+        Paling(4),
         PartnerLost,
     ];
     match changes {
@@ -137,7 +140,7 @@ const fn possible(changes: Changes, pairing: Pairing, harsh: bool) -> &'static [
         Changes::Block(_) if !harsh => &[NotDone, Done, HalfErased],
         Changes::Page(_) if pairing.bits_per_cell > 1 => &PAGE,
         Changes::Page(_) => PAGE.split_at(PAGE.len() - 1).0,
-        Changes::Block(_) => &[NotDone, Done, HalfErased, HalfErasedOddly, HalfErasedQuietly],
+        Changes::Block(_) => &[NotDone, Done, HalfErased, HalfErasedOddly, HalfErasedQuietly, HalfErasedFalsely],
         Changes::Mark => &[NotDone, Done],
         // None of the flags is set, all are, or some as the seed decides.
         Changes::Flags => &[NotDone, Done, Torn],

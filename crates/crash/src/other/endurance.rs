@@ -148,7 +148,7 @@ fn plug(device: &Device, rng: &mut Rng) {
     let at = device.flash().ops() + u64::from(rng.below(within));
     // A pair of pages has a scenario of its own.
     let outcome = loop {
-        let outcome = CutOutcome::DRAWN[rng.below(CutOutcome::DRAWN.len() as u32) as usize];
+        let outcome = CutOutcome::ALL[rng.below(CutOutcome::ALL.len() as u32) as usize];
         if outcome != CutOutcome::PartnerLost && (harsh || CutOutcome::PLAIN.contains(&outcome)) {
             break outcome;
         }

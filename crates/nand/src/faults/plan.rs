@@ -83,13 +83,6 @@ impl CutOutcome {
         Self::HalfErasedFalsely,
     ];
 
-    /// Those that explorations draw: [`CutOutcome::Altered`], [`CutOutcome::Paling`] and
-    /// [`CutOutcome::HalfErasedFalsely`] only replay.
-    pub const DRAWN: [Self; 20] = match Self::ALL.first_chunk() {
-        Some(drawn) => *drawn,
-        None => unreachable!(),
-    };
-
     /// Those that leave nothing which fades or lies.
     pub const PLAIN: [Self; 8] = match Self::ALL.first_chunk() {
         Some(plain) => *plain,
