@@ -23,9 +23,6 @@ use nand::{BlockId, Lpn, Nand, PageKind, Ppn, Spare};
 /// In a mapping entry: the page's only copy was lost to an uncorrectable error.
 pub const LOST: Ppn = Ppn(u32::MAX - 1);
 
-/// Free blocks that a page finds at least which [`Mapping::keep_lost`] programs.
-const ROOM: u32 = 2;
-
 /// Whether a mapping entry names a page of flash: neither [`Ppn::NONE`] nor [`LOST`].
 #[inline]
 #[must_use]
@@ -183,23 +180,6 @@ pub trait Mapping: Send {
     /// As [`Mapping::record`].
     fn follow_up<N: Nand>(&mut self, core: &mut Core<N>) -> Result<(), FtlError> {
         let _ = core;
-        Ok(())
-    }
-
-    /// Whether flash knows of no entry: a mount takes the newest copy of a logical page that it
-    /// finds for the present one.
-    fn is_only_in_ram(&self) -> bool {
-        false
-    }
-
-    /// A logical page was found lost in a block of host data that is about to be erased. If
-    /// recovery could not tell that its entry leads to a page that is no more, programs a page of
-    /// the table that says so.
-    ///
-    /// # Errors
-    /// As [`Mapping::record`].
-    fn keep_lost<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<(), FtlError> {
-        let _ = (core, lpn);
         Ok(())
     }
 

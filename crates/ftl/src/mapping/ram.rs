@@ -131,10 +131,6 @@ impl Mapping for RamMap {
         }
     }
 
-    fn is_only_in_ram(&self) -> bool {
-        true
-    }
-
     fn trim_pages(&self) -> u32 {
         self.trims.page_count()
     }

@@ -17,8 +17,8 @@ const LOST: Lpn = Lpn(18);
 /// What was written there last.
 const NEWEST: Stamp = Stamp { lpn: LOST, version: 175 };
 
-fn device(entry: &Entry<Device>) -> Device {
-    let geometry = one_die(36, 4, 512);
+fn device(entry: &Entry<Device>, blocks: u32) -> Device {
+    let geometry = one_die(blocks, 4, 512);
     Faulty::new(SimNand::new(geometry, capabilities(&entry.info)), FaultPlan::default())
 }
 
@@ -43,7 +43,12 @@ fn is_lost(ftl: &mut dyn Ftl<Device>) -> bool {
 
 /// A disk of which every page was written more than once, and one cannot be read.
 fn harmed(entry: &Entry<Device>, config: &Config, blemish: Blemish) -> (Box<dyn Ftl<Device>>, Ppn) {
-    let mut ftl = (entry.format)(Flash::new(device(entry)), config).unwrap();
+    harmed_of(36, entry, config, blemish)
+}
+
+/// The same, on a device of so many blocks.
+fn harmed_of(blocks: u32, entry: &Entry<Device>, config: &Config, blemish: Blemish) -> (Box<dyn Ftl<Device>>, Ppn) {
+    let mut ftl = (entry.format)(Flash::new(device(entry, blocks)), config).unwrap();
     for at in 0..4 * LOGICAL {
         let lpn = Lpn(if at < LOGICAL { at } else { at * 7 % LOGICAL });
         ftl.write(lpn, &Stamp { lpn, version: at as u16 + 1 }).unwrap();
@@ -124,6 +129,38 @@ fn a_mapped_page_that_reads_as_erased_is_lost_and_its_block_leaves_no_entry_behi
         }
         assert_eq!(read(&mut *ftl), Err(FtlError::Lost { lpn: LOST }), "{name}");
         ftl.check().unwrap();
+    }
+}
+
+/// Every page of a table that is in flash.
+fn pages_of_table(nand: &mut Device) -> Vec<Ppn> {
+    let pages = nand.geometry().pages();
+    let is_of_table = |ppn: &Ppn| {
+        let spare = nand.inner_mut().read_spare(*ppn).unwrap();
+        spare.is_some_and(|spare| spare.kind == nand::PageKind::Translation)
+    };
+    (0..pages).map(Ppn).filter(is_of_table).collect()
+}
+
+/// The entry says that it is lost, and a page without contents too.
+#[test]
+fn a_lost_page_stays_lost_although_every_page_of_the_table_wears_out() {
+    for name in ["lazy", "ib-ftl", "gecko", "flagship", "ftrm", "ftrm-base", "ftrm-victim", "transblock", "mapblock"] {
+        let entry = ftls::find::<Device>(name).unwrap();
+        let config = Config { cache_entries: 8, victim: "fifo", ..Config::new(LOGICAL) };
+        for blemish in [Blemish::DataUnreadable, Blemish::Unreadable] {
+            let (mut ftl, ppn) = harmed_of(56, &entry, &config, blemish);
+            write_others(&mut *ftl, ppn).unwrap();
+            ftl.flush().unwrap();
+            let mut nand = ftl.into_flash().into_nand();
+            let of_table = pages_of_table(&mut nand);
+            assert!(!of_table.is_empty(), "{name} has no table in flash");
+            of_table.into_iter().for_each(|ppn| nand.damage(ppn, Blemish::Unreadable));
+            match (entry.mount.unwrap())(Flash::new(nand), &config) {
+                Ok((mut ftl, _)) => assert!(is_lost(&mut *ftl), "{name}: {blemish:?}: {:?}", read(&mut *ftl)),
+                Err(error) => assert!(!entry.info.outlives_worn_pages, "{name}: {blemish:?}: {error}"),
+            }
+        }
     }
 }
 

@@ -21,7 +21,7 @@
 //! number counts; power loss between erase and report leaves a block without live pages.
 
 use super::choose::{Decision, Need};
-use super::{Core, LOST, Lpn, Mapping, Nand, NandError, Origin, PageFtl, Purpose, Validity};
+use super::{Core, Lpn, Mapping, Nand, NandError, Origin, PageFtl, Purpose, Validity};
 use crate::contract::FtlError;
 use crate::engine::read_only::unless_short;
 use crate::mapping::is_page;
@@ -393,7 +393,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(())
     }
 
-    /// A page of host data could not be moved. If nothing can be read of it, it is lost.
+    /// A page of host data could not be moved. If nothing can be read of it, it is lost, and a page
+    /// without contents says so: an entry alone could not, once its translation page is worn too.
     #[cold]
     fn not_moved(
         &mut self,
@@ -411,13 +412,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if self.change(|mapping, core| mapping.lookup(core, lpn))? != from {
             return Ok(());
         }
-        if self.mapping.is_only_in_ram() {
-            let to = self.core.program_lost(purpose, stream, origin)?;
-            self.placing.placed(stream, || self.core.space.geometry().block_of(to));
-            return self.record_new(lpn, to, |ftl| ftl.record_move(lpn, from, to));
-        }
-        self.record_move(lpn, from, LOST)?;
-        self.change(|mapping, core| mapping.keep_lost(core, lpn))
+        let to = self.core.program_lost(purpose, stream, origin)?;
+        self.placing.placed(stream, || self.core.space.geometry().block_of(to));
+        self.record_new(lpn, to, |ftl| ftl.record_move(lpn, from, to))
     }
 
     /// Has an entry lead to a page of host data that was just programmed, by `record`. If that

@@ -29,7 +29,7 @@ mod trim;
 
 use super::cached::cmt::{Cmt, Slot};
 use super::cached::recent::Recent;
-use super::{Mapping, ROOM, is_page};
+use super::{Mapping, is_page};
 use crate::bound::Most;
 use crate::contract::{FtlError, RamItem, RamReport};
 use crate::flash::Purpose;
@@ -334,13 +334,6 @@ impl Mapping for BtreeMap {
 
     /// With a bound on dirty entries a trim changes its leaf at once: its entry could not be found
     /// after power loss, and the page that it forgets may be erased and hold other data by then.
-    fn keep_lost<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<(), FtlError> {
-        match self.cmt.find(lpn).filter(|slot| self.cmt.is_dirty(*slot)) {
-            Some(slot) if core.space.free_blocks() >= ROOM => self.synchronise(core, slot, Purpose::Translation),
-            _ => Ok(()),
-        }
-    }
-
     fn forget<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, count: u32) -> Result<u32, FtlError> {
         if !self.recent.is_empty() {
             return self.trim_leaf(core, lpn, count);

@@ -6,7 +6,6 @@
 use super::frames::ROOT;
 use super::*;
 use crate::flash::Flash;
-use crate::mapping::LOST;
 use crate::space::blocks::{Space, SpaceOptions};
 use crate::space::deaths::Deaths;
 use crate::victim;
@@ -97,30 +96,6 @@ fn an_inner_node_is_looked_at_whenever_it_is_read() {
 /// Translation pages programmed so far.
 fn programs(core: &Core<SimNand>) -> u64 {
     core.flash.counts().of(PURPOSE).programs
-}
-
-#[test]
-fn the_entry_of_a_lost_page_is_programmed_once_and_not_to_the_last_blocks() {
-    let (mut core, mut map) = (core(), map());
-    for (lpn, ppn) in [(3, 30), (50, 31)] {
-        map.record(&mut core, Lpn(lpn), Ppn(ppn)).unwrap();
-        map.moved(&mut core, Lpn(lpn), Ppn(ppn), LOST).unwrap();
-    }
-    assert_eq!(programs(&core), 0);
-    map.keep_lost(&mut core, Lpn(3)).unwrap();
-    assert_eq!(programs(&core), 1);
-    let is_dirty = |map: &BtreeMap, lpn| map.cmt.find(Lpn(lpn)).is_some_and(|slot| map.cmt.is_dirty(slot));
-    assert!(!is_dirty(&map, 3) && !is_dirty(&map, 50), "both are in one leaf");
-    map.keep_lost(&mut core, Lpn(3)).unwrap();
-    map.keep_lost(&mut core, Lpn(4)).unwrap();
-    assert_eq!(programs(&core), 1, "it is there");
-    map.record(&mut core, Lpn(50), LOST).unwrap();
-    assert!(is_dirty(&map, 50));
-    while core.space.free_blocks() >= ROOM {
-        core.program_metadata(Purpose::Validity, PageKind::Validity, 0, 0, &[]).unwrap();
-    }
-    map.keep_lost(&mut core, Lpn(50)).unwrap();
-    assert_eq!(programs(&core), 1, "the last block is left to what needs it");
 }
 
 /// A trim splits at most one extent into three.

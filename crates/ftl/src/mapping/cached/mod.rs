@@ -434,16 +434,6 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
         }
     }
 
-    /// Where only the last pages may be dirty, a mount asks if each entry leads to a live page.
-    fn keep_lost<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<(), FtlError> {
-        match if LAZY && self.recent.is_empty() { self.cmt.find(lpn) } else { None } {
-            Some(slot) if self.cmt.is_dirty(slot) => {
-                self.synchronise(core, self.cmt.translation_page(lpn), Purpose::Translation)
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn reveal<N: Nand>(&mut self, core: &mut Core<N>) -> Result<bool, FtlError> {
         let mut at = self.cmt.oldest();
         while let Some(slot) = at {
