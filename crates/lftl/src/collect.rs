@@ -215,32 +215,40 @@ mod tests {
     }
 
     /// A copy may lie in a block of another bank that was opened before the victim. After a cut the
-    /// pages of the victim may read well and then no more, so that the copy has to count.
+    /// pages of the victim may read well and then no more, or have a spare area that nobody wrote,
+    /// so that the copy has to count.
     #[test]
     fn of_a_page_and_its_copy_the_copy_counts_whenever_its_block_was_opened() {
-        for seed in 0..60 {
+        let outcomes = [CutOutcome::HalfErasedQuietly, CutOutcome::HalfErasedFalsely];
+        for (seed, outcome, saved) in (0..60).flat_map(|seed| {
+            outcomes.into_iter().flat_map(move |outcome| [false, true].map(|saved| (seed, outcome, saved)))
+        }) {
             let card = card();
             let options = Options { policy: Policy::Parallel, ..Options::new(16) };
             let engine = Engine::format(slices(&card), options.clone()).unwrap();
             write_to(&engine, 1, 9, 9);
             (0..4).for_each(|lpn| write_to(&engine, 0, lpn, lpn as u8 + 1));
             write_to(&engine, 1, 3, 33);
+            if saved {
+                engine.checkpoint().unwrap();
+            }
             // As failed programs leave it: there is no room for copies in the victim's own bank.
             engine.banks[0].lock().free.clear();
             // Three programs of copies, an erase of a block for the third, then that of the victim.
             let at = card.lock().unwrap().ops() + 4;
-            card.lock().unwrap().plan_mut().cuts = vec![Cut { at, outcome: CutOutcome::HalfErasedQuietly }];
+            card.lock().unwrap().plan_mut().cuts = vec![Cut { at, outcome }];
             card.lock().unwrap().plan_mut().seed = seed;
             assert!(engine.collect(0, 3).is_err(), "power was not lost");
             drop(engine);
             card.lock().unwrap().power_up();
+            let what = format!("seed {seed}, {outcome:?}, saved: {saved}");
             for life in 0..3 {
                 let (engine, _) = Engine::mount(slices(&card), options.clone(), Recovery::Bounded, 1).unwrap();
                 for (lpn, fill) in [(0, 1), (1, 2), (2, 3), (3, 33), (9, 9)] {
                     let mut found = [0; SECTOR_BYTES];
                     for _ in 0..6 {
                         let read = engine.read(Lpn(lpn), 0, &mut found);
-                        assert!(read.is_ok() && found == [fill; SECTOR_BYTES], "seed {seed}, life {life}: page {lpn}");
+                        assert!(read.is_ok() && found == [fill; SECTOR_BYTES], "{what}, life {life}: page {lpn}");
                     }
                 }
             }

@@ -54,7 +54,7 @@ pub(super) fn all<N: Nand<Payload = [u8]>>(
     let (mut rewrite, mut guarded) = (Vec::new(), Vec::new());
     for (lpn, pages) in &candidates {
         let newest_trim = trims_of(&trims, *lpn);
-        let decided = decide(shape, banks, (entries[*lpn as usize], pages, newest_trim), anchor, *lpn)?;
+        let decided = decide(shape, banks, (entries[*lpn as usize], pages, newest_trim), base.as_ref(), *lpn)?;
         report.rebuilt_entries += u64::from(decided.entry != entries[*lpn as usize]);
         entries[*lpn as usize] = decided.entry;
         if let Some(rewrite) = &decided.rewrite {
@@ -120,8 +120,7 @@ impl<'a> Known<'a> {
         let of = |block: u32| {
             let saved = base.map_or(0, |base| base.erases[block as usize]);
             match self.first(shape, block) {
-                // One that nobody wrote may say anything.
-                First::Spare(spare) if spare.erase_count.abs_diff(saved) < 1 << 20 => saved.max(spare.erase_count),
+                First::Spare(spare) if may_have(spare.erase_count, saved) => saved.max(spare.erase_count),
                 _ => saved,
             }
         };
@@ -196,7 +195,7 @@ fn decide<N: Nand<Payload = [u8]>>(
     shape: &Shape,
     banks: &mut [Bank<N>],
     (entry, pages, trimmed): (u32, &[Candidate], u64),
-    anchor: Option<&Anchor>,
+    base: Option<&Base>,
     lpn: u32,
 ) -> Result<Decided, LftlError> {
     let (mut rewrite, mut guarded) = (None, Vec::new());
@@ -204,11 +203,10 @@ fn decide<N: Nand<Payload = [u8]>>(
     let mut saved = None;
     for page in pages.iter().filter(|page| page.seq > trimmed) {
         // The entry may be newer than a copy that was made too late.
-        let settled = anchor.is_none_or(|anchor| page.seq >= anchor.seq);
-        if entry != UNMAPPED && !behind && !settled {
+        if let Some(base) = base.filter(|base| entry != UNMAPPED && !behind && page.seq < base.anchor.seq) {
             let spare = match saved {
                 Some(spare) => spare,
-                None => *saved.insert(spare_of(shape, banks, entry)?),
+                None => *saved.insert(spare_of(shape, banks, entry)?.filter(|spare| base.knows(shape, entry, spare))),
             };
             if spare
                 .is_some_and(|spare| spare.tag == lpn && (spare.seq, Aux::of(spare.aux).moves) > (page.seq, page.moves))
@@ -227,6 +225,20 @@ fn decide<N: Nand<Payload = [u8]>>(
     }
     let entry = if behind { UNMAPPED } else { entry };
     Ok(Decided { entry, rewrite, guarded })
+}
+
+impl Base {
+    /// Whether a spare area may be that of a page that the checkpoint has an entry for. One that
+    /// nobody wrote says something else: its block was half erased, after the page was moved.
+    fn knows(&self, shape: &Shape, ppn: u32, spare: &Spare) -> bool {
+        let wear = self.erases[shape.block_of(ppn) as usize];
+        spare.seq < self.anchor.seq && spare.erased_at <= self.anchor.stamp && may_have(spare.erase_count, wear)
+    }
+}
+
+/// Whether a spare area may tell the wear of a block: one that nobody wrote may say anything.
+fn may_have(erase_count: u32, saved: u32) -> bool {
+    erase_count.abs_diff(saved) < 1 << 20
 }
 
 fn spare_of<N: Nand<Payload = [u8]>>(

@@ -7,6 +7,10 @@ use crate::shape::{Aux, Shape};
 use crate::trims::Range;
 use nand::{Nand, NandError, PageKind, Ppn, Spare};
 
+/// No sequence number is farther beyond a checkpoint's: a million mounts that were cut short, each
+/// of them [`SEQ_MARGIN`](super::SEQ_MARGIN) further. Nor does a card live to program as many pages.
+const SEQ_REACH: u64 = 1 << 40;
+
 /// What the first page of a block says of the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum First {
@@ -64,6 +68,11 @@ impl<'a> Behind<'a> {
     pub(super) fn of(anchor: Option<&'a Anchor>, bank: u32) -> Self {
         let none = Mark { block: NONE, stamp: 0, next: 0, head: NONE };
         Self { anchor, mark: anchor.map_or(none, |anchor| anchor.marks[bank as usize]) }
+    }
+
+    /// Whether some program may have taken a sequence number: one that nobody wrote may say anything.
+    fn was_taken(&self, seq: u64) -> bool {
+        seq < self.anchor.map_or(0, |anchor| anchor.seq) + SEQ_REACH
     }
 
     fn counts(&self, block: u32, offset: u32, stamp: u32) -> bool {
@@ -155,7 +164,8 @@ fn read_block<N: Nand<Payload = [u8]>>(
         let Ok(Some(spare)) = *look else { continue };
         let last = offset as usize + 1 == spares.len();
         let doubtful = votes == 1 || last && (doubt_all || offset + 1 < shape.pages_per_block);
-        if agreed != (spare.erased_at, spare.erase_count) || !behind.counts(block, offset, spare.erased_at) {
+        let made_up = agreed != (spare.erased_at, spare.erase_count) || !behind.was_taken(spare.seq);
+        if made_up || !behind.counts(block, offset, spare.erased_at) {
             continue;
         }
         if !doubtful {

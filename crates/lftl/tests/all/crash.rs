@@ -199,6 +199,11 @@ fn cut(card: &Card, at: u64, outcome: CutOutcome, seed: u64) {
     card.plan_mut().seed = seed;
 }
 
+/// Any outcome.
+fn drawn(rng: &mut Rng) -> CutOutcome {
+    CutOutcome::ALL[rng.below(CutOutcome::ALL.len() as u64) as usize]
+}
+
 /// Cuts power at every operation of a mount and the requests after it, with each outcome; then at
 /// an operation of the next life; then looks twice.
 fn every_cut(policy: Policy, replacement: Replacement, seed: u64) -> u64 {
@@ -218,7 +223,7 @@ fn every_cut(policy: Policy, replacement: Replacement, seed: u64) -> u64 {
             assert!(!life(&card, &options, &mut model, &mut Rng(seed), (COUNT, &what)), "{what}: no cut");
             let mut rng = Rng(at ^ number << 32);
             let second = ops(&card) + rng.below(12);
-            let other = CutOutcome::ALL[rng.below(20) as usize];
+            let other = drawn(&mut rng);
             cut(&card, second, other, seed ^ second);
             let what = format!("{what}, then {second} {other:?}");
             life(&card, &options, &mut model, &mut rng, (12, &what));
@@ -258,7 +263,7 @@ fn a_chain_of_cuts_on_one_card_loses_nothing() {
         let mut rng = Rng(seed);
         for number in 0..400 {
             let at = ops(&card) + rng.below(60);
-            let outcome = CutOutcome::ALL[rng.below(20) as usize];
+            let outcome = drawn(&mut rng);
             cut(&card, at, outcome, rng.next());
             let what = format!("seed {seed} life {number} cut {at} {outcome:?}");
             life(&card, &options, &mut model, &mut rng, (40, &what));
@@ -276,7 +281,7 @@ fn failing_programs_and_cuts_together_lose_nothing() {
         let (card, mut model) = used(&options, seed, plan);
         for number in 0..60 {
             let at = ops(&card) + rng.below(60);
-            let outcome = CutOutcome::ALL[rng.below(20) as usize];
+            let outcome = drawn(&mut rng);
             cut(&card, at, outcome, rng.next());
             let what = format!("seed {seed} life {number} cut {at} {outcome:?}");
             life(&card, &options, &mut model, &mut rng, (40, &what));
