@@ -53,6 +53,12 @@ impl Replacement {
         }
     }
 
+    /// Whether it asks when a buffer was used, and not only when it was given to its page.
+    #[must_use]
+    pub const fn looks_at_use(self) -> bool {
+        matches!(self, Self::Lru | Self::BlockLru)
+    }
+
     /// Its name in [`Replacement::TABLE`].
     #[must_use]
     pub fn name(self) -> &'static str {

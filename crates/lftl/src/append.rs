@@ -6,6 +6,7 @@ use crate::error::{LftlError, Shortage};
 use crate::map::UNMAPPED;
 use crate::shape::Aux;
 use crate::sync::{Backoff, Ordering};
+use crossbeam_utils::CachePadded;
 use ftl::victim::by_bank::{BankView, Policy, RESERVE, bank_for_write};
 use nand::{Flags, Lpn, Nand, NandError, PageKind, Spare};
 
@@ -70,7 +71,6 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
                 Programmed::At(ppn, hold) => {
                     self.point(contents.lpn, None, ppn);
                     drop(hold);
-                    self.counters.host.fetch_add(1, Ordering::Relaxed);
                     return Ok(());
                 }
                 Programmed::Failed => self.void_clean()?,
@@ -106,6 +106,9 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
         let programmed = bank.program(self.shape.local(ppn), contents.data, &spare);
         self.since.fetch_add(1, Ordering::AcqRel);
         let next = open.next + 1;
+        if programmed.is_ok() {
+            *(if contents.seq.is_none() { &mut bank.host_programs } else { &mut bank.moved_pages }) += 1;
+        }
         match programmed {
             Ok(()) if next < self.shape.pages_per_block => bank.open = Some(Open { next, ..open }),
             Ok(()) => {
@@ -245,7 +248,7 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
     /// The error of a card that is worn out; from now on it can only be read.
     #[cold]
     pub(crate) fn no_space(&self) -> LftlError {
-        let bad = |cell: &crate::bank::Cell<N>| {
+        let bad = |cell: &CachePadded<crate::bank::Cell<N>>| {
             cell.lock().blocks.iter().filter(|block| matches!(block.used, Use::Bad | Use::Failing)).count() as u32
         };
         let shortage = Shortage {

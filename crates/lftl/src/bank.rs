@@ -68,6 +68,10 @@ pub(crate) struct Bank<N> {
     /// Which of [`Info::pending`] counts what is handed out now.
     pub(crate) parity: usize,
     pub(crate) ops: Ops,
+    /// Pages programmed because a host wrote them.
+    pub(crate) host_programs: u64,
+    /// Pages programmed because a collector moved them.
+    pub(crate) moved_pages: u64,
 }
 
 /// What is beside the lock of a bank. Nothing depends on it but which bank is chosen, except
@@ -125,7 +129,7 @@ impl<N: Nand<Payload = [u8]>> Cell<N> {
 
 impl<N: Nand<Payload = [u8]>> Bank<N> {
     pub(crate) fn new(nand: N, blocks: Vec<Block>, free: VecDeque<u32>) -> Self {
-        Self { nand, blocks, free, open: None, parity: 0, ops: Ops::default() }
+        Self { nand, blocks, free, open: None, parity: 0, ops: Ops::default(), host_programs: 0, moved_pages: 0 }
     }
 
     /// Erases a block; `false` if it went bad instead.

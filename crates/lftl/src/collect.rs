@@ -130,7 +130,6 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
                 Programmed::At(ppn, hold) => {
                     self.point(moving.lpn, Some(from), ppn);
                     drop(hold);
-                    self.counters.moved.fetch_add(1, Ordering::Relaxed);
                     return Ok(true);
                 }
                 Programmed::Failed => {}

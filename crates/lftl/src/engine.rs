@@ -15,14 +15,13 @@ use crate::save::Saver;
 use crate::shape::{Aux, Options, SECTOR_BYTES, Shape};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Backoff, Mutex, Ordering, alone, lock, shared};
 use crate::trims::Trims;
+use crossbeam_utils::CachePadded;
 use ftl::victim::by_bank::Levels;
 use nand::{Lpn, Nand, NandError};
 use std::sync::OnceLock;
 
 #[derive(Default)]
 pub(crate) struct Counters {
-    pub(crate) host: AtomicU64,
-    pub(crate) moved: AtomicU64,
     pub(crate) saved: AtomicU64,
     pub(crate) collected: AtomicU64,
 }
@@ -41,22 +40,22 @@ pub struct Engine<N> {
     pub(crate) shape: Shape,
     pub(crate) options: Options,
     pub(crate) levels: Levels,
-    pub(crate) banks: Vec<Cell<N>>,
+    pub(crate) banks: Vec<CachePadded<Cell<N>>>,
     pub(crate) map: Map,
     pub(crate) live: Live,
     pub(crate) frames: Frames,
     pub(crate) trims: Trims,
     /// The next sequence number.
-    pub(crate) seq: AtomicU64,
+    pub(crate) seq: CachePadded<AtomicU64>,
     /// Blocks opened so far.
     pub(crate) stamp: AtomicU32,
     /// Pages programmed since the last checkpoint began.
-    pub(crate) since: AtomicU32,
+    pub(crate) since: CachePadded<AtomicU32>,
     pub(crate) saver: Mutex<Saver>,
     /// [`Saver::clean`] holds an anchor.
     pub(crate) clean: AtomicBool,
     /// Where the search for a bank begins.
-    pub(crate) cursor: AtomicU32,
+    pub(crate) cursor: CachePadded<AtomicU32>,
     pub(crate) counters: Counters,
     pub(crate) worn: OnceLock<Shortage>,
     failed: OnceLock<String>,
@@ -68,17 +67,17 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
         Self {
             shape,
             levels: options.levels.unwrap_or_else(|| Levels::of(shape.blocks, shape.pages_per_block)),
-            banks,
+            banks: banks.into_iter().map(CachePadded::new).collect(),
             map: Map::new(pages),
             live: Live::new(shape.all_blocks(), shape.pages_per_block),
-            frames: Frames::new(&shape, options.buffers, pages),
+            frames: Frames::new(&shape, (options.buffers, options.replacement), pages),
             trims: Trims::new(pages),
-            seq: AtomicU64::new(1),
+            seq: CachePadded::new(AtomicU64::new(1)),
             stamp: AtomicU32::new(0),
-            since: AtomicU32::new(0),
+            since: CachePadded::new(AtomicU32::new(0)),
             saver: Mutex::new(saver),
             clean: AtomicBool::new(false),
-            cursor: AtomicU32::new(0),
+            cursor: CachePadded::new(AtomicU32::new(0)),
             counters: Counters::default(),
             worn: OnceLock::new(),
             failed: OnceLock::new(),
@@ -268,7 +267,8 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
         page.data[at..at + data.len()].copy_from_slice(data);
         page.present |= touched;
         page.lost &= !touched;
-        frame.dirty.fetch_or(touched, Ordering::AcqRel);
+        // With the page locked for writing nobody else changes them.
+        frame.dirty.store(frame.dirty.load(Ordering::Relaxed) | touched, Ordering::Release);
         self.frames.touch(index);
         if page.present == self.shape.all_sectors() {
             self.frames.filled(index);
@@ -300,19 +300,29 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
             if let Some(index) = self.frames.take_empty() {
                 return Ok(index);
             }
-            if !self.evict()? {
-                backoff.wait();
+            if let Some(index) = self.evict()? {
+                return Ok(index);
             }
+            backoff.wait();
         }
     }
 
-    /// Writes out what the policy picks, and empties it; `false` if nothing became empty.
-    fn evict(&self) -> Result<bool, LftlError> {
-        let mut any = false;
+    /// Writes out what the policy picks, and empties it. One buffer that became empty is the
+    /// caller's.
+    fn evict(&self) -> Result<Option<usize>, LftlError> {
+        let mut own = None;
         for index in self.pick() {
-            any |= self.evict_one(index)?;
+            match (self.evict_one(index), own) {
+                (Ok(true), None) => own = Some(index),
+                (Ok(true), Some(_)) => self.frames.put_empty(index),
+                (Ok(false), _) => {}
+                (Err(error), _) => {
+                    own.into_iter().for_each(|own| self.frames.put_empty(own));
+                    return Err(error);
+                }
+            }
         }
-        Ok(any)
+        Ok(own)
     }
 
     fn pick(&self) -> Vec<usize> {
@@ -325,8 +335,8 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
         self.options.replacement.pick(&self.frames.views(), self.shape.pages_per_block)
     }
 
-    /// Writes a buffer out and empties it; `false` if another thread does, or it was written again
-    /// meanwhile. A buffer that cannot be written out keeps what it holds.
+    /// Writes a buffer out and empties it, for the caller; `false` if another thread does, or it
+    /// was written again meanwhile. A buffer that cannot be written out keeps what it holds.
     pub(crate) fn evict_one(&self, index: usize) -> Result<bool, LftlError> {
         let frame = &self.frames.frames[index];
         if frame.taken.swap(true, Ordering::AcqRel) {
@@ -371,7 +381,6 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
         page.lpn = Lpn::NONE;
         page.present = 0;
         page.lost = 0;
-        self.frames.put_empty(index);
     }
 
     /// Makes everything that completed before survive power loss.
@@ -386,7 +395,8 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
     /// The buffers that hold what flash does not.
     #[cfg(not(shuttle))]
     pub(crate) fn dirty_buffers(&self) -> Vec<usize> {
-        let dirty = |(index, frame): (usize, &Frame)| (frame.dirty.load(Ordering::Acquire) != 0).then_some(index);
+        let dirty =
+            |(index, frame): (usize, &CachePadded<Frame>)| (frame.dirty.load(Ordering::Acquire) != 0).then_some(index);
         self.frames.frames.iter().enumerate().filter_map(dirty).collect()
     }
 
@@ -425,7 +435,9 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
         let Some(since_ms) = now_ms.checked_sub(idle_ms) else { return Ok(()) };
         for index in (0..self.frames.frames.len()).filter(|index| self.frames.is_idle(*index, since_ms)) {
             self.check_writable()?;
-            self.evict_one(index)?;
+            if self.evict_one(index)? {
+                self.frames.put_empty(index);
+            }
         }
         Ok(())
     }
@@ -472,6 +484,7 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
                     if page.lpn == lpn {
                         frame.dirty.store(0, Ordering::Release);
                         self.empty(index, &mut page, true);
+                        self.frames.put_empty(index);
                         break;
                     }
                 }
@@ -516,7 +529,7 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
     /// Gives the devices back as power loss would leave them: nothing is saved.
     #[must_use]
     pub fn into_devices(self) -> Vec<N> {
-        self.banks.into_iter().map(|cell| cell.into_bank().nand).collect()
+        self.banks.into_iter().map(|cell| cell.into_inner().into_bank().nand).collect()
     }
 }
 

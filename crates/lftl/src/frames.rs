@@ -10,8 +10,9 @@
 
 use crate::shape::Shape;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering, RwLock};
-use buffer::replacement::BufferView;
+use buffer::replacement::{BufferView, Replacement};
 use crossbeam_queue::ArrayQueue;
+use crossbeam_utils::CachePadded;
 use nand::Lpn;
 
 /// No buffer holds the page.
@@ -58,16 +59,19 @@ pub(crate) struct Frame {
 
 /// All buffers.
 pub(crate) struct Frames {
-    pub(crate) frames: Vec<Frame>,
+    /// Each in cache lines of its own, as all that every writer changes.
+    pub(crate) frames: Vec<CachePadded<Frame>>,
     lookup: Vec<AtomicU32>,
     empty: ArrayQueue<usize>,
     full: ArrayQueue<usize>,
-    clock: AtomicU64,
+    clock: CachePadded<AtomicU64>,
     pub(crate) now_ms: AtomicU64,
+    /// The policy asks when a buffer was used.
+    notes_use: bool,
 }
 
 impl Frames {
-    pub(crate) fn new(shape: &Shape, buffers: u32, logical_pages: u32) -> Self {
+    pub(crate) fn new(shape: &Shape, (buffers, replacement): (u32, Replacement), logical_pages: u32) -> Self {
         let count = buffers as usize;
         let frame = || Frame {
             gate: Mutex::new(()),
@@ -82,12 +86,13 @@ impl Frames {
             used_ms: AtomicU64::new(0),
         };
         let frames = Self {
-            frames: (0..count).map(|_| frame()).collect(),
+            frames: (0..count).map(|_| CachePadded::new(frame())).collect(),
             lookup: (0..logical_pages).map(|_| AtomicU32::new(NOWHERE)).collect(),
             empty: ArrayQueue::new(count),
             full: ArrayQueue::new(count),
-            clock: AtomicU64::new(0),
+            clock: CachePadded::new(AtomicU64::new(0)),
             now_ms: AtomicU64::new(0),
+            notes_use: replacement.looks_at_use(),
         };
         (0..count).for_each(|index| frames.put_empty(index));
         frames
@@ -143,7 +148,9 @@ impl Frames {
     /// A buffer was read or written.
     pub(crate) fn touch(&self, index: usize) {
         let frame = &self.frames[index];
-        frame.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        if self.notes_use {
+            frame.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        }
         frame.used_ms.store(self.now_ms.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
@@ -166,7 +173,7 @@ impl Frames {
 
     /// The buffers that hold a page and that nobody takes, as policies see them.
     pub(crate) fn views(&self) -> Vec<BufferView> {
-        let view = |(index, frame): (usize, &Frame)| {
+        let view = |(index, frame): (usize, &CachePadded<Frame>)| {
             let lpn = frame.lpn.load(Ordering::Acquire);
             let free = lpn != NOWHERE && !frame.taken.load(Ordering::Relaxed);
             free.then(|| BufferView {

@@ -10,7 +10,7 @@ use nand::Nand;
 pub struct Report {
     /// Pages programmed because a host wrote them.
     pub host_programs: u64,
-    /// Pages moved by collectors.
+    /// Pages programmed because collectors moved them, late copies too.
     pub moved_pages: u64,
     /// Pages of checkpoints and trims programmed.
     pub saved_pages: u64,
@@ -30,18 +30,19 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
     pub fn report(&self) -> Report {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mut report = Report {
-            host_programs: count(&self.counters.host),
-            moved_pages: count(&self.counters.moved),
             saved_pages: count(&self.counters.saved),
             collected_blocks: count(&self.counters.collected),
             ram_bytes: self.ram_bytes(),
             ..Report::default()
         };
-        for ops in self.bank_ops() {
-            report.ops.reads += ops.reads;
-            report.ops.spare_reads += ops.spare_reads;
-            report.ops.programs += ops.programs;
-            report.ops.erases += ops.erases;
+        for cell in &self.banks {
+            let bank = cell.lock();
+            report.host_programs += bank.host_programs;
+            report.moved_pages += bank.moved_pages;
+            report.ops.reads += bank.ops.reads;
+            report.ops.spare_reads += bank.ops.spare_reads;
+            report.ops.programs += bank.ops.programs;
+            report.ops.erases += bank.ops.erases;
         }
         report.free_blocks = self.banks.iter().map(|cell| u64::from(cell.info.free.load(Ordering::Relaxed))).sum();
         report

@@ -7,8 +7,8 @@ use crate::shape::{Aux, Shape};
 use crate::trims::Range;
 use nand::{Nand, NandError, PageKind, Ppn, Spare};
 
-/// No sequence number is farther beyond a checkpoint's: a million mounts that were cut short, each
-/// of them [`SEQ_MARGIN`](super::SEQ_MARGIN) further. Nor does a card live to program as many pages.
+/// No sequence number is farther beyond a checkpoint's: a million mounts that were cut short take
+/// as many, each [`SEQ_MARGIN`](super::SEQ_MARGIN). No card lives to program as many pages.
 const SEQ_REACH: u64 = 1 << 40;
 
 /// What the first page of a block says of the block.
@@ -70,7 +70,8 @@ impl<'a> Behind<'a> {
         Self { anchor, mark: anchor.map_or(none, |anchor| anchor.marks[bank as usize]) }
     }
 
-    /// Whether some program may have taken a sequence number: one that nobody wrote may say anything.
+    /// Whether some program may have taken a sequence number: a spare area that nobody wrote may
+    /// have any.
     fn was_taken(&self, seq: u64) -> bool {
         seq < self.anchor.map_or(0, |anchor| anchor.seq) + SEQ_REACH
     }
