@@ -113,7 +113,7 @@ impl<'t> Reader<'t> {
     }
 
     fn put(&mut self, range: Range<usize>, form: Form, mutant: usize, text: String) {
-        let fresh = Site { form, variants: Vec::new(), needed_by: 0..0 };
+        let fresh = Site { form, variants: Vec::new(), body: 0..0 };
         self.sites.entry((range.start, Reverse(range.end))).or_insert(fresh).variants.push((mutant, text));
     }
 
@@ -294,12 +294,11 @@ impl<'t> Reader<'t> {
         if signature.constness.is_none() || !kept {
             self.functions.push((name.clone(), range(block)));
             self.function = Some(name);
-            let first = self.mutants.len();
             self.body(signature, block);
             self.visit_block(block);
             if let Some(word) = &signature.constness {
                 let at = word.span().byte_range();
-                let site = Site { form: Form::Const, variants: Vec::new(), needed_by: first..self.mutants.len() };
+                let site = Site { form: Form::Const, variants: Vec::new(), body: range(block) };
                 self.sites.insert((at.start, Reverse(at.end)), site);
             }
         }

@@ -69,11 +69,17 @@ impl Writer<'_> {
         self.push(&self.source.text[at..range.end]);
     }
 
+    /// Whether a mutant is written in a range of the source.
+    fn has_mutant(&self, range: &Range<usize>) -> bool {
+        let inside = self.sites.iter().filter(|(at, _)| range.start <= at.start && at.end <= range.end);
+        inside.flat_map(|(_, site)| &site.variants).any(|(mutant, _)| (self.id)(*mutant).is_some())
+    }
+
     fn site(&mut self, range: Range<usize>, site: &Site) {
         let variants: Vec<(usize, u32, &str)> =
             site.variants.iter().filter_map(|(mutant, text)| Some((*mutant, (self.id)(*mutant)?, &**text))).collect();
         if site.form == Form::Const {
-            if site.needed_by.clone().any(|mutant| (self.id)(mutant).is_some()) {
+            if self.has_mutant(&site.body) {
                 return;
             }
             return self.text(range);
@@ -106,6 +112,7 @@ impl Writer<'_> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::hand::Entry;
     use super::*;
 
     fn written(text: &str) -> Written {
@@ -117,6 +124,22 @@ mod tests {
     fn without_mutants_the_file_is_as_it_was() {
         let text = "fn f(a: u8) -> bool { if a < 3 { g(); return true; } !h(a + 1) }";
         let source = Source::read("a.rs", text, &[], &[]).unwrap();
+        assert_eq!(write(&source, &|_| None).text, text);
+    }
+
+    #[test]
+    fn a_function_with_a_mutant_is_not_const_though_the_mutant_is_by_hand() {
+        let text = "impl A { const fn f(&self, a: u8) -> u8 { self.x(a) } }";
+        let entry = Entry {
+            name: "other".to_owned(),
+            file: "a.rs".to_owned(),
+            function: "A::f".to_owned(),
+            find: "self.x(a)".to_owned(),
+            replace: "a".to_owned(),
+        };
+        let source = Source::read("a.rs", text, &[&entry], &[]).unwrap();
+        let by_hand = |mutant: usize| source.mutants[mutant].identity.contains("by-hand").then_some(mutant as u32);
+        assert!(write(&source, &by_hand).text.starts_with("impl A {  fn f(&self"));
         assert_eq!(write(&source, &|_| None).text, text);
     }
 

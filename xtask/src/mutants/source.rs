@@ -47,8 +47,8 @@ pub struct Site {
     pub form: Form,
     /// Mutants, by their place in the list, and what each puts there.
     pub variants: Vec<(usize, String)>,
-    /// Mutants without which the site is left as it is, if it has no variants of its own.
-    pub needed_by: Range<usize>,
+    /// Of the word `const`, the body of its function: it is left out if a mutant is in there.
+    pub body: Range<usize>,
 }
 
 /// Sites by first byte and, at the same byte, the longest first.
