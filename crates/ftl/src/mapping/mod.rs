@@ -58,9 +58,9 @@ pub trait Mapping: Send {
     /// Those of the device, if the table is in flash.
     fn record<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, ppn: Ppn) -> Result<(), FtlError>;
 
-    /// Forgets logical pages from `lpn` on, at most `count` and at least 1; answers how many. What
-    /// was forgotten stays so after power loss if the table is in flash; else once
-    /// [`Mapping::keep_trims`] has left nothing to do.
+    /// Forgets logical pages from `lpn` on, at most `count`; answers how many, 0 if the table first
+    /// had to make room for it and must be asked again. What was forgotten stays so after power
+    /// loss if the table is in flash; else once [`Mapping::keep_trims`] has left nothing to do.
     ///
     /// # Errors
     /// As [`Mapping::record`].
