@@ -47,7 +47,8 @@ pub fn is_within(spare: &Spare, logical_pages: u32) -> bool {
 /// What the pages of a disk with a mapping tree hold.
 #[must_use]
 pub const fn contents(geometry: &Geometry, logical_pages: u32) -> Contents {
-    Contents { device_pages: geometry.pages(), logical_pages, is_of_table: is_within, table: logical_pages }
+    let device_pages = geometry.pages();
+    Contents { device_pages, logical_pages, is_of_table: is_within, table: logical_pages, validity: true }
 }
 
 /// The parts of leaves that count, in order and without gaps over all logical pages. `versions` are

@@ -39,14 +39,17 @@ pub struct Contents {
     pub is_of_table: fn(&Spare, table: u32) -> bool,
     /// The size of the table, in whatever the one before counts.
     pub table: u32,
+    /// Whether the validity store is in flash.
+    pub validity: bool,
 }
 
 impl Contents {
-    /// Those of a disk with a table of so many translation pages.
+    /// Those of a disk with a table of so many translation pages, and perhaps its validity store
+    /// in flash.
     #[must_use]
-    pub const fn of_table(geometry: &Geometry, logical_pages: u32, count: usize) -> Self {
+    pub const fn of_table(geometry: &Geometry, logical_pages: u32, count: usize, validity: bool) -> Self {
         let (device_pages, table) = (geometry.pages(), count as u32);
-        Self { device_pages, logical_pages, is_of_table: |spare, count| spare.tag < count, table }
+        Self { device_pages, logical_pages, is_of_table: |spare, count| spare.tag < count, table, validity }
     }
 
     /// What is wrong with a spare area, beside its sequence number.
@@ -56,7 +59,11 @@ impl Contents {
             PageKind::User => ("page of host data", spare.tag < self.logical_pages),
             PageKind::Translation => ("page of the mapping table", (self.is_of_table)(spare, self.table)),
             PageKind::Checkpoint => ("page of a saved state", spare.tag < self.device_pages),
-            PageKind::Validity => return None,
+            PageKind::Validity if self.validity => return None,
+            PageKind::Validity => {
+                let reason = "the FTL keeps its store in RAM: the device was formatted by another FTL";
+                return Some(Misfit { structure: "page of the validity store", reason });
+            }
         };
         let reason = "it lies outside the disk: the device was formatted with another size";
         (!fits).then_some(Misfit { structure, reason })

@@ -8,7 +8,8 @@
 //!    before them ([`Crc`]).
 //! 2. The run counts if its last page is the youngest page of the device: whatever is programmed
 //!    after it makes it stale. So a mount that loads it programs nothing, and can be cut short any
-//!    number of times.
+//!    number of times. A page that cannot be read makes no run stale: its spare area may be one
+//!    that nobody wrote, and while the battery works a younger run follows a true one.
 //! 3. A run with a wrong check value is as good as none.
 
 use super::survey::{FoundPage, Survey};
@@ -139,7 +140,8 @@ pub fn find<N: Nand>(flash: &mut Flash<N>, survey: &mut Survey) -> Result<Option
     pages.sort_unstable_by_key(|(_, spare)| spare.seq);
     let Some(&(_, last)) = pages.last() else { return Ok(None) };
     let total = last.aux & !UNSETTLED;
-    if last.seq != survey.largest_seq() || last.tag.checked_add(1) != Some(total) || total as usize > pages.len() {
+    let stale = survey.newest().is_some_and(|(_, newest)| newest.seq > last.seq);
+    if stale || last.tag.checked_add(1) != Some(total) || total as usize > pages.len() {
         return Ok(None);
     }
     let total = total as usize;

@@ -236,3 +236,52 @@ fn a_block_with_a_page_of_the_table_that_cannot_be_read_is_not_erased() {
         assert_eq!(read, Err(FtlError::Nand(NandError::Uncorrectable { ppn: page })), "{name}");
     }
 }
+
+/// Programs the next page of a block that is being filled, behind the back of the FTL, with a spare
+/// area that is younger than all others, and takes its data away.
+fn forge(nand: &mut Device, kind: PageKind) {
+    let geometry = *nand.geometry();
+    let spares: Vec<_> =
+        (0..geometry.pages()).filter_map(|ppn| Some((ppn, nand.read_spare(Ppn(ppn)).ok()??))).collect();
+    let youngest = spares.iter().map(|(_, spare)| spare.seq).max().unwrap();
+    let host = |kind| kind == PageKind::User;
+    let has_room = |(ppn, spare): &&(u32, nand::Spare)| {
+        let next = ppn + 1;
+        host(spare.kind) == host(kind)
+            && next % geometry.pages_per_block() != 0
+            && spares.iter().all(|(other, _)| *other != next)
+    };
+    let (before, spare) = spares.iter().find(has_room).unwrap();
+    let forged = nand::Spare { kind, tag: 0, seq: youngest + 500, aux: 0, ..*spare };
+    nand.program_meta(Ppn(before + 1), &vec![0; geometry.page_bytes() as usize], &forged).unwrap();
+    nand.damage(Ppn(before + 1), Blemish::DataUnreadable);
+}
+
+#[test]
+fn a_page_that_cannot_be_read_makes_no_saved_state_stale() {
+    for name in ["dftl", "uftl"] {
+        let config = Config { cache_entries: 32, battery: true, ..Config::new(60) };
+        let mut disk = Disk::format(name, device(60, 8, FaultPlan::default()), &config);
+        (0..33).for_each(|lpn| disk.write(lpn).unwrap());
+        disk.ftl.trim(Lpn(5), 1).unwrap();
+        disk.versions[5] = 0;
+        disk.ftl.power_failing().unwrap();
+        let mut disk = disk.remount(name, &config, |nand| forge(nand, PageKind::User));
+        disk.check(None).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}
+
+#[test]
+fn a_page_of_a_store_that_is_in_ram_proves_nothing() {
+    let config = Config { cache_entries: 8, ..Config::new(60) };
+    for name in ["dftl", "lazy"] {
+        let mut disk = Disk::format(name, device(60, 8, FaultPlan::default()), &config);
+        (0..33).for_each(|lpn| disk.write(lpn).unwrap());
+        let nand = disk.ftl.flash_mut().nand_mut();
+        let at = nand.ops();
+        nand.plan_mut().cuts = vec![Cut { at, outcome: CutOutcome::TornData }];
+        assert!(disk.write(7).is_err());
+        let mut disk = disk.remount(name, &config, |nand| forge(nand, PageKind::Validity));
+        disk.check(None).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}

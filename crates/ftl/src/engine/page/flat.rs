@@ -173,7 +173,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
         let (plan, mut flash) = plan.for_mount(flash)?;
         let mut steps = Steps::begin(&flash);
-        let contents = plausible::Contents::of_table(&geometry, config.logical_pages, mapping.directory().len());
+        let contents = plausible::Contents::of_table(&geometry, config.logical_pages, mapping.directory().len(), false);
         let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded, contents, CachedMap::<LAZY>::root_of)
         {
             Ok(survey) => survey,

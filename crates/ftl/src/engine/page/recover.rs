@@ -161,7 +161,8 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let plan = Plan::new(self.core.flash.nand(), config, options, &mapping, &empty)?;
         let flash = &mut self.core.flash;
         let mut steps = Steps::begin(flash);
-        let contents = Contents::of_table(flash.nand().geometry(), config.logical_pages, mapping.directory().len());
+        let table = mapping.directory().len();
+        let contents = Contents::of_table(flash.nand().geometry(), config.logical_pages, table, true);
         let mut survey = doubt.survey(flash, plan.space.lanes, contents)?;
         steps.end("1 first and last spare area of every block", flash);
         let whole = trust == Trust::Whole;

@@ -19,7 +19,7 @@ fn device() -> Faulty<SimNand> {
 /// What a mount knows of an empty device.
 fn empty() -> Table {
     let mut flash = Flash::new(device());
-    let contents = plausible::Contents::of_table(flash.nand().geometry(), 16, 1);
+    let contents = plausible::Contents::of_table(flash.nand().geometry(), 16, 1, false);
     let mut survey = Survey::run(&mut flash, 1, &[], contents, CachedMap::<true>::root_of).unwrap();
     let how = How { options: PageOptions::over("table", "ram-bitmap"), battery: false, logical_pages: 16 };
     Table::new(&mut flash, &mut survey, how, 128).unwrap()
@@ -78,7 +78,7 @@ fn a_tag_outside_the_disk_is_torn_unless_its_page_can_be_read() {
                 flash.nand_mut().damage(ppn, Blemish::DataUnreadable);
             }
         }
-        let contents = plausible::Contents::of_table(flash.nand().geometry(), 16, 1);
+        let contents = plausible::Contents::of_table(flash.nand().geometry(), 16, 1, false);
         let mut survey = Survey::run(&mut flash, 1, &[], contents, CachedMap::<true>::root_of)?;
         let how = How { options: PageOptions::over("table", "ram-bitmap"), battery: false, logical_pages: 16 };
         let mut table = Table::new(&mut flash, &mut survey, how, 128)?;
@@ -99,7 +99,7 @@ fn an_entry_to_a_block_erased_since_is_not_believed() {
     for (ppn, seq) in [(0, 30), (1, 31), (4, 10), (5, 11)] {
         flash.nand_mut().program(Ppn(ppn), &Stamp::UNWRITTEN, &spare(PageKind::User, seq)).unwrap();
     }
-    let contents = plausible::Contents::of_table(flash.nand().geometry(), 16, 1);
+    let contents = plausible::Contents::of_table(flash.nand().geometry(), 16, 1, false);
     let survey = Survey::run(&mut flash, 1, &[], contents, CachedMap::<true>::root_of).unwrap();
     let believed = |written| [0, 1, 2].map(|block| is_older(&survey, BlockId(block), written));
     assert_eq!(believed(20), [false, true, false]);
@@ -115,7 +115,7 @@ fn a_translation_page_speaks_for_pages_that_are_older_and_no_others() {
         flash.nand_mut().program(Ppn(0), &Stamp::UNWRITTEN, &Spare { tag: 3, ..spare(PageKind::User, 20) }).unwrap();
         let table = Spare { aux: 30 - written as u32, ..spare(PageKind::Translation, 30) };
         flash.nand_mut().program_meta(Ppn(4), &[0xFF; 512], &table).unwrap();
-        let contents = plausible::Contents::of_table(flash.nand().geometry(), 16, 1);
+        let contents = plausible::Contents::of_table(flash.nand().geometry(), 16, 1, false);
         let mut survey = Survey::run(&mut flash, 1, &[], contents, CachedMap::<false>::root_of).unwrap();
         let how = How { options: PageOptions::over("table", "ram-bitmap"), battery: true, logical_pages: 16 };
         let mut table = Table::new(&mut flash, &mut survey, how, 128).unwrap();
