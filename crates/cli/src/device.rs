@@ -190,7 +190,6 @@ fn size_for(profile: &Profile, trace: &Trace, ratio: f64, timed: bool) -> (u64, 
 fn not_timed(profile: &Profile) -> Option<String> {
     let l = &profile.limits;
     let declared = [
-        (l.read_queue_dies > 0, "read_queue_dies"),
         (l.write_queues_per_channel > 0, "write_queues_per_channel"),
         (profile.capabilities.multi_plane, "multi_plane"),
     ];

@@ -79,7 +79,6 @@ impl DevicePlan {
     }
 
     /// The same device with these limits. A timed run leaves out
-    /// [`read_queue_dies`](Limits::read_queue_dies) and
     /// [`write_queues_per_channel`](Limits::write_queues_per_channel), and knows the others.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {

@@ -209,7 +209,7 @@ fn virtual_time_ends_with_an_error_and_what_it_leaves_out_is_said() {
     let card = [&card[..], &["--timing", "queued", "--precondition", "none"]].concat();
     let note = openftl(&card).err;
     assert!(!note.contains("read_unit_bytes"), "{note}");
-    assert!(note.contains("leaves out what device lftl-card says of read_queue_dies"), "{note}");
+    assert!(note.contains("leaves out what device lftl-card says of write_queues_per_channel"), "{note}");
 }
 
 fn without_clock(mut document: Value) -> Value {

@@ -41,33 +41,40 @@
 //! 9. If a request's program waits for an erase, the strand of that erase is *hurried*, and so are
 //!    the strands that it waits for itself: what they do goes first on every die, as reads do and
 //!    under the same bound, but interrupts nothing.
+//! 10. If the device says so (`read_queue_dies`), so many successive dies of a channel share a
+//!    **read queue**. It serves one page read, spare read or reading half of a copy at a time, from
+//!    when the read comes to its die to the end of its transfer, first come, first served. Until
+//!    then a read does not wait on its die, and goes before nothing there.
 //!
 //! The FTL itself takes no time, and executes a request the moment it enters the device. A flush
 //! ends once every write and trim that entered before it has; requests behind it do not wait.
 //!
 //! Between host and device, if the device's limits say so:
 //!
-//! 9. Data cross a **link**, in each direction the data of one request after another. Those of a
+//! 11. Data cross a **link**, in each direction the data of one request after another. Those of a
 //!    write cross before it enters, at `host_write_bytes_per_us`, in the order in which writes
 //!    arrive; a trim or a flush does not enter before the writes that arrived before it. A read
 //!    enters at once. What it read crosses at `host_read_bytes_per_us` once its last strand has
 //!    ended, and ends it. Nothing of a request crosses while flash works for it.
-//! 10. While a **die** has `queue_depth` operations of requests to do or more, no request leaves
+//! 12. While a **die** has `queue_depth` operations of requests to do or more, no request leaves
 //!     the host. One that has left it is done as a whole, so that more may gather on a die.
 //!
 //! With a write buffer ([`crate::host::buffered`]), which itself takes no time:
 //!
-//! 11. A write ends when each of its pages has a **place** in the buffer. A page that is written
+//! 13. A write ends when each of its pages has a **place** in the buffer. A page that is written
 //!     out is a strand of its own, and frees its place when the strand ends. Pages get places in
 //!     the order in which they came, and wait for none once their own strand has ended. A flush
 //!     ends once every strand has that wrote a page out by then; a write with FUA waits for its
 //!     own.
 
 mod branches;
+mod read_queue;
 mod strand;
 mod times;
 mod unit;
 
+#[cfg(test)]
+mod agree;
 #[cfg(test)]
 mod second;
 #[cfg(test)]
@@ -76,6 +83,7 @@ mod tests;
 use crate::spec::{DevicePlan, QueueOptions};
 use ftl::{Op, OpKind, Purpose};
 use nand::{BlockId, Geometry};
+use read_queue::ReadQueue;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
@@ -117,6 +125,9 @@ pub struct Machine {
     event_seq: u64,
     dies: Vec<Die>,
     channels: Vec<Channel>,
+    /// Dies that share a read queue, of a channel; 0 if each has its own.
+    read_queue_dies: u32,
+    read_queues: Vec<ReadQueue>,
     strands: Vec<Strand>,
     free_strands: Vec<u32>,
     erases: Vec<Erases>,
@@ -144,6 +155,8 @@ impl Machine {
             event_seq: 0,
             dies: (0..geometry.dies()).map(|die| Die::new(geometry.channel_of(die))).collect(),
             channels: (0..geometry.channels()).map(|_| Channel::default()).collect(),
+            read_queue_dies: device.limits.read_queue_dies,
+            read_queues: read_queue::all(geometry, device.limits.read_queue_dies),
             strands: Vec::new(),
             free_strands: Vec::new(),
             erases: vec![Erases::default(); geometry.blocks() as usize],
@@ -167,10 +180,12 @@ impl Machine {
 
     /// Operations of requests that a die does or has yet to do.
     #[must_use]
-    pub fn waiting(&self, die: u32) -> u32 {
-        let Some(die) = self.dies.get(die as usize) else { return 0 };
+    pub fn waiting(&self, die_index: u32) -> u32 {
+        let Some(die) = self.dies.get(die_index as usize) else { return 0 };
         let of_request = |task: &Task| !self.strands[task.strand as usize].background;
-        u32::from(die.current.as_ref().is_some_and(of_request)) + die.waiting_before_last()
+        u32::from(die.current.as_ref().is_some_and(of_request))
+            + die.waiting_before_last()
+            + self.queued_reads(die_index)
     }
 
     /// When the next thing happens, if anything is going on. May be early by an operation that was
@@ -359,8 +374,15 @@ impl Machine {
         g.die_of(a) == g.die_of(b) && g.plane_of(a) == g.plane_of(b)
     }
 
-    /// Hands a task to its die: to run at once, or to wait there.
+    /// Hands a task to its die, or to the read queue that its die shares.
     fn issue(&mut self, task: Task) {
+        if !task.action.reads() || self.is_served(&task) {
+            self.hand_over(task);
+        }
+    }
+
+    /// Hands a task to its die: to run at once, or to wait there.
+    fn hand_over(&mut self, task: Task) {
         if task.action.programs() && !self.erased_for(&task) {
             self.parked.push(task);
             if self.strands[task.strand as usize].turn(false) != Turn::Last {
@@ -486,6 +508,9 @@ impl Machine {
     /// Frees the die for whatever waits there, then lets the task's strand go on.
     fn task_ended(&mut self, index: u32, task: Task) {
         self.start_next(index);
+        if task.action.reads() {
+            self.read_ended(index);
+        }
         if task.action == Action::Erase {
             self.erase_ended(task.block);
         }

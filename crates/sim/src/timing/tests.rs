@@ -498,3 +498,39 @@ fn nothing_is_held_longer_than_time_lasts() {
         assert!(busy_ns > 0 && busy_ns <= m.now_ns(), "{busy_ns} of {}", m.now_ns());
     }
 }
+
+#[test]
+fn neighbouring_dies_take_turns_to_read_where_they_share_a_queue() {
+    // Dies 0, 2, 4 and 6 are on channel 0; 0 and 2 share a queue, and so do 4 and 6.
+    let limits = Limits { read_queue_dies: 2, ..Limits::NONE };
+    let ends = |ops: &[Op], limits| {
+        let mut m = machine_within(2, 4, true, &options(), (false, limits));
+        for (token, op) in (0..).zip(ops) {
+            assert!(m.submit(token, false, [*op].into_iter()));
+        }
+        run(&mut m)
+    };
+    let reads = |dies: &[u32]| dies.iter().map(|die| op(READ, *die)).collect::<Vec<_>>();
+    assert_eq!(ends(&reads(&[0, 2]), Limits::NONE), [(0, 60), (1, 70)]);
+    assert_eq!(ends(&reads(&[0, 2]), limits), [(0, 60), (1, 120)], "the second read begins after the first");
+    assert_eq!(ends(&reads(&[0, 4]), limits), [(0, 60), (1, 70)], "they share the channel alone");
+    assert_eq!(ends(&reads(&[0, 1]), limits), [(0, 60), (1, 60)], "they share nothing");
+    assert_eq!(ends(&reads(&[0, 2, 0]), limits), [(0, 60), (1, 120), (2, 180)], "first come, first served");
+    let (spare, program) = (op(OpKind::SpareRead, 2), op(PROGRAM, 2));
+    assert_eq!(ends(&[op(READ, 0), spare, program], limits), [(0, 60), (2, 510), (1, 531)], "a program overtakes");
+    assert_eq!(ends(&[copy(0, 1), op(READ, 2)], limits), [(1, 120), (0, 570)], "the reading half of a copy is a read");
+}
+
+#[test]
+fn reads_that_wait_for_a_queue_wait_for_their_die() {
+    let limits = Limits { read_queue_dies: 2, ..Limits::NONE };
+    let mut m = machine_within(1, 2, true, &options(), (false, limits));
+    for (token, (die, background)) in (0..).zip([(0, false), (1, false), (1, false), (1, true)]) {
+        assert!(m.submit(token, background, [op(READ, die)].into_iter()));
+    }
+    assert_eq!((m.waiting(0), m.waiting(1)), (1, 2));
+    run_until(&mut m, 60);
+    assert_eq!((m.waiting(0), m.waiting(1)), (0, 2));
+    run(&mut m);
+    assert_eq!((m.waiting(0), m.waiting(1)), (0, 0));
+}
