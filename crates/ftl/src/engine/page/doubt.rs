@@ -117,7 +117,8 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
             survey.broken().chain(spoiled).chain(survey.illegible().iter().copied()).collect();
         for block in blocks {
             if self.core.space.state(block) == BlockState::Closed {
-                self.room()?;
+                // Each page that lives there may begin a block of its own, in a lane of its own.
+                self.make_space()?;
             }
             // Unless it was collected to make room.
             if self.core.space.state(block) == BlockState::Closed {
