@@ -129,6 +129,10 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         Ok((mapping, Gecko::new(page_bytes as usize, geometry.blocks(), pages, &config.gecko())?))
     }
 
+    fn contents(nand: &N, config: &Config, mapping: &Mapped) -> Contents {
+        Contents::of_table(nand.geometry(), config.logical_pages, mapping.directory().len(), true)
+    }
+
     /// Brings everything back from flash, trusting it less each time that a page of metadata cannot
     /// be read.
     fn recover(
@@ -161,8 +165,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         let plan = Plan::new(self.core.flash.nand(), config, options, &mapping, &empty)?;
         let flash = &mut self.core.flash;
         let mut steps = Steps::begin(flash);
-        let table = mapping.directory().len();
-        let contents = Contents::of_table(flash.nand().geometry(), config.logical_pages, table, true);
+        let contents = Self::contents(flash.nand(), config, &mapping);
         let mut survey = doubt.survey(flash, plan.space.lanes, contents)?;
         steps.end("1 first and last spare area of every block", flash);
         let whole = trust == Trust::Whole;
