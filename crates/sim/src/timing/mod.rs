@@ -42,9 +42,9 @@
 //!    the strands that it waits for itself: what they do goes first on every die, as reads do and
 //!    under the same bound, but interrupts nothing.
 //! 10. If the device says so (`read_queue_dies`), so many successive dies of a channel share a
-//!    **read queue**. It serves one page read, spare read or reading half of a copy at a time, from
-//!    when the read comes to its die to the end of its transfer, first come, first served. Until
-//!    then a read does not wait on its die, and goes before nothing there.
+//!     **read queue**. It serves one page read, spare read or reading half of a copy at a time,
+//!     from when the read comes to its die to the end of its transfer, first come, first served.
+//!     Until then a read does not wait on its die, and goes before nothing there.
 //!
 //! The FTL itself takes no time, and executes a request the moment it enters the device. A flush
 //! ends once every write and trim that entered before it has; requests behind it do not wait.
@@ -52,10 +52,10 @@
 //! Between host and device, if the device's limits say so:
 //!
 //! 11. Data cross a **link**, in each direction the data of one request after another. Those of a
-//!    write cross before it enters, at `host_write_bytes_per_us`, in the order in which writes
-//!    arrive; a trim or a flush does not enter before the writes that arrived before it. A read
-//!    enters at once. What it read crosses at `host_read_bytes_per_us` once its last strand has
-//!    ended, and ends it. Nothing of a request crosses while flash works for it.
+//!     write cross before it enters, at `host_write_bytes_per_us`, in the order in which writes
+//!     arrive; a trim or a flush does not enter before the writes that arrived before it. A read
+//!     enters at once. What it read crosses at `host_read_bytes_per_us` once its last strand has
+//!     ended, and ends it. Nothing of a request crosses while flash works for it.
 //! 12. While a **die** has `queue_depth` operations of requests to do or more, no request leaves
 //!     the host. One that has left it is done as a whole, so that more may gather on a die.
 //!
