@@ -73,7 +73,7 @@ impl<'a> Behind<'a> {
     /// Whether some program may have taken a sequence number: a spare area that nobody wrote may
     /// have any.
     fn was_taken(&self, seq: u64) -> bool {
-        seq < self.anchor.map_or(0, |anchor| anchor.seq) + SEQ_REACH
+        seq < self.anchor.map_or(Spare::SEQ_END / 2, |anchor| anchor.seq + SEQ_REACH)
     }
 
     fn counts(&self, block: u32, offset: u32, stamp: u32) -> bool {

@@ -318,3 +318,26 @@ fn many_threads_see_their_own_writes() {
         assert!(disk.report().saved_pages > 5, "no checkpoint was written");
     }
 }
+
+#[test]
+fn every_buffer_that_was_emptied_takes_a_page_again() {
+    let block_lru = Options { replacement: Replacement::BlockLru, ..options(40) };
+    let programs = |disk: &Disk| disk.report().host_programs;
+    let fill = |disk: &Disk, pages: std::ops::Range<u32>| {
+        pages.for_each(|lpn| (0..SECTORS).for_each(|index| write(disk, lpn, index, 1)));
+    };
+    let disk = format(&card(2, 24, 4, FaultPlan::default()), &options(40)).unwrap();
+    fill(&disk, 0..3);
+    disk.flush_idle(61_000).unwrap();
+    assert_eq!(programs(&disk), 3, "what nobody used was written out");
+    fill(&disk, 10..18);
+    assert_eq!(programs(&disk), 3, "after an idle flush eight pages fit eight buffers");
+    disk.trim(Lpn(10), 8).unwrap();
+    fill(&disk, 20..28);
+    assert_eq!(programs(&disk), 3, "after a trim eight pages fit eight buffers");
+    let disk = format(&card(2, 24, 4, FaultPlan::default()), &block_lru).unwrap();
+    fill(&disk, 0..9);
+    assert_eq!(programs(&disk), 4, "a block of four pages gave way to the ninth");
+    fill(&disk, 9..12);
+    assert_eq!(programs(&disk), 4, "three of its buffers were left");
+}
