@@ -341,3 +341,19 @@ fn every_buffer_that_was_emptied_takes_a_page_again() {
     fill(&disk, 9..12);
     assert_eq!(programs(&disk), 4, "three of its buffers were left");
 }
+
+#[test]
+fn a_policy_that_asks_for_it_knows_when_a_buffer_was_used() {
+    for (replacement, left) in [(Replacement::Fifo, 0), (Replacement::Lru, 1)] {
+        let options = Options { replacement, ..options(40) };
+        let disk = format(&card(2, 24, 4, FaultPlan::default()), &options).unwrap();
+        (0..8).for_each(|lpn| (0..SECTORS).for_each(|index| write(&disk, lpn, index, 1)));
+        read(&disk, 0, 0);
+        write(&disk, 20, 0, 1);
+        let reads = disk.report().ops.reads;
+        (0..8).filter(|lpn| *lpn != left).for_each(|lpn| _ = read(&disk, lpn, 0));
+        assert_eq!(disk.report().ops.reads, reads, "{replacement:?} let another page go");
+        read(&disk, left, 0);
+        assert_eq!(disk.report().ops.reads, reads + 1, "{replacement:?} let no page go");
+    }
+}
