@@ -451,21 +451,21 @@ impl Table {
         for piece in &*pieces {
             mapping.read_piece(core, piece, |core, lpn, entry, speaks_for| {
                 let copies = young.next_if(|copies| copies[0].1.tag == lpn.0).unwrap_or(&[]);
-                let known = copies
-                    .first()
-                    .filter(|(_, spare)| spare.seq >= *bound && spare.seq >= speaks_for)
-                    .filter(|(ppn, _)| *ppn != entry);
+                let newest = copies.first().filter(|(_, spare)| spare.seq >= *bound && spare.seq >= speaks_for);
+                if let Some((ppn, _)) = newest
+                    && last.iter().any(|(last, _)| last == ppn)
+                {
+                    // A program that failed leaves a copy between which cannot be read. An entry
+                    // can lead to where the newest copy came to lie after an erase.
+                    let is_unsure = |(ppn, _): &&FoundPage| last.iter().chain(survey.torn()).any(|page| page.0 == *ppn);
+                    let count = copies.iter().take_while(is_unsure).count();
+                    let older = copies.iter().skip(1).take(count).map(|(ppn, _)| *ppn).chain([entry]);
+                    let pages = older.filter(|ppn| ppn.0 < geometry.pages());
+                    keep.extend(pages.map(|ppn| geometry.block_of(ppn)));
+                }
+                let known = newest.filter(|(ppn, _)| *ppn != entry);
                 if let Some((ppn, _)) = known {
                     unsaved.push((lpn, *ppn));
-                    if last.iter().any(|(last, _)| last == ppn) {
-                        // A program that failed leaves a copy between which cannot be read.
-                        let is_unsure =
-                            |(ppn, _): &&FoundPage| last.iter().chain(survey.torn()).any(|page| page.0 == *ppn);
-                        let count = copies.iter().take_while(is_unsure).count();
-                        let older = copies.iter().skip(1).take(count).map(|(ppn, _)| *ppn).chain([entry]);
-                        let pages = older.filter(|ppn| ppn.0 < geometry.pages());
-                        keep.extend(pages.map(|ppn| geometry.block_of(ppn)));
-                    }
                 }
                 let named = last.iter().filter(|(ppn, spare)| *ppn == entry && spare.seq < speaks_for);
                 complete.extend(named.map(|(ppn, _)| *ppn));
