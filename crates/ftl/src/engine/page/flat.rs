@@ -28,6 +28,8 @@
 //! Cut short, it can be begun again any number of times: until 6 nothing is programmed, and pages
 //! of host data are not collected before 8.
 
+mod missing;
+
 use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space};
 use crate::config::Config;
@@ -287,9 +289,10 @@ impl Known {
                 table.lived = Some(validity);
             }
         }
-        let (updates, versions) = (mapping.recent_updates(), &table.versions);
+        table.choose::<LAZY>(|_| true);
+        let updates = mapping.recent_updates();
         let whole = match updates {
-            Some(_) => survey.misses_translation_pages(versions) || survey.misses_younger(flash, versions)?,
+            Some(updates) => table.is_incomplete(flash, survey, updates)?,
             None => how.battery || spoilt,
         };
         let mut passed_over: Vec<Ppn> = Vec::new();

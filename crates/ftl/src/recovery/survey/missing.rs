@@ -107,6 +107,13 @@ impl Survey {
         Ok(self.torn.iter().any(|(_, spare)| outlived(spare)) || seqs.len() as u64 != newest.saturating_sub(before))
     }
 
+    /// Of each block of translation pages with pages that cannot be read: the number in the table
+    /// of that page, if it is one and says so.
+    pub fn broken_translation(&self) -> impl Iterator<Item = Option<u32>> {
+        let broken = self.broken.iter().filter(|broken| broken.kind == PageKind::Translation);
+        broken.map(|broken| broken.only.map(|spare| spare.tag))
+    }
+
     /// Blocks with a page that cannot be read, and that was not being programmed when power went:
     /// half erased or worn. It may read well another time.
     #[must_use]
