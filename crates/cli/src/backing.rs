@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn an_operation_makes_up_for_a_late_wake_but_not_for_idle_time() {
-        let timing = Timing { read_ns: 0, spare_read_ns: 0, program_ns: 0, erase_ns: 0, channel_bytes_per_us: 0 };
+        let timing = Timing::NONE;
         let mut pace = Pace::new(timing);
         let micros = Duration::from_micros;
         let begin = pace.free_at;

@@ -119,11 +119,6 @@ pub fn choose(args: &CompareArgs, trace: Option<&Trace>) -> Result<Chosen> {
             count(u64::from(geometry.pages()))
         ));
     }
-    if args.time.timing == Timing::Queued
-        && let Some(note) = not_timed(&profile)
-    {
-        notes.push(note);
-    }
     let description = describe(&plan, ratio);
     Ok(Chosen { plan, description, notes })
 }
@@ -184,18 +179,6 @@ fn size_for(profile: &Profile, trace: &Trace, ratio: f64, timed: bool) -> (u64, 
         bytes(size)
     );
     (size, note)
-}
-
-/// What the device declares and the timing model leaves out.
-fn not_timed(profile: &Profile) -> Option<String> {
-    let l = &profile.limits;
-    let declared = [
-        (l.write_queues_per_channel > 0, "write_queues_per_channel"),
-        (profile.capabilities.multi_plane, "multi_plane"),
-    ];
-    let names: Vec<&str> = declared.into_iter().filter(|(is, _)| *is).map(|(_, name)| name).collect();
-    (!names.is_empty())
-        .then(|| format!("the timing model leaves out what device {} says of {}", profile.name, names.join(", ")))
 }
 
 pub fn describe(plan: &DevicePlan, ratio: f64) -> String {

@@ -52,7 +52,7 @@ pub fn format(args: &FormatArgs) -> Result<()> {
     let geometry = mtd::geometry(&chip.shape())?;
     let name = format!("mtd:{}", chip.name());
     // Nobody knows how long operations of this chip take, and nobody asks.
-    let timing = Timing { read_ns: 0, spare_read_ns: 0, program_ns: 0, erase_ns: 0, channel_bytes_per_us: 0 };
+    let timing = Timing::NONE;
     let plan = DevicePlan::new(&name, geometry.dimensions(), Capabilities::MODERN, timing, None, ratio)?;
     let planned = format::tuned(&args.disk, plan, ratio)?;
     format::check_durable(&planned.info)?;

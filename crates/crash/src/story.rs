@@ -34,9 +34,7 @@ impl Effort {
     /// The effort of these operations.
     #[must_use]
     pub fn of(ops: &OpCounts) -> Self {
-        const UNTIMED: Timing =
-            Timing { read_ns: 0, spare_read_ns: 0, program_ns: 0, erase_ns: 0, channel_bytes_per_us: 0 };
-        let t = nand::profiles::find("small").map_or(UNTIMED, |profile| profile.timing);
+        let t = nand::profiles::find("small").map_or(Timing::NONE, |profile| profile.timing);
         let parts = [
             (ops.reads, t.read_ns),
             (ops.spare_reads, t.spare_read_ns),

@@ -21,7 +21,8 @@ pub struct Capabilities {
     /// How often flags of a programmed page may be set: programs of its spare area that only clear
     /// bits.
     pub spare_reprograms: u8,
-    /// Pages at the same offset in the planes of a die can be programmed together.
+    /// Pages at the same offset in the planes of a die can be programmed together, and their blocks
+    /// erased.
     pub multi_plane: bool,
     /// A page can be moved inside a plane without crossing the bus.
     pub copy_back: bool,
@@ -47,6 +48,25 @@ pub struct Timing {
     pub erase_ns: u64,
     /// Channel transfer rate in bytes per microsecond; 0 means transfers take no time.
     pub channel_bytes_per_us: u64,
+    /// While a die programs a page, the next page to be programmed there may be transferred to it.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub cache_programs: bool,
+    /// While a page that was read is transferred, its die may read the next.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub cache_reads: bool,
+}
+
+impl Timing {
+    /// Nothing takes time.
+    pub const NONE: Self = Self {
+        read_ns: 0,
+        spare_read_ns: 0,
+        program_ns: 0,
+        erase_ns: 0,
+        channel_bytes_per_us: 0,
+        cache_programs: false,
+        cache_reads: false,
+    };
 }
 
 /// The shape of a device. Construct with [`Geometry::new`], which refuses what does not fit.

@@ -129,6 +129,7 @@ pub(crate) const TIMING: Timing = Timing {
     program_ns: 500_000,
     erase_ns: 3_000_000,
     channel_bytes_per_us: 800,
+    ..Timing::NONE
 };
 
 /// What a case runs.

@@ -30,6 +30,7 @@ const fn test_device(name: &'static str, summary: &'static str, blocks: u32, pag
             program_ns: 200 * US,
             erase_ns: 2 * MS,
             channel_bytes_per_us: 0,
+            ..Timing::NONE
         },
         limits: Limits::NONE,
         pairing: Pairing::NONE,
@@ -76,6 +77,7 @@ const GECKO_2TB: Profile = Profile {
         program_ns: MS,
         erase_ns: 2 * MS,
         channel_bytes_per_us: 0,
+        ..Timing::NONE
     },
     limits: Limits::NONE,
     pairing: Pairing::NONE,
@@ -113,6 +115,7 @@ const JANUS_SLC: Profile = Profile {
         program_ns: 200 * US,
         erase_ns: 2 * MS,
         channel_bytes_per_us: 0,
+        ..Timing::NONE
     },
     limits: Limits::NONE,
     pairing: Pairing::NONE,
@@ -148,6 +151,7 @@ const LFTL_CARD: Profile = Profile {
         program_ns: 271 * US,
         erase_ns: 2 * MS,
         channel_bytes_per_us: 246,
+        ..Timing::NONE
     },
     limits: Limits {
         read_queue_dies: 2,
@@ -188,6 +192,7 @@ const FTRM_QLC: Profile = Profile {
         program_ns: 200 * US,
         erase_ns: 1_500 * US,
         channel_bytes_per_us: 82,
+        ..Timing::NONE
     },
     limits: Limits::NONE,
     pairing: Pairing { bits_per_cell: 4, distance: 4 },
@@ -220,6 +225,7 @@ const MODERN_TLC: Profile = Profile {
         program_ns: 600 * US,
         erase_ns: 5 * MS,
         channel_bytes_per_us: 1_200,
+        ..Timing::NONE
     },
     limits: Limits::NONE,
     pairing: Pairing { bits_per_cell: 3, distance: 1 },
@@ -252,6 +258,7 @@ const MODERN_QLC: Profile = Profile {
         program_ns: 2 * MS,
         erase_ns: 10 * MS,
         channel_bytes_per_us: 1_200,
+        ..Timing::NONE
     },
     limits: Limits::NONE,
     pairing: Pairing { bits_per_cell: 4, distance: 4 },
@@ -284,6 +291,7 @@ const SPI_NAND_1G: Profile = Profile {
         program_ns: 250 * US,
         erase_ns: 2 * MS,
         channel_bytes_per_us: 52,
+        ..Timing::NONE
     },
     limits: Limits::NONE,
     pairing: Pairing::NONE,
@@ -314,6 +322,7 @@ const DEMO: Profile = Profile {
         program_ns: MS,
         erase_ns: 2 * MS,
         channel_bytes_per_us: 400,
+        ..Timing::NONE
     },
     limits: Limits::NONE,
     pairing: Pairing::NONE,

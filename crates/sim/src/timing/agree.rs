@@ -6,7 +6,7 @@ use crate::spec::{DevicePlan, QueueOptions};
 use ftl::{Branch, Config, Flash, Op, OpKind, Purpose};
 use nand::geometry::Dimensions;
 use nand::profiles::Limits;
-use nand::{Capabilities, Geometry, Lpn, Ppn, SimNand, Stamp, Timing};
+use nand::{BlockId, Capabilities, Geometry, Lpn, Ppn, SimNand, Stamp, Timing};
 use std::ops::Range;
 /// Lengths of which few sums are equal.
 const TIMING: Timing = Timing {
@@ -15,13 +15,23 @@ const TIMING: Timing = Timing {
     program_ns: 500_009,
     erase_ns: 3_000_017,
     channel_bytes_per_us: 41,
+    ..Timing::NONE
 };
 
 /// Reads come at another rate, and in parts of a page.
 const LIMITS: Limits = Limits { read_unit_bytes: 64, channel_read_bytes_per_us: 53, ..Limits::NONE };
 
-/// The dies of a channel share a read queue too.
-const QUEUES: Limits = Limits { read_queue_dies: 2, ..LIMITS };
+/// The dies of a channel share queues too.
+const QUEUES: Limits = Limits { read_queue_dies: 2, write_queues_per_channel: 1, ..LIMITS };
+
+/// What a device can do beside the rest.
+#[derive(Clone, Copy, Default)]
+struct Can {
+    copy_back: bool,
+    multi_plane: bool,
+    cache_programs: bool,
+    cache_reads: bool,
+}
 
 struct Random(u64);
 
@@ -53,11 +63,13 @@ struct Both {
 }
 
 impl Both {
-    fn new(geometry: &Geometry, limits: Limits, copy_back: bool, read_priority: bool) -> Self {
+    fn new(geometry: &Geometry, limits: Limits, can: Can, read_priority: bool) -> Self {
         let options = QueueOptions { read_priority, max_overtakes: 3, ..QueueOptions::default() };
-        let capabilities = Capabilities { copy_back, ..Capabilities::MODERN };
+        let Can { copy_back, multi_plane, cache_programs, cache_reads } = can;
+        let capabilities = Capabilities { copy_back, multi_plane, ..Capabilities::MODERN };
+        let timing = Timing { cache_programs, cache_reads, ..TIMING };
         let name = "both".to_owned();
-        let device = DevicePlan { name, geometry: *geometry, capabilities, timing: TIMING, limits, logical_pages: 1 };
+        let device = DevicePlan { name, geometry: *geometry, capabilities, timing, limits, logical_pages: 1 };
         let second = Second::new(&device, &options);
         Self { machine: Machine::new(&device, &options), second, ended: Vec::new() }
     }
@@ -98,17 +110,31 @@ impl Both {
 #[test]
 fn both_models_agree_about_any_operations() {
     let geometry = geometry(16);
-    for seed in 0..500 {
+    for seed in 0..2000 {
         let mut random = Random(seed);
-        let limits = if seed % 5 < 2 { QUEUES } else { LIMITS };
-        let mut both = Both::new(&geometry, limits, seed % 3 == 0, seed % 2 == 0);
+        let limits = match seed % 5 {
+            0 => QUEUES,
+            1 => Limits { read_queue_dies: 2, ..LIMITS },
+            2 => Limits { write_queues_per_channel: 2, ..LIMITS },
+            _ => LIMITS,
+        };
+        let can = Can {
+            copy_back: seed % 3 == 0,
+            multi_plane: seed & 4 != 0,
+            cache_programs: seed & 8 != 0,
+            cache_reads: seed & 16 != 0,
+        };
+        let mut both = Both::new(&geometry, limits, can, seed % 2 == 0);
         let mut at = 0;
         for token in 0..25 {
             at += random.below(4_000_000);
             let (mut ops, mut branch) = (Vec::new(), Branch::NONE);
             for _ in 0..=random.below(20) {
                 // Few blocks, so that copies, erases and programs meet.
-                let page = |random: &mut Random| Ppn(random.below(8) as u32 * 2 * geometry.pages_per_block());
+                let page = |random: &mut Random| {
+                    let (block, offset) = (random.below(8) as u32 * 2, random.below(3) as u32 / 2);
+                    geometry.page_at(BlockId(block), offset)
+                };
                 let (page, from) = (page(&mut random), page(&mut random));
                 let kind = match random.below(9) {
                     0 => OpKind::Read,
@@ -162,7 +188,8 @@ fn both_models_agree_about_every_ftl() {
         (0..logical_pages).for_each(|lpn| write(&mut *ftl, Lpn(lpn), 1));
         ftl.flash_mut().set_logging(true);
         let mut random = Random(logical_pages.into());
-        let mut both = Both::new(&geometry, limits, false, true);
+        let can = Can { multi_plane: true, cache_programs: true, cache_reads: true, ..Can::default() };
+        let mut both = Both::new(&geometry, limits, can, true);
         let (mut at, mut strands, mut erases, mut merges, mut parts) = (0, 0, 0, 0, 0);
         let mut moved_apart = 0;
         for token in 0..REQUESTS {

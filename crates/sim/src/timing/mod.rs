@@ -3,8 +3,7 @@
 //! An event-driven model with one queue a die and one queue a channel. Exactly this is modelled:
 //!
 //! 1. A **die** does one operation at a time and is held from its start to its end, transfer and
-//!    waiting for the channel included (no cache programming, no pipelining inside a die; planes do
-//!    not work in parallel).
+//!    waiting for the channel included, but for rules 11 to 13.
 //! 2. A page **read** is the array time, then the transfer of page and spare area over the channel.
 //!    If the device says how little a read may fetch, a read of the host transfers what it wants of
 //!    the page in such units, and their share of the spare area. A **spare read** transfers a
@@ -46,35 +45,53 @@
 //!     from when the read comes to its die to the end of its transfer, first come, first served.
 //!     Until then a read does not wait on its die, and goes before nothing there.
 //!
+//! 11. **Multi-plane**, if the device can: a program that a die begins takes along those that wait
+//!     there for the same page offset in other planes, of each plane the one that the die would
+//!     come to first. Their transfers follow each other, then the array takes the time of one. An
+//!     erase takes along erases in other planes.
+//! 12. **Cache programs**, if the device says so: once the array programs, and the operation that
+//!     the die comes to next is a program, that one's transfer begins. It is then the next, and
+//!     the program under way is not suspended. Its array time begins when both have ended.
+//! 13. **Cache reads**, if the device says so: while a page that was read waits for the channel or
+//!     crosses it, the die begins the operation that it comes to next if that is a read. A second
+//!     page that was read waits on the die until the first has left.
+//! 14. If the device says so (`write_queues_per_channel`), neighbouring dies of a channel share a
+//!     **write queue** for all programs, and an **erase queue**. Each is first come, first served,
+//!     whatever is hurried or of the background. Its first operation leaves it when the die is
+//!     idle. Those behind wait, whatever their dies do. So rules 11 and 12 find nothing there.
+//!
 //! The FTL itself takes no time, and executes a request the moment it enters the device. A flush
 //! ends once every write and trim that entered before it has; requests behind it do not wait.
 //!
 //! Between host and device, if the device's limits say so:
 //!
-//! 11. Data cross a **link**, in each direction the data of one request after another. Those of a
+//! 15. Data cross a **link**, in each direction the data of one request after another. Those of a
 //!     write cross before it enters, at `host_write_bytes_per_us`, in the order in which writes
 //!     arrive; a trim or a flush does not enter before the writes that arrived before it. A read
 //!     enters at once. What it read crosses at `host_read_bytes_per_us` once its last strand has
 //!     ended, and ends it. Nothing of a request crosses while flash works for it.
-//! 12. While a **die** has `queue_depth` operations of requests to do or more, no request leaves
+//! 16. While a **die** has `queue_depth` operations of requests to do or more, no request leaves
 //!     the host. One that has left it is done as a whole, so that more may gather on a die.
 //!
 //! With a write buffer ([`crate::host::buffered`]), which itself takes no time:
 //!
-//! 13. A write ends when each of its pages has a **place** in the buffer. A page that is written
+//! 17. A write ends when each of its pages has a **place** in the buffer. A page that is written
 //!     out is a strand of its own, and frees its place when the strand ends. Pages get places in
 //!     the order in which they came, and wait for none once their own strand has ended. A flush
 //!     ends once every strand has that wrote a page out by then; a write with FUA waits for its
 //!     own.
 
 mod branches;
-mod read_queue;
+mod progress;
+mod shared_queue;
 mod strand;
 mod times;
 mod unit;
 
 #[cfg(test)]
 mod agree;
+#[cfg(test)]
+mod beside;
 #[cfg(test)]
 mod second;
 #[cfg(test)]
@@ -83,7 +100,7 @@ mod tests;
 use crate::spec::{DevicePlan, QueueOptions};
 use ftl::{Op, OpKind, Purpose};
 use nand::{BlockId, Geometry};
-use read_queue::ReadQueue;
+use shared_queue::Queues;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
@@ -116,6 +133,7 @@ struct Erases {
 pub struct Machine {
     geometry: Geometry,
     copy_back: bool,
+    multi_plane: bool,
     times: Times,
     read_priority: bool,
     max_overtakes: u32,
@@ -125,9 +143,7 @@ pub struct Machine {
     event_seq: u64,
     dies: Vec<Die>,
     channels: Vec<Channel>,
-    /// Dies that share a read queue, of a channel; 0 if each has its own.
-    read_queue_dies: u32,
-    read_queues: Vec<ReadQueue>,
+    queues: Queues,
     strands: Vec<Strand>,
     free_strands: Vec<u32>,
     erases: Vec<Erases>,
@@ -146,6 +162,7 @@ impl Machine {
         Self {
             geometry: *geometry,
             copy_back: device.capabilities.copy_back,
+            multi_plane: device.capabilities.multi_plane && geometry.planes_per_die() > 1,
             times: Times::new(geometry, &device.timing, &device.limits),
             read_priority: options.read_priority,
             max_overtakes: options.max_overtakes,
@@ -155,8 +172,7 @@ impl Machine {
             event_seq: 0,
             dies: (0..geometry.dies()).map(|die| Die::new(geometry.channel_of(die))).collect(),
             channels: (0..geometry.channels()).map(|_| Channel::default()).collect(),
-            read_queue_dies: device.limits.read_queue_dies,
-            read_queues: read_queue::all(geometry, device.limits.read_queue_dies),
+            queues: Queues::new(geometry, &device.limits),
             strands: Vec::new(),
             free_strands: Vec::new(),
             erases: vec![Erases::default(); geometry.blocks() as usize],
@@ -182,10 +198,7 @@ impl Machine {
     #[must_use]
     pub fn waiting(&self, die_index: u32) -> u32 {
         let Some(die) = self.dies.get(die_index as usize) else { return 0 };
-        let of_request = |task: &Task| !self.strands[task.strand as usize].background;
-        u32::from(die.current.as_ref().is_some_and(of_request))
-            + die.waiting_before_last()
-            + self.queued_reads(die_index)
+        die.before_last(|task| !self.strands[task.strand as usize].background) + self.queued(die_index)
     }
 
     /// When the next thing happens, if anything is going on. May be early by an operation that was
@@ -346,7 +359,7 @@ impl Machine {
         let strand = &self.strands[id as usize];
         let Step { op, epoch, .. } = strand.steps[at];
         let block = self.geometry.block_of(op.page);
-        let task = Task::new(id, block, epoch);
+        let task = Task { offset: self.geometry.offset_of(op.page), ..Task::new(id, block, epoch) };
         let urgent = self.read_priority && !strand.background;
         match op.kind {
             OpKind::Read => Task { urgent, of_host: op.purpose == Purpose::Host, ..task },
@@ -390,18 +403,28 @@ impl Machine {
             }
             return;
         }
+        if !task.action.reads() && self.is_queued(&task) {
+            return;
+        }
         let index = self.geometry.die_of(task.block);
-        let die = &mut self.dies[index as usize];
-        if die.current.is_none() {
-            die.busy_since_ns = self.now_ns;
-            self.start(index, task);
+        if self.dies[index as usize].is_idle() {
+            self.start_idle(task);
         } else if task.urgent && self.may_suspend(index) {
             self.suspend(index);
             self.start(index, task);
         } else {
             let turn = self.strands[task.strand as usize].turn(task.urgent);
             self.dies[index as usize].enqueue(task, turn);
+            self.send_ahead(index);
+            self.read_ahead(index);
         }
+    }
+
+    /// Has the idle die of a task begin it.
+    fn start_idle(&mut self, task: Task) {
+        let index = self.geometry.die_of(task.block);
+        self.dies[index as usize].busy_since_ns = self.now_ns;
+        self.start(index, task);
     }
 
     /// Hurries the strands that erase a block, and those that they wait for.
@@ -429,124 +452,6 @@ impl Machine {
         (ended.wrapping_sub(task.epoch) as i32) >= 0
     }
 
-    fn start(&mut self, index: u32, task: Task) {
-        let die = &mut self.dies[index as usize];
-        die.current = Some(task);
-        if self.strands[task.strand as usize].turn(task.urgent) == Turn::First {
-            if die.others_wait() {
-                die.overtakes += 1;
-            }
-        } else {
-            die.overtakes = 0;
-        }
-        if task.action.sends() && self.transfer(&task) > 0 {
-            self.request_channel(index);
-        } else {
-            self.start_array(index, self.times.array(task.action));
-        }
-    }
-
-    fn start_array(&mut self, index: u32, ns: u64) {
-        let at_ns = self.now_ns + ns;
-        let seq = self.schedule(at_ns, index);
-        let die = &mut self.dies[index as usize];
-        die.event_seq = seq;
-        die.array_end_ns = Some(at_ns);
-    }
-
-    fn schedule(&mut self, at_ns: u64, unit: u32) -> u64 {
-        self.event_seq += 1;
-        self.events.push(Reverse(Event { at_ns, seq: self.event_seq, unit }));
-        self.event_seq
-    }
-
-    fn request_channel(&mut self, die: u32) {
-        let index = self.dies[die as usize].channel;
-        let channel = &mut self.channels[index as usize];
-        if channel.user.is_some() {
-            channel.waiting.push_back(die);
-        } else {
-            self.start_transfer(index, die);
-        }
-    }
-
-    fn start_transfer(&mut self, index: u32, die: u32) {
-        let Some(task) = &self.dies[die as usize].current else { return };
-        let ns = self.transfer(task);
-        let channel = &mut self.channels[index as usize];
-        channel.user = Some(die);
-        channel.busy_ns += ns;
-        self.schedule(self.now_ns + ns, self.dies.len() as u32 + index);
-    }
-
-    fn transfer_ended(&mut self, index: u32) {
-        let channel = &mut self.channels[index as usize];
-        let user = channel.user.take();
-        if let Some(next) = channel.waiting.pop_front() {
-            self.start_transfer(index, next);
-        }
-        let Some(die) = user else { return };
-        let Some(task) = self.dies[die as usize].current else { return };
-        if task.action.sends() {
-            self.start_array(die, self.times.array(task.action));
-        } else {
-            self.task_ended(die, task);
-        }
-    }
-
-    fn array_ended(&mut self, index: u32) {
-        let die = &mut self.dies[index as usize];
-        die.array_end_ns = None;
-        let Some(task) = die.current else { return };
-        if task.action.reads() && self.transfer(&task) > 0 {
-            self.request_channel(index);
-        } else {
-            self.task_ended(index, task);
-        }
-    }
-
-    /// Frees the die for whatever waits there, then lets the task's strand go on.
-    fn task_ended(&mut self, index: u32, task: Task) {
-        self.start_next(index);
-        if task.action.reads() {
-            self.read_ended(index);
-        }
-        if task.action == Action::Erase {
-            self.erase_ended(task.block);
-        }
-        if task.copy_to.is_some() {
-            self.issue(Task { action: Action::Program, block: task.copy_to, copy_to: BlockId::NONE, ..task });
-            return;
-        }
-        if task.copied_from.is_some() {
-            self.copy_ended(task.strand, task.copied_from);
-        }
-        let strand = &mut self.strands[task.strand as usize];
-        strand.running -= 1;
-        if strand.running > 0 && !strand.section.is_empty() {
-            self.branch_goes_on(task.strand, task.at as usize);
-        } else if strand.running == 0 {
-            self.advance(task.strand);
-        }
-    }
-
-    fn start_next(&mut self, index: u32) {
-        let max_overtakes = self.max_overtakes;
-        let die = &mut self.dies[index as usize];
-        die.current = None;
-        let reads_first = !die.others_wait() || die.overtakes < max_overtakes;
-        if reads_first && let Some(task) = die.first.pop_front() {
-            self.start(index, task);
-        } else if let Some((task, remaining_ns)) = die.suspended.take() {
-            die.current = Some(task);
-            self.start_array(index, remaining_ns);
-        } else if let Some(task) = die.take_other() {
-            self.start(index, task);
-        } else {
-            die.busy_before_ns += self.now_ns - die.busy_since_ns;
-        }
-    }
-
     fn erase_ended(&mut self, block: BlockId) {
         let erases = &mut self.erases[block.index()];
         erases.ended = erases.ended.wrapping_add(1);
@@ -561,23 +466,6 @@ impl Machine {
             } else {
                 at += 1;
             }
-        }
-    }
-
-    fn may_suspend(&self, index: u32) -> bool {
-        let die = &self.dies[index as usize];
-        self.suspend_ns.is_some()
-            && die.suspended.is_none()
-            && die.array_end_ns.is_some()
-            && die.overtakes < self.max_overtakes
-            && die.current.is_some_and(|task| !task.action.reads())
-    }
-
-    fn suspend(&mut self, index: u32) {
-        let die = &mut self.dies[index as usize];
-        if let (Some(task), Some(end_ns)) = (die.current.take(), die.array_end_ns.take()) {
-            die.suspended = Some((task, end_ns - self.now_ns + self.suspend_ns.unwrap_or(0)));
-            die.event_seq = 0;
         }
     }
 }

@@ -35,6 +35,12 @@ enum State {
     Queued,
     /// It holds its die, and the channel is busy.
     OnDie,
+    /// It was transferred beside the array time of the work before it, which is not over.
+    Loaded,
+    /// It was read, and the page read before it has not left the die.
+    Full,
+    /// It goes with a work in another plane of its die.
+    With,
     /// It ends at this time.
     Running(u64),
     Done,
@@ -45,9 +51,12 @@ struct Work {
     /// A step of a strand starts when all works of the one before are done.
     step: usize,
     block: BlockId,
+    offset: u32,
     class: Class,
     erases: bool,
     reads: bool,
+    /// It programs a page, with a transfer before.
+    programs: bool,
     /// Erases of the block that have to be over first.
     needs: u32,
     phases: Vec<Phase>,
@@ -64,6 +73,9 @@ pub(super) struct Second {
     geometry: Geometry,
     limits: Limits,
     copy_back: bool,
+    multi_plane: bool,
+    cache_programs: bool,
+    cache_reads: bool,
     times: Times,
     read_priority: bool,
     max_overtakes: u32,
@@ -74,6 +86,8 @@ pub(super) struct Second {
     erases: BTreeMap<BlockId, (u32, u32)>,
     /// Of each die, urgent works since another began.
     overtakes: BTreeMap<u32, u32>,
+    /// Of a work, those that go with it.
+    groups: BTreeMap<Id, Vec<Id>>,
     pub(super) ended: Vec<(Token, u64)>,
 }
 
@@ -125,6 +139,9 @@ impl Second {
             geometry: device.geometry,
             limits: device.limits,
             copy_back: device.capabilities.copy_back,
+            multi_plane: device.capabilities.multi_plane,
+            cache_programs: device.timing.cache_programs,
+            cache_reads: device.timing.cache_reads,
             times: Times::new(&device.geometry, &device.timing, &device.limits),
             read_priority: options.read_priority,
             max_overtakes: options.max_overtakes,
@@ -133,6 +150,7 @@ impl Second {
             strands: BTreeMap::new(),
             erases: BTreeMap::new(),
             overtakes: BTreeMap::new(),
+            groups: BTreeMap::new(),
             ended: Vec::new(),
         }
     }
@@ -163,7 +181,7 @@ impl Second {
         let class = if background { Class::Background } else { Class::Ordinary };
         let reads = if self.read_priority && !background { Class::Urgent } else { class };
         let Phases { read, of_host, spare_read, program, flags } = self.phases(part);
-        let t = &self.times;
+        let (t, erase) = (&self.times, [Phase::Array(self.times.erase)]);
         let (mut works, mut step) = (Vec::<Work>::new(), 0);
         // Of the step: copies, by the block they leave and the work that ends them, erased blocks,
         // and pages by the work that programs them.
@@ -184,29 +202,32 @@ impl Second {
             let erased = self.erases.entry(block).or_default();
             erased.0 += u32::from(op.kind == OpKind::Erase);
             let needs = erased.0;
+            let offset = self.geometry.offset_of(op.page);
             let work = |block, class, needs, phases: &[Phase], after| {
                 let reads = matches!(phases, [Phase::Array(_), Phase::Bus(_)]);
+                let programs = !reads && phases.len() == 2 && op.kind != OpKind::Flags;
                 let phases = phases.iter().copied().filter(|phase| *phase != Phase::Bus(0)).collect();
                 let erases = op.kind == OpKind::Erase;
-                Work { step, block, class, erases, reads, needs, phases, after, state: State::Later, since: 0 }
+                let (state, since) = (State::Later, 0);
+                Work { step, block, offset, class, erases, reads, programs, needs, phases, after, state, since }
             };
             match op.kind {
-                OpKind::Read if op.purpose == Purpose::Host => works.push(work(block, reads, 0, &of_host, after)),
-                OpKind::Read => works.push(work(block, reads, 0, &read, after)),
+                OpKind::Read => {
+                    let phases = if op.purpose == Purpose::Host { &of_host } else { &read };
+                    works.push(work(block, reads, 0, phases, after));
+                }
                 OpKind::SpareRead => works.push(work(block, reads, 0, &spare_read, after)),
                 OpKind::Program => {
                     works.push(work(block, class, needs, &program, after));
                     programmed.push((op.page, works.len() - 1));
                 }
                 OpKind::Flags => works.push(work(block, class, needs, &flags, after)),
-                OpKind::Erase if op.branch.section != 0 => {
-                    works.push(work(block, class, 0, &[Phase::Array(t.erase)], after));
-                }
+                OpKind::Erase if op.branch.section != 0 => works.push(work(block, class, 0, &erase, after)),
                 OpKind::Erase => {
                     let after = copies.iter().filter(|(from, _)| *from == block).map(|(_, at)| *at).collect();
                     copies.retain(|(from, _)| *from != block);
                     emptied.push(block);
-                    works.push(work(block, class, 0, &[Phase::Array(t.erase)], after));
+                    works.push(work(block, class, 0, &erase, after));
                 }
                 OpKind::Copy => {
                     let g = &self.geometry;
@@ -223,6 +244,10 @@ impl Second {
                 }
             }
         }
+        self.begin_strand(token, works);
+    }
+
+    fn begin_strand(&mut self, token: Token, works: Vec<Work>) {
         if !works.is_empty() {
             self.strands.insert(token, works);
             self.go_on(token);
@@ -284,7 +309,7 @@ impl Second {
         let work = self.work(id);
         let served = |other: &Work| {
             other.reads
-                && matches!(other.state, State::Queued | State::OnDie | State::Running(_))
+                && matches!(other.state, State::Queued | State::OnDie | State::Running(_) | State::Full)
                 && self.read_queue(other) == self.read_queue(work)
         };
         if self.limits.read_queue_dies > 0 && work.reads && self.all().any(|(_, other)| served(other)) {
@@ -294,20 +319,109 @@ impl Second {
         }
     }
 
+    /// The works that hold a die.
+    fn holders(&self, die: u32) -> impl Iterator<Item = (Id, &Work)> {
+        let holds = |work: &Work| matches!(work.state, State::Running(_) | State::OnDie | State::Loaded | State::Full);
+        self.all().filter(move |(_, work)| holds(work) && self.die(work) == die)
+    }
+
+    fn is_busy(&self, die: u32) -> bool {
+        self.holders(die).next().is_some()
+    }
+
     fn hand_over(&mut self, id: Id) {
         let work = self.work(id);
         let die = self.die(work);
-        let busy = |other: &Work| matches!(other.state, State::Running(_) | State::OnDie) && self.die(other) == die;
         if self.erases.get(&work.block).is_some_and(|(_, over)| *over < work.needs) {
             self.set(id, State::Parked);
             if self.work(id).class != Class::Background {
                 self.hurry(self.work(id).block);
             }
-        } else if self.all().any(|(_, other)| busy(other)) {
+        } else if self.limits.write_queues_per_channel > 0 && !work.reads {
+            let queue = self.write_queue(die, work.erases);
+            self.set(id, State::Behind);
+            self.serve(queue);
+        } else if self.is_busy(die) {
             self.set(id, State::Queued);
+            self.go_ahead(die);
         } else {
             self.begin(id);
         }
+    }
+
+    /// A channel, a part of it, and whether for erases.
+    fn write_queue(&self, die: u32, erases: bool) -> (u32, u32, bool) {
+        let channels = self.geometry.channels();
+        let dies = self.geometry.dies() / channels;
+        (die % channels, die / channels * self.limits.write_queues_per_channel.min(dies) / dies, erases)
+    }
+
+    fn serve(&mut self, queue: (u32, u32, bool)) {
+        let waits = |work: &Work| {
+            work.state == State::Behind && !work.reads && self.write_queue(self.die(work), work.erases) == queue
+        };
+        if let Some(next) = self.first(waits).filter(|next| !self.is_busy(self.die(self.work(*next)))) {
+            self.begin(next);
+            self.serve(queue);
+        }
+    }
+
+    /// The work that a die comes to next.
+    fn next_on(&self, die: u32) -> Option<Id> {
+        let queued = |class, work: &Work| work.state == State::Queued && work.class == class && self.die(work) == die;
+        let urgent = self.first(|work| queued(Class::Urgent, work));
+        let other = self.first(|work| queued(Class::Ordinary, work));
+        let other = other.or_else(|| self.first(|work| queued(Class::Background, work)));
+        let patient = self.overtakes.get(&die).is_none_or(|overtakes| *overtakes < self.max_overtakes);
+        if other.is_none() || patient { urgent.or(other) } else { other }
+    }
+
+    /// Begins what may run beside the work of a die.
+    fn go_ahead(&mut self, die: u32) {
+        let (None, Some(next)) = (self.holders(die).nth(1), self.next_on(die)) else { return };
+        let Some((_, work)) = self.holders(die).next() else { return };
+        let goes = match work.phases[0] {
+            Phase::Array(_) if self.cache_programs && work.programs => {
+                self.work(next).programs && matches!(self.work(next).phases[0], Phase::Bus(_))
+            }
+            Phase::Bus(_) if self.cache_reads && work.reads => self.work(next).reads,
+            _ => false,
+        };
+        if goes {
+            self.begin(next);
+        }
+    }
+
+    /// Finds what waits in other planes and can be done with a work.
+    fn take_along(&mut self, id: Id) {
+        let work = self.work(id).clone();
+        if !self.multi_plane || !(work.programs || work.erases) {
+            return;
+        }
+        let goes = |other: &Work| {
+            other.state == State::Queued
+                && self.die(other) == self.die(&work)
+                && (other.programs, other.erases) == (work.programs, work.erases)
+                && (work.erases || other.offset == work.offset)
+        };
+        let mut others: Vec<_> = self.all().filter(|(_, other)| goes(other)).collect();
+        others.sort_unstable_by_key(|(_, other)| (other.class, other.since));
+        let mut planes = vec![self.geometry.plane_of(work.block)];
+        let mut group = Vec::new();
+        for (other, Work { block, .. }) in others {
+            let plane = self.geometry.plane_of(*block);
+            if !planes.contains(&plane) {
+                planes.push(plane);
+                group.push(other);
+            }
+        }
+        for other in &group {
+            self.set(*other, State::With);
+            if let transfer @ Phase::Bus(_) = work.phases[0] {
+                self.strands.get_mut(&id.0).unwrap()[id.1].phases.insert(0, transfer);
+            }
+        }
+        self.groups.insert(id, group);
     }
 
     /// Puts the works of strands that erase a block, and of those that they wait for, first.
@@ -349,6 +463,7 @@ impl Second {
             (true, true) => *overtakes += 1,
             (true, false) => {}
         }
+        self.take_along(id);
         self.run_phase(id);
     }
 
@@ -366,6 +481,7 @@ impl Second {
             Phase::Bus(ns) => State::Running(self.now + ns),
         };
         self.set(id, state);
+        self.go_ahead(self.die(self.work(id)));
     }
 
     /// When the next phase ends, and of which work.
@@ -395,30 +511,50 @@ impl Second {
         {
             self.run_phase(next);
         }
-        if self.work(id).phases.is_empty() {
-            self.set(id, State::Done);
-            self.finish(id);
-        } else {
-            self.run_phase(id);
+        let die = self.die(self.work(id));
+        let in_phase = |array| {
+            let is = |work: &Work| matches!(work.phases[0], Phase::Array(_)) == array;
+            self.holders(die).any(|(_, work)| is(work))
+        };
+        match self.work(id).phases.first() {
+            None => {
+                self.set(id, State::Done);
+                self.finish(id);
+            }
+            Some(Phase::Array(_)) if in_phase(true) => self.set(id, State::Loaded),
+            Some(Phase::Bus(_)) if self.work(id).reads && in_phase(false) => self.set(id, State::Full),
+            Some(_) => self.run_phase(id),
         }
     }
 
     /// Frees the die, and lets go what waited for the work.
     fn finish(&mut self, id: Id) {
-        let Work { block, erases, reads, .. } = *self.work(id);
-        let die = self.geometry.die_of(block);
-        let queued = |class, work: &Work| work.state == State::Queued && work.class == class && self.die(work) == die;
-        let urgent = self.first(|work| queued(Class::Urgent, work));
-        let other = self.first(|work| queued(Class::Ordinary, work));
-        let other = other.or_else(|| self.first(|work| queued(Class::Background, work)));
-        let patient = self.overtakes.get(&die).is_none_or(|overtakes| *overtakes < self.max_overtakes);
-        let next = if other.is_none() || patient { urgent.or(other) } else { other };
-        if let Some(next) = next {
-            self.begin(next);
+        let die = self.die(self.work(id));
+        let left: Vec<_> = self.holders(die).map(|(id, work)| (id, work.state)).collect();
+        match left[..] {
+            [(next, State::Loaded | State::Full)] => self.run_phase(next),
+            [_, ..] => {}
+            [] => match self.next_on(die) {
+                Some(next) => self.begin(next),
+                None if self.limits.write_queues_per_channel > 0 => {
+                    [false, true].into_iter().for_each(|erases| self.serve(self.write_queue(die, erases)));
+                }
+                None => {}
+            },
         }
+        self.let_go(id);
+        for other in self.groups.remove(&id).unwrap_or_default() {
+            self.set(other, State::Done);
+            self.let_go(other);
+        }
+    }
+
+    fn let_go(&mut self, id: Id) {
+        let Work { block, erases, reads, .. } = *self.work(id);
         if reads && self.limits.read_queue_dies > 0 {
             let queue = self.read_queue(self.work(id));
-            if let Some(next) = self.first(|work| work.state == State::Behind && self.read_queue(work) == queue) {
+            let behind = |work: &Work| work.state == State::Behind && work.reads && self.read_queue(work) == queue;
+            if let Some(next) = self.first(behind) {
                 self.hand_over(next);
             }
         }

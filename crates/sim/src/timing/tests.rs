@@ -9,7 +9,7 @@ use nand::{Capabilities, Ppn, Timing};
 
 const PAGES: u32 = 8;
 
-fn options() -> QueueOptions {
+pub(super) fn options() -> QueueOptions {
     QueueOptions { read_priority: false, ..QueueOptions::default() }
 }
 
@@ -45,6 +45,7 @@ fn machine_within(
         program_ns: 500,
         erase_ns: 3000,
         channel_bytes_per_us: if transfers { 64_000 } else { 0 },
+        ..Timing::NONE
     };
     let capabilities = Capabilities { copy_back, ..Capabilities::MODERN };
     let device = DevicePlan { name: String::new(), geometry, capabilities, timing, limits, logical_pages: 1 };
@@ -70,7 +71,7 @@ const PROGRAM: OpKind = OpKind::Program;
 const ERASE: OpKind = OpKind::Erase;
 
 /// Runs until `until_ns` or the end; when each strand ended.
-fn run_until(m: &mut Machine, until_ns: u64) -> Vec<(Token, u64)> {
+pub(super) fn run_until(m: &mut Machine, until_ns: u64) -> Vec<(Token, u64)> {
     let mut out = Vec::new();
     while m.next_ns().is_some_and(|ns| ns <= until_ns) {
         let tokens = m.run_event().to_vec();
@@ -79,7 +80,7 @@ fn run_until(m: &mut Machine, until_ns: u64) -> Vec<(Token, u64)> {
     out
 }
 
-fn run(m: &mut Machine) -> Vec<(Token, u64)> {
+pub(super) fn run(m: &mut Machine) -> Vec<(Token, u64)> {
     run_until(m, u64::MAX)
 }
 

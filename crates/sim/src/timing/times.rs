@@ -12,6 +12,9 @@ pub(super) struct Times {
     pub(super) spare_read: u64,
     pub(super) program: u64,
     pub(super) erase: u64,
+    /// Transfers run beside the array time of a program, and of a read.
+    pub(super) cache_programs: bool,
+    pub(super) cache_reads: bool,
     /// Into the die, and out of it.
     pub(super) page_transfer: [u64; 2],
     pub(super) spare_transfer: [u64; 2],
@@ -45,6 +48,8 @@ impl Times {
             spare_read: timing.spare_read_ns,
             program: timing.program_ns,
             erase: timing.erase_ns,
+            cache_programs: timing.cache_programs,
+            cache_reads: timing.cache_reads,
             page_transfer: both(bytes),
             spare_transfer: both(bytes.div_ceil(SPARE_SHARE)),
             whole_bytes: bytes,

@@ -12,6 +12,7 @@ pub const TIMING: Timing = Timing {
     program_ns: 500_000,
     erase_ns: 3_000_000,
     channel_bytes_per_us: 400,
+    ..Timing::NONE
 };
 
 /// A device of `blocks` blocks of 128 pages of 4 KiB.
