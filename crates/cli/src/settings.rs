@@ -11,6 +11,7 @@ use crate::units::{Groups, bytes};
 use anyhow::Result;
 use ftl::config::Maps;
 use ftl::ftls::Info;
+use ftl::victim::Banks;
 use ftl::{Config, GeckoAsked, GroupOptions, JanusOptions, Setting, WearOptions, placement, validity};
 use nand::Geometry;
 
@@ -175,9 +176,13 @@ pub fn asked(args: &TuningArgs, default: Config, geometry: &Geometry) -> Result<
     config.janus.utilisation_percent = args.janus.utilisation.unwrap_or(JanusOptions::PAPER.utilisation_percent);
     config.janus.learn_utilisation = args.janus.learn;
     config.janus.page_map_percent = args.janus.block_map.unwrap_or(JanusOptions::PAPER.page_map_percent);
-    if config.lanes > geometry.dies() {
+    if Banks::fit(geometry, config.lanes) != config.lanes {
+        let planes = match geometry.planes_per_die() {
+            1 => String::new(),
+            planes => format!("; ask for no more, or for {}, one for each plane", planes * geometry.dies()),
+        };
         return Err(usage(format!(
-            "--lanes {} is more than the {} dies of the device: blocks on the same die are not filled faster",
+            "--lanes {} is more than the {} dies of the device: blocks on the same die are not filled faster{planes}",
             config.lanes,
             geometry.dies()
         )));

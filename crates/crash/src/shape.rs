@@ -18,6 +18,8 @@ pub struct Shape {
     pub(crate) page_bytes: u32,
     pub(crate) channels: u32,
     pub(crate) dies_per_channel: u32,
+    /// More than one: each plane is a lane.
+    pub(crate) planes_per_die: u32,
     /// Blocks that may go bad without the disk becoming too large for its device.
     pub(crate) spare_blocks: u32,
     pub(crate) cache_entries: u32,
@@ -55,6 +57,7 @@ const MODERN: Shape = Shape {
     page_bytes: 512,
     channels: 1,
     dies_per_channel: 1,
+    planes_per_die: 1,
     spare_blocks: SPARE_BLOCKS,
     cache_entries: 4,
     protected_percent: 0,
@@ -214,6 +217,16 @@ pub const SHAPES: &[Shape] = &[
         policies: Some(("split", "tournament")),
         ..MODERN
     },
+    Shape {
+        name: "planes",
+        blocks: 160,
+        pages_per_block: 6,
+        channels: 2,
+        planes_per_die: 2,
+        cache_entries: 12,
+        age: 900,
+        ..MODERN
+    },
 ];
 
 /// The name of the shape that chance draws anew for each workload.
@@ -242,12 +255,20 @@ impl Shape {
         Geometry::new(Dimensions {
             channels: self.channels,
             dies_per_channel: self.dies_per_channel,
-            planes_per_die: 1,
+            planes_per_die: self.planes_per_die,
             blocks: self.blocks,
             pages_per_block: self.pages_per_block,
             page_bytes: self.page_bytes,
             spare_bytes: 32,
         })
+    }
+
+    /// A lane for each channel or, of a die of several planes, for each plane.
+    const fn lanes(&self) -> u32 {
+        match self.planes_per_die {
+            1 => self.channels,
+            planes => self.channels * self.dies_per_channel * planes,
+        }
     }
 
     pub(crate) fn config(&self, logical_pages: u32) -> Config {
@@ -257,7 +278,7 @@ impl Shape {
         Config {
             cache_entries: self.cache_entries,
             protected_percent: self.protected_percent,
-            lanes: self.channels,
+            lanes: self.lanes(),
             validity: self.validity,
             groups: self.groups,
             wear,

@@ -370,8 +370,9 @@ pub struct Config {
     pub placement: Option<&'static str>,
     /// Groups that ages of pages are parted into, from 2 to 8.
     pub age_groups: u32,
-    /// Blocks that each write stream fills at once, on different dies. Streams of metadata have as
-    /// many if the device has blocks enough to spare.
+    /// Blocks that each write stream fills at once, on different dies; or one in each plane of each
+    /// die ([`crate::victim::Banks::fit`]). Streams of metadata have as many if the device has
+    /// blocks enough to spare.
     pub lanes: u32,
     /// Page-validity store, by its name in [`crate::validity::table`]; `None` for the FTL's own.
     pub validity: Option<&'static str>,

@@ -49,7 +49,7 @@ impl ByBank {
         if collectors == 0 && policy != Policy::WritePath {
             return Err(bad("there is no collector; ask for at least 1, or for npgc"));
         }
-        let banks = Banks::new(geometry.dies(), ftl.banks());
+        let banks = Banks::of_device(geometry, ftl.banks());
         let levels = Levels::of(geometry.blocks() / banks.count(), geometry.pages_per_block());
         // A bank stops at its first level, one collection later if that frees a block at a time.
         ftl.keep_free((levels.0[0].free_blocks + 2) * banks.count());
@@ -63,7 +63,7 @@ impl ByBank {
 
     /// Operations that a bank has to do for requests.
     fn writers(&self, machine: &Machine, bank: usize) -> u32 {
-        self.banks.dies(bank as u32).map(|die| machine.waiting(die)).sum()
+        self.banks.units_of(bank as u32).map(|unit| machine.waiting(unit % machine.dies())).sum()
     }
 
     /// Has the next page of host data go to a bank. If writers collect, that bank is collected

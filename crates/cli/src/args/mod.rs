@@ -281,7 +281,8 @@ pub struct TuningArgs {
     /// [default: each FTL's own]
     #[arg(long, value_name = "NAME")]
     pub validity: Option<String>,
-    /// Blocks that each stream fills at once, on different dies
+    /// Blocks that each stream fills at once, on different dies; or as many as the device has
+    /// planes, which then program together where its profile says multi_plane
     /// [default: 1; all dies in timed comparisons]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub lanes: Option<u32>,

@@ -7,6 +7,7 @@
 mod commands;
 mod common;
 mod compare;
+mod devices;
 mod images;
 mod reproduce;
 mod serve;

@@ -5,7 +5,8 @@
 //! 2. Each write stream fills one block a lane; lanes take turns, and a lane prefers blocks of its
 //!    own bank. The first block of each lane begins at another offset, or all lanes would need a
 //!    fresh block at the same time for ever, and one write would wait for as many collections as
-//!    there are lanes. A mount looks at these offsets, those of the lanes of host data.
+//!    there are lanes. Lanes of planes of one die begin at the same. A mount looks at these
+//!    offsets, those of the lanes of host data.
 //! 3. Closed blocks of host data stand with the victim policy. Closed blocks of metadata stand
 //!    there too, or, when metadata is not to be collected (GeckoFTL, section 4.2), apart until no
 //!    page in them lives.
@@ -138,9 +139,9 @@ pub struct SpaceOptions {
 pub struct Space {
     geometry: Geometry,
     blocks: BlockTable,
-    /// For each die, the first of its blocks before which none is virgin.
+    /// For each die or plane of the banks, the first of its blocks before which none is virgin.
     virgin: Vec<u32>,
-    /// The die whose virgin block is taken next if none is preferred.
+    /// The die or plane whose virgin block is taken next if none is preferred.
     virgin_turn: u32,
     virgin_erases: u32,
     virgin_untrusted: bool,
@@ -190,7 +191,7 @@ impl Space {
         let blocks = BlockTable::new(count, pages, state);
         let bad_blocks = blocks.iter().filter(|(_, block)| block.state == BlockState::Bad).count() as u32;
         let lanes_of = |kind| if kind == PageKind::User { options.lanes } else { options.metadata_lanes };
-        let banks = Banks::new(geometry.dies(), options.lanes);
+        let banks = Banks::of_device(&geometry, options.lanes);
         let mut free_of = alloc::vec![0; options.lanes as usize];
         let usable = blocks.iter().filter(|(_, block)| block.state != BlockState::Bad);
         usable.for_each(|(block, _)| free_of[banks.of(block) as usize] += 1);
@@ -201,7 +202,7 @@ impl Space {
             .collect();
         Self {
             geometry,
-            virgin: (0..geometry.dies()).collect(),
+            virgin: (0..banks.units()).collect(),
             virgin_turn: 0,
             virgin_erases: 0,
             virgin_untrusted: false,
@@ -383,7 +384,7 @@ impl Space {
     fn open(&mut self, stream: usize, turn: usize) -> Option<()> {
         let lanes = self.streams[stream].lanes.len() as u32;
         let worn = stream + 1 == self.host_streams as usize;
-        let bank = (lanes > 1).then(|| turn as u32 * self.banks.count() / lanes);
+        let bank = (lanes > 1).then(|| self.banks.of_lane(turn as u32, lanes, &self.geometry));
         let fresh = self.take_free(bank, worn)?;
         self.free_of[self.banks.of(fresh.block) as usize] -= 1;
         debug_assert!(self.valid(fresh.block) == 0, "{} is opened while pages in it live", fresh.block);
@@ -393,12 +394,13 @@ impl Space {
         self.candidates.opened(fresh.block, stream);
         self.metadata_blocks += u32::from(kind != PageKind::User);
         self.blocks.set(fresh.block, Block { valid: 0, state: BlockState::Active, kind });
+        let (nth, of) = self.banks.stagger(bank.unwrap_or(0), &self.geometry);
         let state = &mut self.streams[stream];
         let first = state.begun <= turn as u32;
         state.begun = state.begun.max(turn as u32 + 1);
         state.lanes[turn] = Lane {
             block: fresh.block,
-            next: if first { bank.unwrap_or(0) * self.geometry.pages_per_block() / self.banks.count() } else { 0 },
+            next: if first { nth * self.geometry.pages_per_block() / of } else { 0 },
             erase_count: fresh.erase_count,
             erased_at: self.erases,
             erase_first: fresh.untrusted,

@@ -49,8 +49,8 @@ struct Tournament {
 
 impl Tournament {
     fn new(blocks: u32, banks: Banks) -> Self {
-        let dies_of_bank = banks.all_dies().div_ceil(banks.count());
-        let stripe = banks.all_dies() * (GROUP / dies_of_bank).max(1);
+        let units_of_bank = banks.units().div_ceil(banks.count());
+        let stripe = banks.units() * (GROUP / units_of_bank).max(1);
         let leaves = blocks.div_ceil(stripe).next_power_of_two();
         Self {
             bounds: alloc::vec![NONE; (banks.count() * 2 * leaves) as usize],
@@ -123,8 +123,8 @@ impl Tournament {
     /// The candidate of a group with the fewest live pages.
     fn fewest(&self, bank: u32, group: u32, live: Live<'_>) -> Option<Choice> {
         let first = group * self.stripe;
-        let rows = (first..self.blocks.min(first + self.stripe)).step_by(self.banks.all_dies() as usize);
-        let blocks = rows.flat_map(|row| self.banks.dies(bank).map(move |die| BlockId(row + die)));
+        let rows = (first..self.blocks.min(first + self.stripe)).step_by(self.banks.units() as usize);
+        let blocks = rows.flat_map(|row| self.banks.units_of(bank).map(move |unit| BlockId(row + unit)));
         let candidates = blocks.filter(|block| block.0 < self.blocks);
         candidates
             .filter_map(|block| live(block).map(|valid| Choice { block, valid }))

@@ -2,6 +2,7 @@
 
 use super::trims::TrimBlocks;
 use super::{Config, Mapping, PageOptions, Validity, battery};
+use crate::victim::Banks;
 use alloc::format;
 use alloc::string::String;
 use nand::Geometry;
@@ -43,7 +44,7 @@ impl Shares {
         mapping: &M,
         validity: &V,
     ) -> Self {
-        let lanes = config.lanes.clamp(1, geometry.dies());
+        let lanes = Banks::fit(geometry, config.lanes);
         let has_battery = options.battery && config.battery;
         let saved = if has_battery { battery::saved_pages(geometry, mapping, validity) } else { 0 };
         let host_streams = streams + u8::from(config.wear.is_some());

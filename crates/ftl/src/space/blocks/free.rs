@@ -27,8 +27,8 @@ impl Space {
         // Virgin blocks can wait without memory, erased ones cannot.
         let crowded = !self.free.is_empty() && !self.may_free(2);
         if let Some(bank) = bank {
-            let mut dies = self.banks.dies(bank).filter(|_| !crowded);
-            if let Some(block) = dies.find_map(|die| self.take_virgin(die)) {
+            let mut units = self.banks.units_of(bank).filter(|_| !crowded);
+            if let Some(block) = units.find_map(|unit| self.take_virgin(unit)) {
                 return Some(block);
             }
             let of_bank = |free: &Erased| self.banks.of(free.block) == bank;
@@ -36,9 +36,9 @@ impl Space {
                 return self.take_erased(at);
             }
         }
-        for _ in 0..if crowded { 0 } else { self.geometry.dies() } {
+        for _ in 0..if crowded { 0 } else { self.banks.units() } {
             let turn = self.virgin_turn;
-            self.virgin_turn = (turn + 1) % self.geometry.dies();
+            self.virgin_turn = (turn + 1) % self.banks.units();
             if let Some(block) = self.take_virgin(turn) {
                 return Some(block);
             }
@@ -63,11 +63,11 @@ impl Space {
         chosen.map(|(at, _)| at)
     }
 
-    fn take_virgin(&mut self, die: u32) -> Option<FreeBlock> {
-        while self.virgin[die as usize] < self.geometry.blocks() {
-            let block = BlockId(self.virgin[die as usize]);
-            debug_assert_eq!(self.geometry.die_of(block), die);
-            self.virgin[die as usize] += self.geometry.dies();
+    fn take_virgin(&mut self, unit: u32) -> Option<FreeBlock> {
+        while self.virgin[unit as usize] < self.geometry.blocks() {
+            let block = BlockId(self.virgin[unit as usize]);
+            debug_assert_eq!(block.0 % self.banks.units(), unit);
+            self.virgin[unit as usize] += self.banks.units();
             if self.state(block) == BlockState::Virgin {
                 self.virgin_left -= 1;
                 return Some(FreeBlock { block, erase_count: self.virgin_erases, untrusted: self.virgin_untrusted });
