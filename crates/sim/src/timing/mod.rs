@@ -58,7 +58,8 @@
 //! 14. If the device says so (`write_queues_per_channel`), neighbouring dies of a channel share a
 //!     **write queue** for all programs, and an **erase queue**. Each is first come, first served,
 //!     whatever is hurried or of the background. Its first operation leaves it when the die is
-//!     idle. Those behind wait, whatever their dies do. So rules 11 and 12 find nothing there.
+//!     idle: every read that waits on the die goes before, and rule 7 does not bound that. Those
+//!     behind wait, whatever their dies do. Rules 11 and 12 find nothing there.
 //!
 //! The FTL itself takes no time, and executes a request the moment it enters the device. A flush
 //! ends once every write and trim that entered before it has; requests behind it do not wait.
