@@ -203,6 +203,8 @@ pub struct Flash<N> {
     tired: [BlockId; 4],
     /// Why the device takes no more programs and erases, if its host failed.
     host_failed: Option<NandError>,
+    /// Pages that do not count whatever they read as, until their block is erased.
+    set_aside: Vec<Ppn>,
 }
 
 impl<N: Nand> Flash<N> {
@@ -223,6 +225,7 @@ impl<N: Nand> Flash<N> {
             tiring_bits,
             tired: [BlockId::NONE; 4],
             host_failed: None,
+            set_aside: Vec::new(),
         }
     }
 
@@ -253,6 +256,23 @@ impl<N: Nand> Flash<N> {
                 debug_assert!(self.tired[..at].iter().all(|tired| tired.is_some() && *tired != block));
             }
         }
+    }
+
+    /// Pages that mounts do not count, in the order in which they were set aside.
+    pub fn set_aside(&self) -> &[Ppn] {
+        &self.set_aside
+    }
+
+    /// A page is not to count until its block is erased. What is programmed there then is another
+    /// page, which counts.
+    pub fn put_aside(&mut self, ppn: Ppn) {
+        debug_assert!(!self.set_aside.contains(&ppn), "{ppn} was set aside before");
+        self.set_aside.push(ppn);
+    }
+
+    /// Every page counts again.
+    pub fn count_all(&mut self) {
+        self.set_aside.clear();
     }
 
     /// The device.
@@ -463,6 +483,10 @@ impl<N: Nand> Flash<N> {
         self.note(OpKind::Erase, purpose, first, Ppn::NONE);
         self.rested(block);
         let outcome = self.nand.erase(block);
+        if outcome.is_ok() && !self.set_aside.is_empty() {
+            let geometry = *self.nand.geometry();
+            self.set_aside.retain(|ppn| geometry.block_of(*ppn) != block);
+        }
         self.changed(outcome)
     }
 
@@ -543,5 +567,18 @@ mod tests {
             first,
             Some(Op { kind: OpKind::Flags, purpose: Purpose::Gc, page: Ppn(0), from: Ppn::NONE, branch: Branch::NONE })
         );
+    }
+
+    #[test]
+    fn a_page_set_aside_counts_again_once_its_block_is_erased() {
+        let mut flash = one_block();
+        flash.put_aside(Ppn(2));
+        flash.put_aside(Ppn(1));
+        assert_eq!(flash.set_aside(), [Ppn(2), Ppn(1)]);
+        flash.erase(Purpose::Recovery, BlockId(0)).unwrap();
+        assert_eq!(flash.set_aside(), []);
+        flash.put_aside(Ppn(2));
+        flash.count_all();
+        assert_eq!(flash.set_aside(), []);
     }
 }

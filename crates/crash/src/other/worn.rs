@@ -160,8 +160,8 @@ pub(super) fn powered(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Res
     outcome
 }
 
-/// The same after a mount. Of a page that cannot be read at all nobody knows then whose it was: it
-/// may also read as an older version of itself.
+/// The same after a mount, and after another. Of a page that cannot be read at all nobody knows
+/// then whose it was: it may also read as an older version of itself.
 pub(super) fn mounted(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Result<(), String> {
     let mut line = work(bench)?;
     bench.save(&mut *line.ftl)?;
@@ -172,6 +172,17 @@ pub(super) fn mounted(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Res
         record.tally.refused += 1;
         return Ok(());
     };
+    if !line.model.is_metadata_lost() {
+        read_all(&mut line)?;
+        // What the first mount erased may have been all that told a worn page from a torn one.
+        bench.save(&mut *line.ftl)?;
+        let flash = line.device.get().flash().snapshot();
+        let Some(again) = mount(bench, flash, line)? else {
+            record.tally.refused += 1;
+            return Ok(());
+        };
+        line = again;
+    }
     let outcome =
         read_all(&mut line).and_then(|()| write_others(&mut line, harmed)).and_then(|()| accepts_writes(&mut line));
     record.tally += line.model.take_tally();

@@ -45,13 +45,11 @@ pub struct Unmounted<N> {
     pub flash: Option<Box<Flash<N>>>,
     /// The page programmed last of those that counted, if it could not be read.
     pub doubtful: Option<Ppn>,
-    /// Pages excluded before that have been erased and programmed since.
-    pub reused: Vec<Ppn>,
 }
 
 impl<N> From<FtlError> for Unmounted<N> {
     fn from(error: FtlError) -> Self {
-        Self { error, flash: None, doubtful: None, reused: Vec::new() }
+        Self { error, flash: None, doubtful: None }
     }
 }
 
@@ -64,13 +62,13 @@ impl<N> From<NandError> for Unmounted<N> {
 impl<N> Unmounted<N> {
     /// A mount that failed and gives the device back.
     pub fn with(flash: Flash<N>, error: FtlError) -> Self {
-        Self { error, flash: Some(Box::new(flash)), doubtful: None, reused: Vec::new() }
+        Self { error, flash: Some(Box::new(flash)), doubtful: None }
     }
 
     /// As [`Unmounted::with`]. `newest` is the page programmed last of those that counted.
     pub fn in_doubt(flash: Flash<N>, error: FtlError, newest: Option<Ppn>) -> Self {
         let doubtful = newest.filter(|ppn| is_unreadable(&error, *ppn));
-        Self { error, flash: Some(Box::new(flash)), doubtful, reused: Vec::new() }
+        Self { error, flash: Some(Box::new(flash)), doubtful }
     }
 }
 
@@ -87,21 +85,24 @@ pub fn is_unreadable(error: &FtlError, page: Ppn) -> bool {
 /// page had never been programmed. The next newest page is in doubt in its turn: an earlier mount
 /// that was cut short may have been copying it.
 ///
-/// `mount` is handed the pages excluded so far. Each round excludes one more, so it ends.
+/// `mount` is handed the pages excluded so far, but for those whose block it has erased since: what
+/// it programmed there counts. No page is excluded twice, so it ends.
 ///
 /// # Errors
 /// Those of the last round.
-pub fn without_doubt<N, F>(
+pub fn without_doubt<N: Nand, F>(
     mut flash: Flash<N>,
     mut mount: impl FnMut(Flash<N>, &[Ppn]) -> Result<F, Unmounted<N>>,
 ) -> Result<F, Unmounted<N>> {
-    let mut excluded = Vec::new();
+    flash.count_all();
+    let mut ever = Vec::new();
     loop {
+        let excluded = flash.set_aside().to_vec();
         match mount(flash, &excluded) {
-            Err(Unmounted { doubtful: Some(ppn), flash: Some(back), reused, .. }) if !excluded.contains(&ppn) => {
-                excluded.retain(|page| !reused.contains(page));
-                excluded.push(ppn);
+            Err(Unmounted { doubtful: Some(ppn), flash: Some(back), .. }) if !ever.contains(&ppn) => {
+                ever.push(ppn);
                 flash = *back;
+                flash.put_aside(ppn);
             }
             outcome => return outcome,
         }
@@ -243,7 +244,7 @@ fn settled<N: Nand>(flash: &mut Flash<N>, logical_pages: u32) -> Result<(Copies,
         };
         while copies.take_back(flash)?.is_some() {}
         debug_assert!(excluded.len() <= flash.nand().geometry().pages() as usize);
-        for Doubt { ppn, .. } in copies.in_doubt(flash)? {
+        for Doubt { ppn, .. } in copies.in_doubt(flash)?.into_iter().filter(|doubt| !doubt.was_complete) {
             match read_often(flash, ppn) {
                 Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) if !excluded.contains(&ppn) => {
                     excluded.push(ppn);
@@ -474,5 +475,40 @@ mod tests {
             disk.read(Lpn(1), &mut out).unwrap();
             assert_eq!(out, stamp(1, 1), "{evidence:?}");
         }
+    }
+
+    /// A round erased the block of a page that the one before had excluded, and copied something
+    /// there. Excluded again, it would be lost.
+    #[test]
+    fn a_page_counts_again_that_a_mount_programmed_anew() {
+        let flash = flash(&[(0, 0, 1, 10), (4, 1, 1, 11)]);
+        let mut rounds = Vec::new();
+        let outcome = without_doubt(flash, |mut flash, excluded| {
+            rounds.push(excluded.to_vec());
+            let doubtful = match rounds.len() {
+                1 => Ppn(4),
+                2 => {
+                    flash.erase(Purpose::Recovery, flash.nand().geometry().block_of(Ppn(4))).unwrap();
+                    Ppn(0)
+                }
+                _ => return Ok(()),
+            };
+            let error = NandError::Uncorrectable { ppn: doubtful }.into();
+            Err(Unmounted::in_doubt(flash, error, Some(doubtful)))
+        });
+        assert!(outcome.is_ok());
+        assert_eq!(rounds, [vec![], vec![Ppn(4)], vec![Ppn(0)]]);
+    }
+
+    #[test]
+    fn a_page_that_fails_again_ends_a_mount() {
+        let mut rounds = 0;
+        let outcome = without_doubt(flash(&[(0, 0, 1, 10)]), |mut flash, _| -> Result<(), _> {
+            rounds += 1;
+            flash.erase(Purpose::Recovery, flash.nand().geometry().block_of(Ppn(0))).unwrap();
+            Err(Unmounted::in_doubt(flash, NandError::Uncorrectable { ppn: Ppn(0) }.into(), Some(Ppn(0))))
+        });
+        assert!(outcome.is_err_and(|unmounted| is_unreadable(&unmounted.error, Ppn(0))));
+        assert_eq!(rounds, 2);
     }
 }

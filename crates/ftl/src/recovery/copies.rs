@@ -129,6 +129,8 @@ pub struct Doubt {
     /// when the next one began: a torn page of the same word line can have taken one, but then one
     /// look tells.
     pub may_fade: bool,
+    /// Another page says that its program was over. If it cannot be read it is worn, and lost.
+    pub was_complete: bool,
 }
 
 /// What is on a device.
@@ -156,6 +158,8 @@ pub struct Copies {
     mute: Vec<BlockId>,
     /// Pages whose spare area cannot be read or is not believed, in the order of their blocks.
     silent: Vec<Ppn>,
+    /// Pages that count although they cannot be read, because another carries the next number.
+    worn: Vec<(Ppn, Spare)>,
     /// The page that the host wrote last, of those that count and are no copies.
     last_written: Option<(Ppn, Spare)>,
     /// Sequence numbers of pages programmed since.
@@ -183,6 +187,7 @@ impl Copies {
             torn: Vec::new(),
             mute: Vec::new(),
             silent: Vec::new(),
+            worn: Vec::new(),
             last_written: None,
             later: Vec::new(),
             erased_at: 0,
@@ -321,6 +326,9 @@ impl Copies {
             let was_complete = ended && self.later.contains(&(spare.seq + 1));
             if (!in_doubt || was_complete) && !self.is_source_there(flash, &(ppn, spare))? {
                 self.count_worn(ppn, &spare);
+                if in_doubt {
+                    self.worn.push((ppn, spare));
+                }
             } else {
                 self.torn.push((ppn, spare));
             }
@@ -373,6 +381,10 @@ impl Copies {
     /// the one that the host wrote last, a copy of it although it is gone, and every copy of what
     /// is still there: a mount that was cut short may have come after it.
     ///
+    /// So are pages that count because another carries the next number. No page may say so any more
+    /// once a mount has erased blocks, so they are copied as well, or a copy says that they are
+    /// lost.
+    ///
     /// # Errors
     /// Those of the device, except unreadable pages.
     pub fn in_doubt<N: Nand>(&self, flash: &mut Flash<N>) -> Result<Vec<Doubt>, FtlError> {
@@ -397,8 +409,17 @@ impl Copies {
         debug_assert!(pages.is_sorted_by(|one, next| one.0 >= next.0), "the newest comes first");
         let newest_of_block =
             |ppn| self.block(self.geometry.block_of(ppn)).newest.is_some_and(|(newest, _)| newest == ppn);
-        let doubt = |(_, ppn, lpn): (u64, Ppn, Lpn)| Doubt { ppn, lpn, may_fade: newest_of_block(ppn) };
-        Ok(pages.into_iter().map(doubt).collect())
+        let written = self.last_written.filter(|(_, spare)| is_end(spare) && self.later.contains(&(spare.seq + 1)));
+        let was_complete = |page| written.is_some_and(|(ppn, _)| ppn == page);
+        let doubt = |(_, ppn, lpn): (u64, Ppn, Lpn)| Doubt {
+            ppn,
+            lpn,
+            may_fade: newest_of_block(ppn),
+            was_complete: was_complete(ppn),
+        };
+        let worn = self.worn.iter().filter(|(ppn, spare)| self.pages[spare.tag as usize][0].ppn == *ppn);
+        let worn = worn.map(|&(ppn, spare)| Doubt { ppn, lpn: Lpn(spare.tag), may_fade: true, was_complete: true });
+        Ok(pages.into_iter().map(doubt).chain(worn).collect())
     }
 
     fn can_be_read<N: Nand>(&mut self, flash: &mut Flash<N>, ppn: Ppn) -> Result<bool, FtlError> {

@@ -68,7 +68,8 @@ pub struct Area<N> {
     /// Pages that a mount has yet to copy, because their programs may have been cut short: if one
     /// cannot be read, it never counted, and the mount has to be done again without it.
     pub(super) in_doubt: Vec<Doubt>,
-    /// Free blocks that hold what counts if a page in doubt does not: taken after all others.
+    /// Free blocks that hold what counts if a page in doubt does not, or what proves that one does:
+    /// taken after all others.
     pub(super) superseded: Vec<BlockId>,
 }
 

@@ -548,6 +548,13 @@ impl Blocks {
         self.free.push_back(block);
     }
 
+    /// An emptied block is free but not to be taken, and has to be erased before it is used.
+    pub(super) fn emptied(&mut self, block: BlockId) {
+        debug_assert!(!self.records[block.index()].failed, "{block} failed to program and is used again");
+        self.leave(block, Role::Free);
+        self.records[block.index()].untrusted = true;
+    }
+
     /// An emptied block is retired.
     pub(super) fn retired(&mut self, block: BlockId) {
         self.leave(block, Role::Bad);

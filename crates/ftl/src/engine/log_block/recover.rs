@@ -215,7 +215,7 @@ impl<N: Nand> Area<N> {
         let fading = last.iter().filter(|doubt| doubt.may_fade).map(|doubt| geometry.block_of(doubt.ppn));
         let fading: Vec<BlockId> = fading.collect();
         let may_fade = |doubt: &Doubt| fading.contains(&geometry.block_of(doubt.ppn));
-        for doubt in last.iter().filter(|doubt| !may_fade(doubt)) {
+        for doubt in last.iter().filter(|doubt| !may_fade(doubt) && !doubt.was_complete) {
             self.flash.probe(Purpose::Recovery, doubt.ppn)?;
         }
         last.retain(may_fade);
@@ -225,7 +225,8 @@ impl<N: Nand> Area<N> {
 
     /// Why a mount failed, with the device; it may be for a page in doubt.
     pub fn unmounted(self, error: FtlError) -> Unmounted<N> {
-        let doubtful = self.in_doubt.iter().map(|doubt| doubt.ppn).find(|ppn| is_unreadable(&error, *ppn));
+        let doubts = self.in_doubt.iter().filter(|doubt| !doubt.was_complete);
+        let doubtful = doubts.map(|doubt| doubt.ppn).find(|ppn| is_unreadable(&error, *ppn));
         Unmounted::in_doubt(self.flash, error, doubtful)
     }
 

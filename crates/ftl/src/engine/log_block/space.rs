@@ -69,6 +69,12 @@ impl<N: Nand> Area<N> {
             self.blocks.put_back(block);
             return Ok(());
         }
+        if self.may_prove(block) {
+            self.close_slot(block);
+            self.blocks.emptied(block);
+            self.superseded.push(block);
+            return Ok(());
+        }
         let erased = if self.blocks.has_failed(block) {
             Err(NandError::EraseFailed { block })
         } else {
@@ -99,7 +105,14 @@ impl<N: Nand> Area<N> {
 
     /// Whether a page may not count, and was not copied yet.
     pub(super) fn is_in_doubt(&self, page: Ppn) -> bool {
-        self.in_doubt.iter().any(|doubt| doubt.ppn == page)
+        self.in_doubt.iter().any(|doubt| doubt.ppn == page && !doubt.was_complete)
+    }
+
+    /// Whether a page in this block may be what says that the program of a page was over that is
+    /// yet to be copied. If the block is erased and power is lost, a mount that cannot read that
+    /// page takes it for torn, and an older version counts.
+    fn may_prove(&self, block: BlockId) -> bool {
+        !self.blocks.has_failed(block) && self.in_doubt.iter().any(|doubt| doubt.was_complete)
     }
 
     /// Every page in doubt was copied.
@@ -123,9 +136,9 @@ impl<N: Nand> Area<N> {
     #[cold]
     fn read_doubts(&mut self) -> Result<(), FtlError> {
         for at in 0..self.in_doubt.len() {
-            let Doubt { ppn, lpn, .. } = self.in_doubt[at];
+            let Doubt { ppn, lpn, was_complete, .. } = self.in_doubt[at];
             // Those that were copied may be erased by now, or hold a page of a checkpoint.
-            if self.locate(lpn) == ppn {
+            if self.locate(lpn) == ppn && !was_complete {
                 read_often(&mut self.flash, ppn)?;
             }
         }

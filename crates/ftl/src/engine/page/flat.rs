@@ -200,12 +200,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         {
             let about = unreadable(&error);
             let newest = about.filter(|ppn| table.is_doubtful(*ppn));
-            let mut flash = ftl.core.flash;
-            // What was excluded lies in blocks in which nothing lives.
-            let mut is_new =
-                |ppn: &Ppn| flash.probe(Purpose::Recovery, *ppn).is_ok_and(|spare| spare.seq >= survey.next_seq());
-            let reused = excluded.iter().copied().filter(|ppn| is_new(ppn)).collect();
-            return Err(Unmounted { reused, ..Unmounted::in_doubt(flash, error, newest) });
+            return Err(Unmounted::in_doubt(ftl.core.flash, error, newest));
         }
         ftl.begin_levelling(config.wear);
         if ftl.mapping.is_refilled() {
