@@ -21,7 +21,7 @@
 use super::collect::ROOM;
 use super::flat::{Copy, Table, entries};
 use super::steps::Steps;
-use super::{Flash, Nand, PageFtl};
+use super::{Flash, Lpn, Nand, PageFtl};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::mapping::cached::CachedMap;
@@ -41,11 +41,7 @@ pub(super) const KEPT: usize = 4;
 impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap> {
     /// Steps 6 to 8.
     pub(super) fn settle(&mut self, table: &mut Table, survey: &Survey, steps: &mut Steps) -> Result<(), FtlError> {
-        if self.core.space.free_blocks() < table.room() {
-            let keep = table.keep(&mut self.core.flash)?;
-            self.free_dead(|block, _| !keep.contains(&block) && !survey.illegible().contains(&block))?;
-            self.free_dead(|block, _| !keep.contains(&block))?;
-        }
+        self.room_to_copy(table, survey)?;
         if !LAZY {
             // The page does not speak for them.
             for copy in &table.doubtful {
@@ -60,9 +56,11 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
                 self.room()?;
             }
             self.renew(table, page)?;
+            table.newest = None;
         }
-        for at in 0..table.doubtful.len() {
-            self.copy_doubtful(table, at)?;
+        while let Some(&copy) = table.doubtful.first() {
+            self.copy_doubtful(table, survey, copy)?;
+            table.doubtful.remove(0);
         }
         self.tell()?;
         steps.end("6 settle what is in doubt", &self.core.flash);
@@ -83,6 +81,18 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         Ok(())
     }
 
+    /// Erases blocks in which nothing lives if too few are free to copy what is still in doubt.
+    /// What was kept in place of a page goes once that page is copied. Mounts that are cut short
+    /// leave blocks to keep, and would run out of free ones.
+    fn room_to_copy(&mut self, table: &Table, survey: &Survey) -> Result<(), FtlError> {
+        if self.core.space.free_blocks() < table.room() {
+            let keep = table.keep(&mut self.core.flash)?;
+            self.free_dead(|block, _| !keep.contains(&block) && !survey.illegible().contains(&block))?;
+            self.free_dead(|block, _| !keep.contains(&block))?;
+        }
+        Ok(())
+    }
+
     /// Writes a translation page with all that is known of it.
     fn renew(&mut self, table: &mut Table, page: u32) -> Result<(), FtlError> {
         debug_assert!((page as usize) < self.mapping.directory().len());
@@ -92,12 +102,13 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
     }
 
     /// Copies a page that may have been cut short.
-    fn copy_doubtful(&mut self, table: &mut Table, at: usize) -> Result<(), FtlError> {
-        let Copy { lpn, ppn, seq, age: aux, .. } = table.doubtful[at];
+    fn copy_doubtful(&mut self, table: &Table, survey: &Survey, copy: Copy) -> Result<(), FtlError> {
+        self.room_to_copy(table, survey)?;
+        let Copy { lpn, ppn, seq, age: aux, .. } = copy;
+        debug_assert!(table.doubtful.iter().all(|copy| copy.seq <= seq), "a younger page in doubt comes first");
         let spare =
             Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count: 0, erased_at: 0, aux, flags: Flags::NONE };
         let to = self.core.move_host_page(Purpose::Recovery, Stream(0), &Origin { ppn, spare })?;
-        debug_assert!(table.doubtful[..at].iter().all(|copy| copy.seq >= seq), "a younger page in doubt comes first");
         self.tell()?;
         self.mapping.found().insert(lpn, to);
         self.page_died(ppn)
@@ -187,10 +198,12 @@ impl Table {
             || self.versions.iter().any(|(at, _)| *at == ppn) && self.last[self.geometry.block_of(ppn).index()] == ppn
     }
 
-    /// Blocks of what lives if pages in doubt do not count.
-    fn keep<N: Nand>(&self, flash: &mut Flash<N>) -> Result<BTreeSet<BlockId>, FtlError> {
+    /// Blocks of what lives if pages that are still in doubt do not count.
+    pub(super) fn keep<N: Nand>(&self, flash: &mut Flash<N>) -> Result<BTreeSet<BlockId>, FtlError> {
         let geometry = self.geometry;
-        let mut keep: BTreeSet<BlockId> = self.kept.iter().map(|ppn| geometry.block_of(*ppn)).collect();
+        let is_doubtful = |lpn: Lpn| self.doubtful.iter().any(|copy| copy.lpn == lpn);
+        let kept = self.kept.iter().filter(|(lpn, ppn)| is_doubtful(*lpn) && ppn.0 < geometry.pages());
+        let mut keep: BTreeSet<BlockId> = kept.map(|(_, ppn)| geometry.block_of(*ppn)).collect();
         let Some((newest, spare)) = self.newest.filter(|(_, spare)| spare.kind == PageKind::Translation) else {
             return Ok(keep);
         };

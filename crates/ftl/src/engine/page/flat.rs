@@ -104,12 +104,12 @@ pub(super) struct Table {
     pub(super) changes: BTreeMap<Lpn, Ppn>,
     /// Live pages of each block.
     pub(super) valid: Vec<u16>,
-    /// The page programmed last, but for what a battery saved.
+    /// The page programmed last, but for what a battery saved, unless it is settled.
     pub(super) newest: Option<FoundPage>,
-    /// Copies to be copied before anything depends on them, the youngest first.
+    /// Copies still to be copied before anything depends on them, the youngest first.
     pub(super) doubtful: Vec<Copy>,
-    /// What lives if those cannot be read.
-    pub(super) kept: Vec<Ppn>,
+    /// What lives of their logical pages if those cannot be read, if it is a page.
+    pub(super) kept: Vec<(Lpn, Ppn)>,
     /// Pages excluded by the mount, or that cannot be read although nothing younger can.
     pub(super) excluded: Vec<FoundPage>,
     /// Translation pages to be written again.
@@ -538,8 +538,8 @@ impl Table {
                         self.changes.insert(lpn, ppn);
                         if !copy.complete && self.last[block.index()] == ppn {
                             self.doubtful.push(*copy);
-                            self.kept.extend(of_page.iter().skip(1).take(super::doubt::KEPT).map(|copy| copy.ppn));
-                            self.kept.extend(Some(entry).filter(|entry| entry.0 < geometry.pages()));
+                            let older = of_page.iter().skip(1).take(super::doubt::KEPT).map(|copy| copy.ppn);
+                            self.kept.extend(older.chain(Some(entry)).map(|ppn| (lpn, ppn)));
                         }
                     }
                 } else if check {

@@ -49,6 +49,30 @@ fn only_a_page_that_power_loss_may_have_torn_is_in_doubt() {
     assert_eq!(in_doubt(&table), [9, 17, 25], "a translation page that is the last of its block");
 }
 
+/// Mounts that are cut short each leave a block. If all were kept to the end, none would be free.
+#[test]
+fn what_was_kept_in_place_of_a_page_goes_once_the_page_is_settled() {
+    let mut flash = Flash::new(device());
+    let mut table = empty();
+    let page = [0_u8; 512];
+    for (ppn, seq) in [(12, 10), (16, 11)] {
+        flash.nand_mut().program_meta(Ppn(ppn), &page, &spare(PageKind::Translation, seq)).unwrap();
+    }
+    table.versions = [(16, 11), (12, 10)].map(|(ppn, seq)| (Ppn(ppn), spare(PageKind::Translation, seq))).to_vec();
+    table.newest = table.versions.first().copied();
+    let copy = Copy { lpn: Lpn(3), seq: 9, ppn: Ppn(20), age: 0, torn: false, stale: false, complete: false };
+    table.doubtful = [copy, Copy { lpn: Lpn(4), seq: 8, ppn: Ppn(21), ..copy }].to_vec();
+    table.kept = [(Lpn(3), Ppn(0)), (Lpn(4), Ppn(4)), (Lpn(4), Ppn(8))].to_vec();
+    let mut kept = |table: &Table| table.keep(&mut flash).unwrap().iter().map(|block| block.0).collect::<Vec<_>>();
+    assert_eq!(kept(&table), [0, 1, 2, 3]);
+    table.newest = None;
+    assert_eq!(kept(&table), [0, 1, 2]);
+    table.doubtful.remove(0);
+    assert_eq!(kept(&table), [1, 2]);
+    table.doubtful.clear();
+    assert_eq!(kept(&table), [0; 0]);
+}
+
 #[test]
 fn an_entry_leads_to_a_page_of_host_data_that_names_its_logical_page() {
     let mut nand = device();
