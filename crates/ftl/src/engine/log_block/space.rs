@@ -166,3 +166,74 @@ impl<N: Nand> Area<N> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::super::area::{Area, AreaOptions, Room};
+    use super::super::blocks::SHARED;
+    use super::super::check::tests::{LOGICAL_PAGES, device, stamp};
+    use super::*;
+    use crate::config::Config;
+    use crate::contract::FtlError;
+    use crate::flash::Flash;
+    use nand::{Blemish, FaultPlan, Faulty, Lpn, ProgramOrder, SimNand};
+
+    /// The newest copy of page 1 is in doubt, and in the last free block lies what it superseded.
+    fn area(was_complete: bool) -> (Area<Faulty<SimNand>>, Ppn, BlockId) {
+        let order = ProgramOrder::Sequential;
+        let options = AreaOptions { name: "log blocks", least_logs: 2, order, picks_victims: false };
+        let flash = Flash::new(Faulty::new(device().into_nand(), FaultPlan::default()));
+        let room = |_, logs| Room { logs, fused: 0 };
+        let mut area = Area::format(flash, &Config::new(LOGICAL_PAGES), options, room).unwrap();
+        for lpn in (0..LOGICAL_PAGES).map(Lpn) {
+            assert!(area.write_home(lpn, &stamp(lpn)).unwrap());
+        }
+        let log = area.open_log(0).unwrap();
+        assert!(area.write_log(log, 0, Lpn(1), &stamp(Lpn(1))).unwrap());
+        let ppn = area.locate(Lpn(1));
+        let mut blocks = (0..area.blocks.geometry().blocks()).map(BlockId);
+        let superseded = blocks.find(|block| area.blocks.role(*block) == Role::Free).unwrap();
+        area.spare_superseded(area.blocks.geometry().page_at(superseded, 0));
+        area.in_doubt = alloc::vec![Doubt { ppn, lpn: Lpn(1), may_fade: true, was_complete }];
+        (area, ppn, superseded)
+    }
+
+    /// Takes blocks until one is `wanted`, or none is left.
+    fn take_up_to(area: &mut Area<Faulty<SimNand>>, wanted: BlockId) -> Result<(), FtlError> {
+        while area.take(Role::Data, SHARED)? != wanted {}
+        Ok(())
+    }
+
+    #[test]
+    fn a_page_in_doubt_is_read_before_what_it_superseded_goes() {
+        let (mut area, _, superseded) = area(false);
+        assert_eq!(take_up_to(&mut area, superseded), Ok(()));
+        let (mut area, ppn, superseded) = self::area(false);
+        area.flash.nand_mut().damage(ppn, Blemish::Fading(9));
+        let error = NandError::Uncorrectable { ppn };
+        assert_eq!(take_up_to(&mut area, superseded), Err(error.into()), "it faded while it was read");
+        // Nothing counts in place of one that was complete.
+        let (mut area, ppn, superseded) = self::area(true);
+        area.flash.nand_mut().damage(ppn, Blemish::Unreadable);
+        assert_eq!(take_up_to(&mut area, superseded), Ok(()));
+    }
+
+    #[test]
+    fn a_block_is_not_erased_that_may_prove_that_a_page_was_complete() {
+        for was_complete in [false, true] {
+            let (mut area, ..) = area(was_complete);
+            let block = area.table.data(5);
+            (4 * 5..LOGICAL_PAGES).map(Lpn).for_each(|lpn| area.forget(lpn));
+            let before = area.flash.counts().total().erases;
+            area.release(block).unwrap();
+            assert_eq!(area.flash.counts().total().erases - before, u32::from(!was_complete).into());
+            assert_eq!((area.blocks.role(block), area.blocks.is_untrusted(block)), (Role::Free, was_complete));
+            area.settled();
+            area.in_doubt.clear();
+            assert_eq!(take_up_to(&mut area, block), Ok(()), "it is free when nothing is in doubt");
+            assert!(!area.blocks.is_untrusted(block), "it was erased before it was used");
+        }
+    }
+}
