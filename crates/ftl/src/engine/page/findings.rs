@@ -67,6 +67,13 @@ pub(super) struct Findings {
     pub(super) checked: bool,
 }
 
+/// From which sequence number on pages of host data may have had entries only in RAM, as the
+/// translation pages older than `until` say that can be read.
+fn bound_until<N: Nand>(flash: &mut Flash<N>, versions: &[FoundPage], until: u64) -> Result<u64, FtlError> {
+    let before: Vec<FoundPage> = versions.iter().filter(|(_, spare)| spare.seq < until).copied().collect();
+    plausible::largest(flash, &before, Mapped::bound_of)
+}
+
 impl Findings {
     /// Step 2.
     pub(super) fn translation<N: Nand>(
@@ -80,7 +87,7 @@ impl Findings {
         let count = logical_pages.div_ceil(mapping.entries_per_page()) as usize;
         versions.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
         let seen = versions.clone();
-        let bound = plausible::largest(flash, &versions, Mapped::bound_of)?;
+        let bound = bound_until(flash, &versions, u64::MAX)?;
         let (mut gmd, mut written) = (vec![Ppn::NONE; count], vec![0; count]);
         for (ppn, spare) in versions.iter().rev() {
             let page = spare.tag as usize;
@@ -124,8 +131,7 @@ impl Findings {
         // A copy that died since the flush and that no translation page ever named was only in RAM
         // then: it can be older than what is only in RAM now. The last translation page before the
         // flush lives, or is pinned.
-        let before: Vec<FoundPage> = self.versions.iter().filter(|(_, spare)| spare.seq < flushed).copied().collect();
-        let bound_then = plausible::largest(flash, &before, Mapped::bound_of)?;
+        let bound_then = bound_until(flash, &self.versions, flushed)?;
         let from = bound_then.min(flushed.saturating_sub(FLUSH_SLACK));
         let found = survey.read_kind(flash, PageKind::User, |info| info.last_seq >= from || !info.whole)?;
         let geometry = *flash.nand().geometry();
@@ -309,5 +315,30 @@ impl Findings {
         // The cache takes them in the order in which they were used.
         self.unsaved.sort_unstable_by_key(|copy| copy.seq);
         Ok(valid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::engine::page::flat::tests::{device, spare};
+    use nand::{Blemish, Spare};
+
+    #[test]
+    fn a_translation_page_that_cannot_be_read_says_nothing_of_entries_in_ram() {
+        let mut flash = Flash::new(device());
+        let mut versions = Vec::new();
+        for (ppn, aux) in [(4, 1), (5, 900), (6, 2), (8, 3)] {
+            let spare = Spare { aux, ..spare(PageKind::Translation, ppn) };
+            flash.nand_mut().program_meta(Ppn(ppn as u32), &[0xFF; 512], &spare).unwrap();
+            versions.push((Ppn(ppn as u32), spare));
+        }
+        flash.nand_mut().damage(Ppn(5), Blemish::DataUnreadable);
+        let bound = |aux| Mapped::bound_of(&Spare { aux, ..spare(PageKind::Translation, 0) });
+        for (until, aux) in [(u64::MAX, 3), (8, 2), (6, 1), (4, 0)] {
+            assert_eq!(bound_until(&mut flash, &versions, until).unwrap(), bound(aux), "until {until}");
+        }
     }
 }

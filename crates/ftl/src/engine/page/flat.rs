@@ -578,4 +578,4 @@ pub(super) fn holds<N: Nand>(flash: &mut Flash<N>, ppn: Ppn, lpn: Lpn) -> Result
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

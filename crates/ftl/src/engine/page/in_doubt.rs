@@ -93,7 +93,12 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
             PageKind::User => {
                 let Some(at) = findings.unsaved.iter().position(|copy| copy.ppn == ppn) else { return Ok(()) };
                 debug_assert!(findings.unsaved[at].lpn == Lpn(spare.tag), "{ppn} is taken for another page");
-                let to = self.core.move_host_page(Purpose::Recovery, Stream(0), &origin)?;
+                // The copy says how old it is: this page may be all that tells that the one before
+                // it was complete.
+                self.core.settling = Some(0);
+                let moved = self.core.move_host_page(Purpose::Recovery, Stream(0), &origin);
+                self.core.settling = None;
+                let to = moved?;
                 findings.unsaved[at] = Copy { lpn: Lpn(spare.tag), seq: self.core.seq - 1, ppn: to };
                 findings.unsaved.sort_unstable_by_key(|copy| copy.seq);
                 self.core.space.page_died(ppn);

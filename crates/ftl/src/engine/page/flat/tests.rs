@@ -3,7 +3,7 @@
 use super::*;
 use nand::{Blemish, Capabilities, Dimensions, FaultPlan, Faulty, SimNand, Stamp};
 
-fn device() -> Faulty<SimNand> {
+pub(in crate::engine::page) fn device() -> Faulty<SimNand> {
     let geometry = Geometry::new(Dimensions {
         channels: 1,
         dies_per_channel: 1,
@@ -25,7 +25,7 @@ fn empty() -> Table {
     Table::new(&mut flash, &mut survey, how, 128).unwrap()
 }
 
-fn spare(kind: PageKind, seq: u64) -> Spare {
+pub(in crate::engine::page) fn spare(kind: PageKind, seq: u64) -> Spare {
     Spare { kind, tag: 0, seq, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE }
 }
 
@@ -152,4 +152,45 @@ fn a_translation_page_speaks_for_pages_that_are_older_and_no_others() {
     assert_eq!(changes(21), []);
     assert_eq!(changes(20), [(3, 0)]);
     assert_eq!(changes(19), [(3, 0)]);
+}
+
+/// Else the entry would take a page of another logical page, which then has none.
+#[test]
+fn an_entry_to_a_block_erased_since_makes_a_mount_check_every_entry() {
+    let found = |host: u64| {
+        let mut flash = Flash::new(device());
+        let of_another = Spare { tag: 5, ..spare(PageKind::User, host) };
+        flash.nand_mut().program(Ppn(0), &Stamp::UNWRITTEN, &of_another).unwrap();
+        let mut page = [0xFF; 512];
+        page[4 * 3..4 * 4].fill(0);
+        flash.nand_mut().program_meta(Ppn(4), &page, &spare(PageKind::Translation, 30)).unwrap();
+        let contents = plausible::Contents::of_table(flash.nand().geometry(), 16, 1, false);
+        let mut survey = Survey::run(&mut flash, 1, &[], contents, CachedMap::<true>::root_of).unwrap();
+        let how = How { options: PageOptions::over("table", "ram-bitmap"), battery: false, logical_pages: 16 };
+        let mut table = Table::new(&mut flash, &mut survey, how, 128).unwrap();
+        table.choose::<true>(|_| true);
+        table.find_copies(&mut flash, &mut survey, None, &[]).unwrap();
+        table.whole = false;
+        table.find_live(&mut flash, &survey, false).unwrap().is_some()
+    };
+    assert!(found(20), "the block was programmed before the translation page");
+    assert!(!found(40), "the block was erased after the translation page was written");
+}
+
+#[test]
+fn a_translation_page_that_cannot_be_read_says_nothing_of_entries_in_ram() {
+    let mut flash = Flash::new(device());
+    for (ppn, aux) in [(4, 1), (5, 900), (6, 2)] {
+        let spare = Spare { aux, ..spare(PageKind::Translation, ppn) };
+        flash.nand_mut().program_meta(Ppn(ppn as u32), &[0xFF; 512], &spare).unwrap();
+    }
+    flash.nand_mut().damage(Ppn(5), Blemish::DataUnreadable);
+    let contents = plausible::Contents::of_table(flash.nand().geometry(), 16, 1, false);
+    let mut survey = Survey::run(&mut flash, 1, &[], contents, CachedMap::<true>::root_of).unwrap();
+    let how = How { options: PageOptions::over("table", "ram-bitmap"), battery: false, logical_pages: 16 };
+    let mut mapping = CachedMap::<true>::new(16, 512, CachedOptions::new(&Config::new(16)));
+    let (mut newest, mut steps) = (None, Steps::begin(&flash));
+    let found = Known::find(&mut flash, &mut survey, how, &mut mapping, &[], &mut newest, &mut steps).unwrap();
+    let said = CachedMap::<true>::bound_of(&Spare { aux: 2, ..spare(PageKind::Translation, 6) });
+    assert_eq!(found.table.bound, said);
 }
