@@ -55,9 +55,9 @@ impl Survey {
 
     /// Of pages from blocks that were read whole, and of [`Survey::torn`] ones, those that were the
     /// last before power went once, as far as anybody can tell: the last of their blocks, and
-    /// nothing younger that can be read carries one of the next two sequence numbers, or is a copy of
-    /// a page that did. A mount that could not read such a page may have programmed others since,
-    /// and been cut short itself. A copy of the page is not younger.
+    /// nothing younger that can be read carries one of the next two sequence numbers, or is a copy
+    /// of a page that did. A mount that could not read such a page may have programmed others
+    /// since, and been cut short itself. A copy of the page is not younger.
     #[must_use]
     pub fn stranded(&self, geometry: &Geometry, pages: &[FoundPage]) -> Vec<FoundPage> {
         let mut written: Vec<(u64, u64)> = pages.iter().map(|(_, spare)| (spare.seq, written_seq(spare))).collect();
