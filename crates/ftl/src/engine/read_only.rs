@@ -90,7 +90,7 @@ const TIMES: usize = 4;
 ///
 /// `mount` is handed the pages excluded so far, but for those whose block it has erased since: what
 /// it programmed there counts, unless that program failed: then the page is excluded again. No page
-/// is excluded more than [`TIMES`] times, so it ends.
+/// is excluded more than four times, so it ends.
 ///
 /// # Errors
 /// Those of the last round.
