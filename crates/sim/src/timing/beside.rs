@@ -158,30 +158,6 @@ fn the_first_of_a_shared_write_queue_keeps_the_others_waiting() {
 }
 
 #[test]
-fn reads_go_before_what_a_shared_write_queue_hands_over_within_their_bound() {
-    let ops: Vec<_> =
-        [(READ, 0, 0), (PROGRAM, 0, 7)].into_iter().chain((1..7).map(|offset| (READ, 0, offset))).collect();
-    let bounded = QueueOptions { read_priority: true, max_overtakes: 2, ..options() };
-    for queues in [0, 1] {
-        let found = ends(machine(1, false, PLAIN, queues, &bounded), &ops);
-        let order: Vec<_> = found.iter().map(|(token, _)| *token).collect();
-        assert_eq!(order, [0, 2, 3, 1, 4, 5, 6, 7], "{queues} write queues");
-    }
-}
-
-#[test]
-fn a_program_of_the_background_in_a_shared_queue_does_not_wait_for_ever() {
-    // Reads of requests go first. The second program, of the other die, waits behind the first.
-    let mut m = machine(2, false, PLAIN, 1, &options());
-    let ops = [(READ, 0, 0), (PROGRAM, 0, 7), (PROGRAM, 1, 0), (READ, 0, 1), (READ, 0, 2)];
-    for (token, (kind, block, offset)) in (0..).zip(ops) {
-        let op = op(&m, kind, block, offset);
-        m.submit(token, token == 1, [op].into_iter());
-    }
-    assert_eq!(run(&mut m), [(0, 60), (2, 510), (1, 570), (3, 630), (4, 690)]);
-}
-
-#[test]
 fn what_waits_in_a_shared_queue_waits_for_its_die() {
     let mut m = machine(2, false, PLAIN, 1, &options());
     for (token, block) in [0, 0, 1].into_iter().enumerate() {

@@ -57,9 +57,9 @@
 //!     page that was read waits on the die until the first has left.
 //! 14. If the device says so (`write_queues_per_channel`), neighbouring dies of a channel share a
 //!     **write queue** for all programs, and an **erase queue**. Each is first come, first served,
-//!     whatever is hurried or of the background. Its first operation leaves it once the die has no
-//!     program and no erase, and waits there for its turn, which does not come last for rule 8.
-//!     Those behind wait, whatever their dies do. Rules 11 and 12 find nothing there.
+//!     whatever is hurried or of the background. Its first operation leaves it when the die is
+//!     idle: every read that waits on the die goes before, and rule 7 does not bound that. Those
+//!     behind wait, whatever their dies do. Rules 11 and 12 find nothing there.
 //!
 //! The FTL itself takes no time, and executes a request the moment it enters the device. A flush
 //! ends once every write and trim that entered before it has; requests behind it do not wait.
@@ -404,26 +404,28 @@ impl Machine {
             }
             return;
         }
-        if task.action.reads() || !self.is_queued(&task) {
-            let turn = self.strands[task.strand as usize].turn(task.urgent);
-            self.go_to_die(task, turn);
+        if !task.action.reads() && self.is_queued(&task) {
+            return;
         }
-    }
-
-    /// Has the die of a task begin it, or keeps the task waiting there for its turn.
-    fn go_to_die(&mut self, task: Task, turn: Turn) {
         let index = self.geometry.die_of(task.block);
         if self.dies[index as usize].is_idle() {
-            self.dies[index as usize].busy_since_ns = self.now_ns;
-            self.start(index, task);
+            self.start_idle(task);
         } else if task.urgent && self.may_suspend(index) {
             self.suspend(index);
             self.start(index, task);
         } else {
+            let turn = self.strands[task.strand as usize].turn(task.urgent);
             self.dies[index as usize].enqueue(task, turn);
             self.send_ahead(index);
             self.read_ahead(index);
         }
+    }
+
+    /// Has the idle die of a task begin it.
+    fn start_idle(&mut self, task: Task) {
+        let index = self.geometry.die_of(task.block);
+        self.dies[index as usize].busy_since_ns = self.now_ns;
+        self.start(index, task);
     }
 
     /// Hurries the strands that erase a block, and those that they wait for.

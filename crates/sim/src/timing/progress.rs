@@ -182,9 +182,6 @@ impl Machine {
     fn job_ended(&mut self, index: u32) {
         let Some(job) = self.dies[index as usize].current.take() else { return };
         self.start_next(index);
-        if !job.action().reads() {
-            self.serve_die(index);
-        }
         job.tasks().for_each(|task| self.task_ended(index, *task));
     }
 
@@ -232,7 +229,10 @@ impl Machine {
                     self.start_array(index, remaining_ns);
                 }
             }
-            Next::Nothing => die.busy_before_ns += self.now_ns - die.busy_since_ns,
+            Next::Nothing => {
+                die.busy_before_ns += self.now_ns - die.busy_since_ns;
+                self.serve_die(index);
+            }
         }
     }
 

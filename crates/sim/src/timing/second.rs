@@ -341,14 +341,7 @@ impl Second {
             let queue = self.write_queue(die, work.erases);
             self.set(id, State::Behind);
             self.serve(queue);
-        } else {
-            self.go_to_die(id);
-        }
-    }
-
-    fn go_to_die(&mut self, id: Id) {
-        let die = self.die(self.work(id));
-        if self.is_busy(die) {
+        } else if self.is_busy(die) {
             self.set(id, State::Queued);
             self.go_ahead(die);
         } else {
@@ -367,18 +360,10 @@ impl Second {
         let waits = |work: &Work| {
             work.state == State::Behind && !work.reads && self.write_queue(self.die(work), work.erases) == queue
         };
-        let Some(next) = self.first(waits) else { return };
-        let die = self.die(self.work(next));
-        let is_there = |work: &Work| {
-            !work.reads && !matches!(work.state, State::Later | State::Parked | State::Behind | State::Done)
-        };
-        if self.all().any(|(_, work)| self.die(work) == die && is_there(work)) {
-            return;
+        if let Some(next) = self.first(waits).filter(|next| !self.is_busy(self.die(self.work(*next)))) {
+            self.begin(next);
+            self.serve(queue);
         }
-        let work = &mut self.strands.get_mut(&next.0).unwrap()[next.1];
-        work.class = work.class.min(Class::Ordinary);
-        self.go_to_die(next);
-        self.serve(queue);
     }
 
     /// The work that a die comes to next.
@@ -549,14 +534,13 @@ impl Second {
         match left[..] {
             [(next, State::Loaded | State::Full)] => self.run_phase(next),
             [_, ..] => {}
-            [] => {
-                if let Some(next) = self.next_on(die) {
-                    self.begin(next);
+            [] => match self.next_on(die) {
+                Some(next) => self.begin(next),
+                None if self.limits.write_queues_per_channel > 0 => {
+                    [false, true].into_iter().for_each(|erases| self.serve(self.write_queue(die, erases)));
                 }
-            }
-        }
-        if self.limits.write_queues_per_channel > 0 && !self.work(id).reads {
-            [false, true].into_iter().for_each(|erases| self.serve(self.write_queue(die, erases)));
+                None => {}
+            },
         }
         self.let_go(id);
         for other in self.groups.remove(&id).unwrap_or_default() {

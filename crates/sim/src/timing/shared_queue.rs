@@ -1,7 +1,7 @@
 //! Queues that neighbouring dies of a channel share.
 
 use super::Machine;
-use super::unit::{Task, Turn};
+use super::unit::Task;
 use nand::Geometry;
 use nand::profiles::Limits;
 use std::collections::VecDeque;
@@ -103,19 +103,17 @@ impl Machine {
         true
     }
 
-    /// Hands what comes first in a queue of writes or erases to its die, unless that has another.
+    /// Has idle dies begin what comes first in a queue of writes or erases.
     fn serve(&mut self, at: usize) {
         while let Some(&task) = self.queues.writes[at].front()
-            && !self.dies[self.geometry.die_of(task.block) as usize].has_change()
+            && self.dies[self.geometry.die_of(task.block) as usize].is_idle()
         {
             self.queues.writes[at].pop_front();
-            // Last on its die, it would hold up what waits behind it for other dies.
-            let turn = self.strands[task.strand as usize].turn(task.urgent).min(Turn::InOrder);
-            self.go_to_die(task, turn);
+            self.start_idle(task);
         }
     }
 
-    /// A die has ended a program or an erase: serves the queues of both that it shares.
+    /// A die has nothing more to do: serves the queues of writes and erases that it shares.
     pub(super) fn serve_die(&mut self, die: u32) {
         self.queues.write_queues_of(die).into_iter().flatten().for_each(|at| self.serve(at));
     }

@@ -31,8 +31,8 @@ impl Action {
     }
 }
 
-/// When a die comes to a task that waits there: the sooner, the smaller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// When a die comes to a task that waits there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Before the others, as long as it does not keep them waiting for too long.
     First,
@@ -164,13 +164,6 @@ impl Die {
     /// Whether it is held by nothing.
     pub(super) const fn is_idle(&self) -> bool {
         self.current.is_none() && self.leaving.is_none()
-    }
-
-    /// Whether a program or an erase is under way, interrupted or waiting there.
-    pub(super) fn has_change(&self) -> bool {
-        let under_way = self.current.iter().chain(&self.ahead).any(|job| !job.action().reads());
-        let mut waiting = self.first.iter().chain(&self.in_order).chain(&self.last);
-        under_way || self.suspended.is_some() || waiting.any(|task| !task.action.reads())
     }
 
     /// Nanoseconds that it was held until now.
