@@ -231,7 +231,6 @@ mod tests {
             assert_eq!(area.flash.counts().total().erases - before, u32::from(!was_complete).into());
             assert_eq!((area.blocks.role(block), area.blocks.is_untrusted(block)), (Role::Free, was_complete));
             area.settled();
-            area.in_doubt.clear();
             assert_eq!(take_up_to(&mut area, block), Ok(()), "it is free when nothing is in doubt");
             assert!(!area.blocks.is_untrusted(block), "it was erased before it was used");
         }

@@ -56,13 +56,13 @@ impl Survey {
     /// Of pages from blocks that were read whole, and of [`Survey::torn`] ones, those that were the
     /// last before power went once, as far as anybody can tell: the last of their blocks, and
     /// nothing younger that can be read carries one of the next two sequence numbers, or is a copy
-    /// of a page that did. A mount that could not read such a page may have programmed others
+    /// of a page with the next. A mount that could not read such a page may have programmed others
     /// since, and been cut short itself. A copy of the page is not younger.
     #[must_use]
     pub fn stranded(&self, geometry: &Geometry, pages: &[FoundPage]) -> Vec<FoundPage> {
         let mut written: Vec<(u64, u64)> = pages.iter().map(|(_, spare)| (spare.seq, written_seq(spare))).collect();
         written.sort_unstable();
-        // A copy that a mount made tells that the page was there that it is a copy of.
+        // A copy that a mount made, or a program that was tried again, tells that a page was begun.
         let mut copied: Vec<u64> = written.iter().filter(|(seq, at)| at < seq).map(|(_, at)| *at).collect();
         copied.sort_unstable();
         let youngest = self.largest_seq();
@@ -72,7 +72,8 @@ impl Survey {
             |info: &BlockInfo, seq: u64| (info.first_seq..=info.last_seq).contains(&seq) && info.last_seq < u64::MAX;
         // A mount leaves the next number out, and a program that is tried again takes it.
         let follows = |seq: u64, next: u64| {
-            if copied.binary_search(&(seq + next)).is_ok() {
+            // Not of the number after the next: a mount may have given that.
+            if next == 1 && copied.binary_search(&(seq + 1)).is_ok() {
                 return true;
             }
             let is_younger = |at: u64| next == 1 || at > seq;
