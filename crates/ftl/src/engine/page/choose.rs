@@ -22,6 +22,11 @@ const PATIENCE: u32 = 16;
 /// Blocks that may be missing before metadata has to give.
 const SCARCE: u32 = 2;
 
+/// Erased blocks that may wait: those that collection stops at, and one of wear levelling.
+pub(super) fn most_free(idle: u32, reserve: u32, rest: u32) -> usize {
+    idle.max(reserve + rest) as usize + 3
+}
+
 /// How pressing it is to gain a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {

@@ -284,7 +284,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 // metadata nobody wrote it.
                 PageKind::User if spare.tag >= self.logical_pages || kind != PageKind::User => false,
                 PageKind::User => {
-                    let superseded = self.mapping.superseded(Lpn(spare.tag), ppn);
+                    let lpn = Lpn(spare.tag);
+                    let superseded = self.mapping.superseded(lpn, ppn) || self.is_shown_again(lpn, ppn)?;
                     stale += u32::from(superseded);
                     if superseded && V::BUFFERED {
                         self.page_died(ppn)?;
@@ -314,6 +315,15 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             erase_count = self.wear_of(victim).map_or(0, |(erase_count, _)| erase_count);
         }
         Ok(erase_count)
+    }
+
+    /// Whether the table leads elsewhere although the store counts a page as live: nothing of it
+    /// could be read when its translation page was written anew, and then nobody reported it.
+    fn is_shown_again(&mut self, lpn: Lpn, ppn: Ppn) -> Result<bool, FtlError> {
+        if !self.fickle.contains(&self.core.space.geometry().block_of(ppn)) {
+            return Ok(false);
+        }
+        Ok(self.change(|mapping, core| mapping.lookup(core, lpn))? != ppn)
     }
 
     /// Refuses to empty a block if the table or the store leads to a page in it of which nothing

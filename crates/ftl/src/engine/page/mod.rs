@@ -59,7 +59,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use choose::Need;
+use choose::{Need, most_free};
 use nand::{BlockId, Geometry, Law, Lpn, Nand, NandError, PageKind, Payload, Ppn};
 use overhead::{Overhead, Shares};
 use pins::Pins;
@@ -123,6 +123,8 @@ pub struct PageFtl<N: Nand, M, V> {
     /// A logical page of which a page was programmed when power went, before an entry could lead to
     /// it.
     given_up: Option<Lpn>,
+    /// Blocks of which a page may read otherwise another time, until a mount has erased them.
+    fickle: Vec<BlockId>,
     /// Dead pages of one block, while a death is looked up that the store may know of.
     asked: PageSet,
     /// A page to save state with; empty if there is no battery.
@@ -299,11 +301,6 @@ impl PageOptions {
     }
 }
 
-/// Erased blocks that may wait: those that collection stops at, and one of wear levelling.
-fn most_free(idle: u32, reserve: u32, rest: u32) -> usize {
-    idle.max(reserve + rest) as usize + 3
-}
-
 impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Makes an empty disk: every good block is erased, because a torn page can read as erased.
     ///
@@ -362,6 +359,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             unreported: false,
             power_lost: false,
             given_up: None,
+            fickle: Vec::new(),
             asked: PageSet::new(geometry.pages_per_block()),
             saving: alloc::vec![0; if plan.battery { geometry.page_bytes() as usize } else { 0 }],
             heal: None,

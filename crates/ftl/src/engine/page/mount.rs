@@ -131,6 +131,7 @@ impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
             unreported: self.unreported,
             power_lost: self.power_lost,
             given_up: self.given_up,
+            fickle: self.fickle,
             asked: self.asked,
             saving: self.saving,
             heal: None,

@@ -28,12 +28,13 @@
 //! Nothing that a later attempt needs is erased before 11, nor what pages in doubt superseded, so
 //! it can be cut short and begun again any number of times.
 
+use super::choose::most_free;
 use super::findings::Findings;
 use super::heal::Heal;
 use super::in_doubt::Doubt;
 use super::known::{Known, Reported};
 use super::steps::Steps;
-use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, most_free};
+use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space};
 use crate::config::Config;
 use crate::contract::{FtlError, MountReport};
 use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only, without_doubt};
@@ -47,7 +48,7 @@ use crate::space::core::Origin;
 use crate::validity::Validity;
 use crate::validity::gecko::Gecko;
 use alloc::vec::Vec;
-use nand::{BlockId, NandError, PageKind, Ppn, Spare};
+use nand::{BlockId, Geometry, NandError, PageKind, Ppn, Spare};
 
 pub(super) type Mapped = CachedMap<true>;
 
@@ -215,6 +216,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         self.core.deaths.clear();
         (self.moved, self.unreported) = (0, false);
         self.live.clear();
+        self.fickle = fickle(self.core.space.geometry(), &survey, &findings.cut_short);
         // Numbers are left out behind a page that does not count (`Survey::stranded`).
         self.core.seq = survey.next_seq() + 2 * u64::from(!doubt.excluded.is_empty());
         debug_assert!(self.core.seq > survey.largest_seq());
@@ -314,7 +316,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         }
         self.bury(&findings.buried)?;
         steps.end("10 outrank what does not count", &self.core.flash);
-        self.collect_fickle(survey, &findings.cut_short)?;
+        self.collect_fickle()?;
         steps.end("11 erase what may read otherwise another time", &self.core.flash);
         self.validity.release_flush_seq();
         self.validity.flush(&mut self.core)?;
@@ -347,13 +349,10 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         }
     }
 
-    /// Collects the blocks of which a page may read otherwise another time. What outranks a page
-    /// that was cut short can be lost, as the partner of another page that is.
-    fn collect_fickle(&mut self, survey: &Survey, cut_short: &[Ppn]) -> Result<(), FtlError> {
-        let geometry = *self.core.space.geometry();
-        let torn = cut_short.iter().map(|ppn| geometry.block_of(*ppn));
-        let fickle = survey.broken().chain(survey.illegible().iter().chain(survey.pitted()).copied());
-        for block in fickle.chain(survey.ending_mute()).chain(torn) {
+    /// Collects the blocks of which a page may read otherwise another time.
+    fn collect_fickle(&mut self) -> Result<(), FtlError> {
+        for index in 0..self.fickle.len() {
+            let block = self.fickle[index];
             if self.core.space.state(block) == BlockState::Closed {
                 self.make_space()?;
             }
@@ -361,6 +360,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
                 self.collect(block)?;
             }
         }
+        self.fickle.clear();
         Ok(())
     }
 
@@ -437,6 +437,14 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         }
         Ok(())
     }
+}
+
+/// Blocks of which a page may read otherwise another time. What outranks a page that was cut short
+/// can be lost, as the partner of another page that is.
+fn fickle(geometry: &Geometry, survey: &Survey, cut_short: &[Ppn]) -> Vec<BlockId> {
+    let torn = cut_short.iter().map(|ppn| geometry.block_of(*ppn));
+    let fickle = survey.broken().chain(survey.illegible().iter().chain(survey.pitted()).copied());
+    fickle.chain(survey.ending_mute()).chain(torn).collect()
 }
 
 /// Whether an error in steps 1 to 6 is about what is on flash: host data is not read there.

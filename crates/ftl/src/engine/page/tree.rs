@@ -29,9 +29,10 @@
 //! moved before 9, so the n programmed last stay among the youngest.
 //! Takes a bit for each page of the device and some forty bytes a leaf while it lasts.
 
+use super::choose::most_free;
 use super::flat::holds;
 use super::steps::Steps;
-use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, most_free, site};
+use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, site};
 use crate::config::Config;
 use crate::contract::{FtlError, MountReport};
 use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only, without_doubt};
