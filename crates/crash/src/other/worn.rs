@@ -3,11 +3,12 @@
 use crate::bench::Bench;
 use crate::case::{Harm, Worn};
 use crate::explorer::Line;
-use crate::model::Seen;
+use crate::model::{Model, Seen};
 use crate::other::Record;
+use crate::report::outcome_name;
 use crate::rng::Rng;
 use crate::shape::LIMIT;
-use crate::tap::Tap;
+use crate::tap::{At, Image, Outcomes, Tap};
 use crate::workload::Step;
 use ftl::Flash;
 use nand::{Lpn, Nand, PageKind, Ppn, Snapshot, Stamp};
@@ -168,7 +169,13 @@ pub(super) fn mounted(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Res
     record.fault = "worn page, then a mount";
     let Ok(harmed) = harm(bench, &mut line, worn, record) else { return Ok(()) };
     let flash = line.device.get().flash().snapshot();
-    let Some(mut line) = mount(bench, flash, line)? else {
+    let tap = if line.model.is_metadata_lost() { Tap::OFF } else { SOME };
+    let model = line.model.clone();
+    let (mounted, images) = mount_tapped(bench, flash, line.model, tap)?;
+    for image in images {
+        after_cut(bench, image, model.clone())?;
+    }
+    let Some(mut line) = mounted else {
         record.tally.refused += 1;
         return Ok(());
     };
@@ -201,14 +208,45 @@ pub(super) fn mounted(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Res
 
 /// `None` if the mount was refused as it may be.
 pub(super) fn mount(bench: &Bench<'_>, flash: nand::Faulty<nand::SimNand>, line: Line) -> Result<Option<Line>, String> {
+    mount_tapped(bench, flash, line.model, Tap::OFF).map(|(line, _)| line)
+}
+
+/// Some operations of a mount, by chance, and one outcome of each.
+const SOME: Tap = Tap { at: At::Chance(40), outcomes: Outcomes::Rolled, reads: 0 };
+
+/// The same, with an image of every cut of the mount that is wanted.
+fn mount_tapped(
+    bench: &Bench<'_>,
+    flash: nand::Faulty<nand::SimNand>,
+    mut model: Model,
+    tap: Tap,
+) -> Result<(Option<Line>, Vec<Image>), String> {
     let device = bench.device(flash);
-    let mut model = line.model;
     model.cut();
-    match (bench.mount)(Flash::new(Box::new(device.clone())), &bench.config) {
-        Ok((ftl, _)) => Ok(Some(Line::new(device, ftl, model))),
-        Err(error) if model.may_fail(&error) => Ok(None),
+    device.get().begin(tap, bench.case.seed, LIMIT);
+    let mounted = (bench.mount)(Flash::new(Box::new(device.clone())), &bench.config);
+    device.get().tap(Tap::OFF);
+    let images = device.get().take_images();
+    match mounted {
+        Ok((ftl, _)) => Ok((Some(Line::new(device, ftl, model)), images)),
+        Err(error) if model.may_fail(&error) => Ok((None, images)),
         Err(error) => Err(format!("mounting: {error}")),
     }
+}
+
+/// A mount was cut short: the next one finds no less. Cuts that take other pages with them are left
+/// out.
+fn after_cut(bench: &Bench<'_>, image: Image, mut model: Model) -> Result<(), String> {
+    let Image { flash, cut, casualties, .. } = image;
+    if casualties.metadata || !casualties.pages.is_empty() {
+        return Ok(());
+    }
+    casualties.fading.iter().for_each(|lpn| model.fade(*lpn));
+    let found = mount_tapped(bench, flash, model, Tap::OFF)
+        .and_then(|(line, _)| line.map_or(Ok(()), |mut line| read_all(&mut line)));
+    found.map_err(|what| {
+        format!("{what}, after a mount that was cut at operation {} ({})", cut.at, outcome_name(cut.outcome))
+    })
 }
 
 /// Writes all pages but one until every block was collected: nothing of that one may come to light
