@@ -95,3 +95,49 @@ impl Survey {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::recovery::plausible::Contents;
+    use nand::{Capabilities, Dimensions, Flags, Ppn, SimNand, Spare};
+
+    /// Of two blocks with a page of host data each, one with number 10 and one with number 20 that
+    /// is a copy of a page with the number `copied`, those that may have been the last.
+    fn stranded(copied: u64) -> Vec<Ppn> {
+        let geometry = Geometry::new(Dimensions {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks: 8,
+            pages_per_block: 4,
+            page_bytes: 512,
+            spare_bytes: 32,
+        });
+        let geometry = geometry.unwrap();
+        let mut flash = Flash::new(SimNand::new(geometry, Capabilities::MODERN));
+        let spare = |tag: u32, seq: u64, aux: u32| {
+            let (kind, flags) = (PageKind::User, Flags::NONE);
+            Spare { kind, tag, seq, erase_count: 0, erased_at: 0, aux, flags }
+        };
+        let (page, copy) = (spare(0, 10, 0), spare(1, 20, (20 - copied) as u32));
+        let pages = [(geometry.page_at(BlockId(0), 0), page), (geometry.page_at(BlockId(1), 0), copy)];
+        for (ppn, spare) in &pages {
+            flash.nand_mut().program_meta(*ppn, &[0xFF; 512], spare).unwrap();
+        }
+        let contents = Contents::of_table(&geometry, 16, 1, false);
+        let survey = Survey::run(&mut flash, 1, &[], contents, |_| 0).unwrap();
+        survey.stranded(&geometry, &pages).into_iter().map(|(ppn, _)| ppn).collect()
+    }
+
+    #[test]
+    fn a_copy_of_the_page_with_the_next_number_proves_that_one_was_complete() {
+        assert_eq!(stranded(11), []);
+        // A mount gives the number after the next to a program that it tries again.
+        assert_eq!(stranded(12), [Ppn(0)]);
+        assert_eq!(stranded(10), [Ppn(0)], "the copy is of the page");
+        assert_eq!(stranded(20), [Ppn(0)], "the page is no copy");
+    }
+}
