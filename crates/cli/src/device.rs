@@ -53,6 +53,7 @@ pub fn profile(name: &str) -> Result<Profile> {
     }
     let profile: Profile = toml::from_str(&text).with_context(|| format!("{name} is not a device profile"))?;
     profile.geometry().with_context(|| format!("{name} describes a device that cannot be"))?;
+    profile.timing.check(profile.pairing).with_context(|| format!("{name} describes a device that cannot be"))?;
     Ok(profile)
 }
 
@@ -81,7 +82,7 @@ pub fn plan(profile: &Profile, capacity: Option<u64>, ratio: f64) -> Result<Devi
     };
     // The options were looked at: what is wrong now is the device's.
     DevicePlan::new(&profile.name, geometry.dimensions(), profile.capabilities, profile.timing, None, ratio)
-        .map(|plan| plan.with_limits(profile.limits))
+        .and_then(|plan| plan.with_limits(profile.limits).with_pairing(profile.pairing))
         .map_err(|error| anyhow::Error::msg(error.to_string()))
 }
 

@@ -1,6 +1,7 @@
 //! The shape of a device, what it is able to do, and how long it takes.
 
 use crate::addr::{BlockId, Ppn};
+use crate::faults::Pairing;
 
 /// The order in which the pages of one block may be programmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +55,127 @@ pub struct Timing {
     /// While a page that was read is transferred, its die may read the next.
     #[cfg_attr(feature = "serde", serde(default))]
     pub cache_reads: bool,
+    /// [`Timing::read_ns`] by page type, of which it is the mean.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub read_by_type_ns: ByType,
+    /// [`Timing::program_ns`] by page type, of which it is the mean.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub program_by_type_ns: ByType,
+}
+
+/// Durations of the pages of a word line, the page that is programmed first before the others (LSB,
+/// CSB, MSB). None if all pages take the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(try_from = "alloc::vec::Vec<u64>", into = "alloc::vec::Vec<u64>")
+)]
+pub struct ByType {
+    ns: [u64; Self::MOST],
+    types: u8,
+}
+
+impl ByType {
+    /// The most page types: cells of eight bits.
+    pub const MOST: usize = 8;
+
+    /// All pages take the same.
+    pub const NONE: Self = Self { ns: [0; Self::MOST], types: 0 };
+
+    /// These durations, nanoseconds.
+    ///
+    /// # Errors
+    /// [`TypesError::TooMany`].
+    pub fn new(ns: &[u64]) -> Result<Self, TypesError> {
+        let mut all = [0; Self::MOST];
+        let types = ns.len();
+        all.get_mut(..types).ok_or(TypesError::TooMany { types })?.copy_from_slice(ns);
+        Ok(Self { ns: all, types: types as u8 })
+    }
+
+    /// The durations, nanoseconds.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u64] {
+        &self.ns[..usize::from(self.types)]
+    }
+
+    /// The duration of a page at an offset in its block, if `mean` is that of an average page.
+    #[must_use]
+    #[inline]
+    pub fn at(&self, pairing: Pairing, offset: u32, mean: u64) -> u64 {
+        if self.types == 0 {
+            return mean;
+        }
+        self.as_slice().get(pairing.page_type(offset) as usize).copied().unwrap_or(mean)
+    }
+
+    fn check(&self, field: &'static str, pairing: Pairing, mean: u64) -> Result<(), TypesError> {
+        let (types, bits) = (u32::from(self.types), pairing.bits_per_cell);
+        if types == 0 {
+            return Ok(());
+        }
+        if types != bits {
+            return Err(TypesError::NotOfCells { field, types, bits });
+        }
+        let sum: u128 = self.as_slice().iter().map(|ns| u128::from(*ns)).sum();
+        let of_types = (sum / u128::from(types)) as u64;
+        if of_types == mean { Ok(()) } else { Err(TypesError::OtherMean { field, mean, of_types }) }
+    }
+}
+
+#[cfg(feature = "serde")]
+impl TryFrom<alloc::vec::Vec<u64>> for ByType {
+    type Error = TypesError;
+
+    fn try_from(ns: alloc::vec::Vec<u64>) -> Result<Self, TypesError> {
+        Self::new(&ns)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl From<ByType> for alloc::vec::Vec<u64> {
+    fn from(by_type: ByType) -> Self {
+        by_type.as_slice().to_vec()
+    }
+}
+
+/// Why durations by page type were refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TypesError {
+    /// No cell has so many bits.
+    #[error("{types} page types are more than the {} that a cell can have", ByType::MOST)]
+    TooMany {
+        /// Durations given.
+        types: usize,
+    },
+    /// A word line has another number of pages.
+    #[error(
+        "{field} has {types} durations, and cells of {bits} bits (bits_per_cell) have {bits} page types; give one for \
+         each, or an empty list"
+    )]
+    NotOfCells {
+        /// The field of [`Timing`].
+        field: &'static str,
+        /// Durations given.
+        types: u32,
+        /// [`Pairing::bits_per_cell`].
+        bits: u32,
+    },
+    /// The duration of an average page is another.
+    #[error(
+        "the mean of {field} is {of_types} ns, and the duration of an average page is {mean} ns; they must be the same, \
+         because what counts operations takes the average"
+    )]
+    OtherMean {
+        /// The field of [`Timing`].
+        field: &'static str,
+        /// The duration of an average page, nanoseconds.
+        mean: u64,
+        /// The mean of those by page type, nanoseconds, rounded down.
+        of_types: u64,
+    },
 }
 
 impl Timing {
@@ -66,7 +188,18 @@ impl Timing {
         channel_bytes_per_us: 0,
         cache_programs: false,
         cache_reads: false,
+        read_by_type_ns: ByType::NONE,
+        program_by_type_ns: ByType::NONE,
     };
+
+    /// Refuses durations by page type that do not fit the cells, or not the average page.
+    ///
+    /// # Errors
+    /// [`TypesError::NotOfCells`] and [`TypesError::OtherMean`].
+    pub fn check(&self, pairing: Pairing) -> Result<(), TypesError> {
+        self.read_by_type_ns.check("read_by_type_ns", pairing, self.read_ns)?;
+        self.program_by_type_ns.check("program_by_type_ns", pairing, self.program_ns)
+    }
 }
 
 /// The shape of a device. Construct with [`Geometry::new`], which refuses what does not fit.

@@ -56,7 +56,7 @@ pub use faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty, Pairing};
 #[cfg(all(feature = "std", unix))]
 pub use file::{Access, FileError, FileNand, Syncer};
 pub use flags::Flags;
-pub use geometry::{Capabilities, Dimensions, Geometry, GeometryError, ProgramOrder, Timing};
+pub use geometry::{ByType, Capabilities, Dimensions, Geometry, GeometryError, ProgramOrder, Timing, TypesError};
 pub use mem::MemNand;
 pub use profiles::{Limits, Profile, ScaleError, find, profiles};
 pub use sim::SimNand;

@@ -8,7 +8,7 @@ use ftl::Config;
 use ftl::victim::by_bank::Policy;
 use nand::geometry::Dimensions;
 use nand::profiles::Limits;
-use nand::{Capabilities, Geometry, Timing};
+use nand::{Capabilities, Geometry, Pairing, Timing, TypesError};
 use std::fmt;
 use std::sync::Arc;
 use workload::trace::{Map, Replay, ReplayOptions, Trace};
@@ -24,8 +24,10 @@ pub struct DevicePlan {
     pub capabilities: Capabilities,
     /// How long its operations take.
     pub timing: Timing,
-    /// What else limits it, as far as timed runs know it.
+    /// What else limits it.
     pub limits: Limits,
+    /// Which pages share cells, where that tells how long they take.
+    pub pairing: Pairing,
     /// Pages that the host sees.
     pub logical_pages: u32,
 }
@@ -74,15 +76,25 @@ impl DevicePlan {
         let geometry = Geometry::new(Dimensions { blocks, ..dimensions })
             .map_err(|source| SimError::Geometry { device: name.to_owned(), source })?;
         let logical_pages = (f64::from(geometry.pages()) * logical_ratio) as u32;
-        let limits = Limits::NONE;
-        Ok(Self { name: name.to_owned(), geometry, capabilities, timing, limits, logical_pages: logical_pages.max(1) })
+        let (limits, pairing) = (Limits::NONE, Pairing::NONE);
+        let (name, logical_pages) = (name.to_owned(), logical_pages.max(1));
+        Ok(Self { name, geometry, capabilities, timing, limits, pairing, logical_pages })
     }
 
-    /// The same device with these limits. A timed run leaves out
-    /// [`write_queues_per_channel`](Limits::write_queues_per_channel), and knows the others.
+    /// The same device with these limits.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
+    }
+
+    /// The same device with these cells.
+    ///
+    /// # Errors
+    /// [`SimError::BadSpec`] if its times by page type are not those of such cells.
+    pub fn with_pairing(self, pairing: Pairing) -> Result<Self, SimError> {
+        let refused = |error: TypesError| SimError::BadSpec { what: "timing", reason: error.to_string() };
+        self.timing.check(pairing).map_err(refused)?;
+        Ok(Self { pairing, ..self })
     }
 
     /// Bytes that the host sees.

@@ -19,6 +19,7 @@ use crate::timeline::Timeline;
 use crate::timing::{Machine, Token};
 use ftl::Purpose;
 use link::Link;
+use nand::Lpn;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
@@ -338,7 +339,7 @@ impl<N: Device> Player<'_, '_, N> {
                 for page in span.first..span.end {
                     let part = self.host.part(request, page);
                     self.host.read_through(page, &part)?;
-                    strands += self.submit_read(token, &part);
+                    strands += self.submit_read(token, page, &part);
                 }
             }
             (Op::Write, Some(span)) => {
@@ -398,9 +399,9 @@ impl<N: Device> Player<'_, '_, N> {
         self.submit_by(|machine, ops| machine.submit(token, background, ops))
     }
 
-    /// As [`Player::submit`], of a request that reads these bytes of a page.
-    fn submit_read(&mut self, token: Token, part: &Range<u64>) -> u32 {
-        self.submit_by(|machine, ops| machine.submit_read(token, part, ops))
+    /// As [`Player::submit`], of a request that reads these bytes of a logical page.
+    fn submit_read(&mut self, token: Token, page: u32, part: &Range<u64>) -> u32 {
+        self.submit_by(|machine, ops| machine.submit_read(token, Lpn(page), part, ops))
     }
 
     fn submit_by(&mut self, submit: impl FnOnce(&mut Machine, &mut dyn Iterator<Item = ftl::Op>) -> bool) -> u32 {

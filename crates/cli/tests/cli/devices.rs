@@ -57,3 +57,42 @@ fn lanes_are_at_most_dies_or_all_planes() {
     assert_eq!(refused.code, 2, "{}", refused.err);
     assert!(refused.err.contains("more than the 32 dies") && refused.err.contains("for 128, one for each plane"));
 }
+
+/// Cells of two bits, of which the first page is programmed in so many and the second in so many
+/// nanoseconds.
+fn page_types(first: &str, second: &str) -> String {
+    let by_type = format!("program_by_type_ns = [{first}, {second}]");
+    device_file(&[("program_by_type_ns = []", &by_type), ("bits_per_cell = 1", "bits_per_cell = 2")])
+}
+
+#[test]
+fn a_program_takes_the_time_of_its_page_type() {
+    let folder = folder();
+    let longest_us = |name: &str, file: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, file).unwrap();
+        let timed = ["compare", "--ftl", "page", "--timing", "queued", "--queue-depth", "1", "--json", "--device"];
+        let run = [path.to_str().unwrap(), "--writes", "2000", "--precondition", "none"];
+        let write = json_of(&[&timed[..], &run].concat())["results"][0]["latency_us"]["write"].clone();
+        write["max"].as_f64().unwrap()
+    };
+    let alike = longest_us("alike.toml", &device_file(&[]));
+    let apart = longest_us("apart.toml", &page_types("400_000", "1_600_000"));
+    assert!((apart - alike - 600.0).abs() < 1.0, "the longest write takes {apart} us, {alike} with pages all alike");
+}
+
+#[test]
+fn times_by_page_type_that_do_not_fit_the_device_are_refused() {
+    let folder = folder();
+    for (file, told) in [
+        (page_types("400_000", "1_500_000"), "the mean of program_by_type_ns is 950000 ns"),
+        (page_types("400_000", "1_000_000, 1_600_000"), "cells of 2 bits"),
+        (page_types("1, 1, 1, 1, 1, 1, 1, 1", "1"), "9 page types are more than the 8"),
+    ] {
+        let path = folder.path().join("device.toml");
+        fs::write(&path, &file).unwrap();
+        let refused = openftl(&["compare", "--device", path.to_str().unwrap()]);
+        assert_eq!(refused.code, 1, "{}", refused.err);
+        assert!(refused.err.contains(told) && refused.err.contains("device.toml"), "{}", refused.err);
+    }
+}

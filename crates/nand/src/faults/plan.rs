@@ -149,13 +149,20 @@ impl Pairing {
     /// No page endangers another (single-level cells).
     pub const NONE: Self = Self { bits_per_cell: 1, distance: 1 };
 
+    /// How many pages of its word line are programmed before the page at an offset in its block.
+    #[must_use]
+    pub fn page_type(self, offset: u32) -> u32 {
+        let distance = self.distance.max(1);
+        let group = distance.saturating_mul(self.bits_per_cell.max(1));
+        offset % group / distance
+    }
+
     /// The pages before `offset` in its block that share its word line.
     pub fn partners(self, offset: u32) -> impl Iterator<Item = u32> {
         let distance = self.distance.max(1);
-        let group = distance.saturating_mul(self.bits_per_cell.max(1));
-        let level = offset % group / distance;
-        debug_assert!(level < self.bits_per_cell.max(1) && level * distance <= offset);
-        (1..=level).map(move |up| offset - up * distance)
+        let page_type = self.page_type(offset);
+        debug_assert!(page_type < self.bits_per_cell.max(1) && page_type * distance <= offset);
+        (1..=page_type).map(move |up| offset - up * distance)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::spec::{DevicePlan, QueueOptions};
 use ftl::{Branch, Config, Flash, Op, OpKind, Purpose};
 use nand::geometry::Dimensions;
 use nand::profiles::Limits;
-use nand::{BlockId, Capabilities, Geometry, Lpn, Ppn, SimNand, Stamp, Timing};
+use nand::{BlockId, ByType, Capabilities, Geometry, Lpn, Pairing, Ppn, SimNand, Stamp, Timing};
 use std::ops::Range;
 /// Lengths of which few sums are equal.
 const TIMING: Timing = Timing {
@@ -21,6 +21,9 @@ const TIMING: Timing = Timing {
 /// Reads come at another rate, and in parts of a page.
 const LIMITS: Limits = Limits { read_unit_bytes: 64, channel_read_bytes_per_us: 53, ..Limits::NONE };
 
+/// Pages of three types, in groups of six.
+const CELLS: Pairing = Pairing { bits_per_cell: 3, distance: 2 };
+
 /// The dies of a channel share queues too.
 const QUEUES: Limits = Limits { read_queue_dies: 2, write_queues_per_channel: 1, ..LIMITS };
 
@@ -31,6 +34,7 @@ struct Can {
     multi_plane: bool,
     cache_programs: bool,
     cache_reads: bool,
+    page_types: bool,
 }
 
 struct Random(u64);
@@ -65,11 +69,23 @@ struct Both {
 impl Both {
     fn new(geometry: &Geometry, limits: Limits, can: Can, read_priority: bool) -> Self {
         let options = QueueOptions { read_priority, max_overtakes: 3, ..QueueOptions::default() };
-        let Can { copy_back, multi_plane, cache_programs, cache_reads } = can;
+        let Can { copy_back, multi_plane, cache_programs, cache_reads, page_types } = can;
         let capabilities = Capabilities { copy_back, multi_plane, ..Capabilities::MODERN };
-        let timing = Timing { cache_programs, cache_reads, ..TIMING };
-        let name = "both".to_owned();
-        let device = DevicePlan { name, geometry: *geometry, capabilities, timing, limits, logical_pages: 1 };
+        let mut timing = Timing { cache_programs, cache_reads, ..TIMING };
+        if page_types {
+            timing.read_by_type_ns = ByType::new(&[30_011, 50_023, 70_029]).unwrap();
+            timing.program_by_type_ns = ByType::new(&[200_003, 500_009, 800_015]).unwrap();
+        }
+        let device = DevicePlan {
+            name: "both".to_owned(),
+            geometry: *geometry,
+            capabilities,
+            timing,
+            limits,
+            pairing: Pairing::NONE,
+            logical_pages: 1,
+        };
+        let device = if page_types { device.with_pairing(CELLS).unwrap() } else { device };
         let second = Second::new(&device, &options);
         Self { machine: Machine::new(&device, &options), second, ended: Vec::new() }
     }
@@ -90,11 +106,11 @@ impl Both {
     }
 
     /// Operations of a request that reads a part of a page.
-    fn read(&mut self, at: u64, token: Token, part: &Range<u64>, ops: &[Op]) {
+    fn read(&mut self, at: u64, token: Token, page: Lpn, part: &Range<u64>, ops: &[Op]) {
         self.run_until(at);
         self.machine.wait_until(at);
-        self.machine.submit_read(token, part, ops.iter().copied());
-        self.second.submit(token, false, Some(part), ops);
+        self.machine.submit_read(token, page, part, ops.iter().copied());
+        self.second.submit(token, false, Some((page, part)), ops);
     }
 
     fn agree(mut self, strands: usize, what: &str) {
@@ -123,6 +139,7 @@ fn both_models_agree_about_any_operations() {
             multi_plane: seed & 4 != 0,
             cache_programs: seed & 8 != 0,
             cache_reads: seed & 16 != 0,
+            page_types: seed % 7 == 0,
         };
         let mut both = Both::new(&geometry, limits, can, seed % 2 == 0);
         let mut at = 0;
@@ -132,7 +149,7 @@ fn both_models_agree_about_any_operations() {
             for _ in 0..=random.below(20) {
                 // Few blocks, so that copies, erases and programs meet.
                 let page = |random: &mut Random| {
-                    let (block, offset) = (random.below(8) as u32 * 2, random.below(3) as u32 / 2);
+                    let (block, offset) = (random.below(8) as u32 * 2, random.below(3) as u32 / 2 * 3);
                     geometry.page_at(BlockId(block), offset)
                 };
                 let (page, from) = (page(&mut random), page(&mut random));
@@ -157,7 +174,7 @@ fn both_models_agree_about_any_operations() {
             let (start, bytes) = (random.below(512), 1 + random.below(512));
             match random.below(8) {
                 0 | 1 => both.submit(at, token, true, &ops),
-                2..5 => both.read(at, token, &(start..(start + bytes).min(512)), &ops),
+                2..5 => both.read(at, token, Lpn(token % 3), &(start..(start + bytes).min(512)), &ops),
                 _ => both.submit(at, token, false, &ops),
             }
         }
@@ -188,7 +205,8 @@ fn both_models_agree_about_every_ftl() {
         (0..logical_pages).for_each(|lpn| write(&mut *ftl, Lpn(lpn), 1));
         ftl.flash_mut().set_logging(true);
         let mut random = Random(logical_pages.into());
-        let can = Can { multi_plane: true, cache_programs: true, cache_reads: true, ..Can::default() };
+        let can =
+            Can { multi_plane: true, cache_programs: true, cache_reads: true, page_types: true, ..Can::default() };
         let mut both = Both::new(&geometry, limits, can, true);
         let (mut at, mut strands, mut erases, mut merges, mut parts) = (0, 0, 0, 0, 0);
         let mut moved_apart = 0;
@@ -211,7 +229,7 @@ fn both_models_agree_about_every_ftl() {
                 let of_host = ops.iter().filter(|op| op.kind == OpKind::Read && op.purpose == Purpose::Host).count();
                 assert!(of_host <= 1, "{} read {of_host} pages for one of the host", entry.info.name);
                 parts += of_host;
-                both.read(at, token, &(64 * kind..64 * kind + 1), &ops);
+                both.read(at, token, lpn, &(64 * kind..64 * kind + 1), &ops);
             } else {
                 both.submit(at, token, token % 7 == 0, &ops);
             }

@@ -7,7 +7,7 @@ use super::*;
 use ftl::Branch;
 use nand::geometry::Dimensions;
 use nand::profiles::Limits;
-use nand::{Capabilities, Timing};
+use nand::{Capabilities, Pairing, Timing};
 
 const PLAIN: Timing = Timing {
     read_ns: 50,
@@ -39,7 +39,8 @@ fn machine(
     .unwrap();
     let capabilities = Capabilities { multi_plane, ..Capabilities::MODERN };
     let limits = Limits { write_queues_per_channel, ..Limits::NONE };
-    Machine::new(&DevicePlan { name: String::new(), geometry, capabilities, timing, limits, logical_pages: 1 }, with)
+    let (name, pairing) = (String::new(), Pairing::NONE);
+    Machine::new(&DevicePlan { name, geometry, capabilities, timing, limits, pairing, logical_pages: 1 }, with)
 }
 
 fn op(m: &Machine, kind: OpKind, block: u32, offset: u32) -> Op {

@@ -12,7 +12,9 @@
 //!    read, and takes the array time of a program. An **erase** does not use the channel. A
 //!    **copy** is a read and, once that has ended, a program, on the dies they concern, through the
 //!    controller; within one plane of a device with copy-back it is one operation of read plus
-//!    program time without transfers. Commands and addresses take no time.
+//!    program time without transfers. Commands and addresses take no time. If the device says so
+//!    (`read_by_type_ns`, `program_by_type_ns`), array times depend on the **page type**: on how
+//!    many pages of its word line are programmed before a page.
 //! 3. A **channel** makes one transfer at a time, in the order in which dies became ready for it.
 //! 4. Each page of a request is a **strand**: the flash operations that the FTL did for it, in
 //!    their order, each starting when the one before has ended. Copies and erases that follow each
@@ -61,22 +63,26 @@
 //!     idle: every read that waits on the die goes before, and rule 7 does not bound that. Those
 //!     behind wait, whatever their dies do. Rules 11 and 12 find nothing there.
 //!
+//! 15. A read of a logical page waits for its **mapping entry**, if an earlier read of the page still
+//!     fetches that: it begins once the page of metadata has been read that comes right before
+//!     the page of host data there.
+//!
 //! The FTL itself takes no time, and executes a request the moment it enters the device. A flush
 //! ends once every write and trim that entered before it has; requests behind it do not wait.
 //!
 //! Between host and device, if the device's limits say so:
 //!
-//! 15. Data cross a **link**, in each direction the data of one request after another. Those of a
+//! 16. Data cross a **link**, in each direction the data of one request after another. Those of a
 //!     write cross before it enters, at `host_write_bytes_per_us`, in the order in which writes
 //!     arrive; a trim or a flush does not enter before the writes that arrived before it. A read
 //!     enters at once. What it read crosses at `host_read_bytes_per_us` once its last strand has
 //!     ended, and ends it. Nothing of a request crosses while flash works for it.
-//! 16. While a **die** has `queue_depth` operations of requests to do or more, no request leaves
+//! 17. While a **die** has `queue_depth` operations of requests to do or more, no request leaves
 //!     the host. One that has left it is done as a whole, so that more may gather on a die.
 //!
 //! With a write buffer ([`crate::host::buffered`]), which itself takes no time:
 //!
-//! 17. A write ends when each of its pages has a **place** in the buffer. A page that is written
+//! 18. A write ends when each of its pages has a **place** in the buffer. A page that is written
 //!     out is a strand of its own, and frees its place when the strand ends. Pages get places in
 //!     the order in which they came, and wait for none once their own strand has ended. A flush
 //!     ends once every strand has that wrote a page out by then; a write with FUA waits for its
@@ -94,16 +100,18 @@ mod agree;
 #[cfg(test)]
 mod beside;
 #[cfg(test)]
+mod page_types;
+#[cfg(test)]
 mod second;
 #[cfg(test)]
 mod tests;
 
 use crate::spec::{DevicePlan, QueueOptions};
 use ftl::{Op, OpKind, Purpose};
-use nand::{BlockId, Geometry};
+use nand::{BlockId, Geometry, Lpn};
 use shared_queue::Queues;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 use strand::{Step, Strand, Waiting};
 use times::Times;
@@ -148,6 +156,8 @@ pub struct Machine {
     strands: Vec<Strand>,
     free_strands: Vec<u32>,
     erases: Vec<Erases>,
+    /// Logical pages of which a read still fetches the mapping entry, and its strand.
+    fetching: HashMap<u32, u32>,
     /// Blocks that the step being started erases.
     emptied: Vec<BlockId>,
     /// Programs whose block has yet to be erased.
@@ -164,7 +174,7 @@ impl Machine {
             geometry: *geometry,
             copy_back: device.capabilities.copy_back,
             multi_plane: device.capabilities.multi_plane && geometry.planes_per_die() > 1,
-            times: Times::new(geometry, &device.timing, &device.limits),
+            times: Times::new(device),
             read_priority: options.read_priority,
             max_overtakes: options.max_overtakes,
             suspend_ns: options.suspend_ns,
@@ -177,6 +187,7 @@ impl Machine {
             strands: Vec::new(),
             free_strands: Vec::new(),
             erases: vec![Erases::default(); geometry.blocks() as usize],
+            fetching: HashMap::new(),
             emptied: Vec::new(),
             parked: Vec::new(),
             ended: Vec::new(),
@@ -219,21 +230,29 @@ impl Machine {
     /// Starts a strand of operations now; `token` comes back when the last has ended. `false`, and
     /// no token, if there is none.
     pub fn submit(&mut self, token: Token, background: bool, ops: impl Iterator<Item = Op>) -> bool {
-        self.start_strand(token, background, self.times.page_transfer[1], ops)
+        let Some(id) = self.new_strand(token, background, self.times.page_transfer[1], ops) else { return false };
+        self.advance(id);
+        true
     }
 
-    /// As [`Machine::submit`], of the operations of a request that reads these bytes of a page.
-    pub fn submit_read(&mut self, token: Token, part: &Range<u64>, ops: impl Iterator<Item = Op>) -> bool {
-        self.start_strand(token, false, self.times.part_transfer(part), ops)
+    /// As [`Machine::submit`], of the operations of a request that reads these bytes of a logical
+    /// page.
+    pub fn submit_read(&mut self, token: Token, page: Lpn, part: &Range<u64>, ops: impl Iterator<Item = Op>) -> bool {
+        let Some(id) = self.new_strand(token, false, self.times.part_transfer(part), ops) else { return false };
+        if self.fetch(id, page) {
+            self.advance(id);
+        }
+        true
     }
 
-    fn start_strand(
+    /// A strand of these operations, of which none has begun; `None` if there are none.
+    fn new_strand(
         &mut self,
         token: Token,
         background: bool,
         host_transfer: u64,
         ops: impl Iterator<Item = Op>,
-    ) -> bool {
+    ) -> Option<u32> {
         let id = self.free_strands.pop().unwrap_or_else(|| {
             self.strands.push(Strand::default());
             self.strands.len() as u32 - 1
@@ -249,7 +268,7 @@ impl Machine {
         }
         if strand.steps.is_empty() {
             self.free_strands.push(id);
-            return false;
+            return None;
         }
         strand.next = 0;
         strand.running = 0;
@@ -257,8 +276,44 @@ impl Machine {
         strand.background = background;
         strand.hurried = false;
         strand.host_transfer = host_transfer;
-        self.advance(id);
-        true
+        debug_assert!(strand.fetched_at == 0 && strand.behind.is_empty(), "a strand that ended still fetches");
+        Some(id)
+    }
+
+    /// Takes note of what a read of a logical page fetches; `false` if it waits for the fetch of
+    /// another.
+    fn fetch(&mut self, id: u32, page: Lpn) -> bool {
+        let steps = &self.strands[id as usize].steps;
+        let is_read = |step: &Step| step.op.kind == OpKind::Read && step.op.branch.section == 0;
+        let fetches = |pair: &[Step]| {
+            pair.iter().all(is_read) && pair[0].op.purpose != Purpose::Host && pair[1].op.purpose == Purpose::Host
+        };
+        let fetched_at = steps.windows(2).position(fetches).map(|at| at + 1);
+        let before = match fetched_at {
+            Some(at) => {
+                let strand = &mut self.strands[id as usize];
+                (strand.fetched_at, strand.fetches) = (at, page.0);
+                self.fetching.insert(page.0, id)
+            }
+            None => self.fetching.get(&page.0).copied(),
+        };
+        if let Some(before) = before {
+            self.strands[before as usize].behind.push(id);
+        }
+        before.is_none()
+    }
+
+    /// A mapping entry was fetched: the reads that waited for it begin.
+    #[cold]
+    fn fetched(&mut self, id: u32) {
+        let strand = &mut self.strands[id as usize];
+        strand.fetched_at = 0;
+        let page = strand.fetches;
+        let behind = std::mem::take(&mut strand.behind);
+        if self.fetching.get(&page) == Some(&id) {
+            self.fetching.remove(&page);
+        }
+        behind.into_iter().for_each(|id| self.advance(id));
     }
 
     /// Lets the next thing happen and returns the tokens of the strands that ended with it, if any.
@@ -326,6 +381,9 @@ impl Machine {
                 self.issue(task);
             }
         }
+        if first > 0 && first == self.strands[id as usize].fetched_at {
+            self.fetched(id);
+        }
     }
 
     /// Whether an erase must wait for copies out of its block, which are among these steps; if so,
@@ -360,7 +418,9 @@ impl Machine {
         let strand = &self.strands[id as usize];
         let Step { op, epoch, .. } = strand.steps[at];
         let block = self.geometry.block_of(op.page);
-        let task = Task { offset: self.geometry.offset_of(op.page), ..Task::new(id, block, epoch) };
+        let offset = self.geometry.offset_of(op.page);
+        let read_offset = if op.kind == OpKind::Copy { self.geometry.offset_of(op.from) } else { offset };
+        let task = Task { offset, read_offset, ..Task::new(id, block, epoch) };
         let urgent = self.read_priority && !strand.background;
         match op.kind {
             OpKind::Read => Task { urgent, of_host: op.purpose == Purpose::Host, ..task },

@@ -10,7 +10,7 @@ impl Machine {
     pub(super) fn start(&mut self, index: u32, task: Task) {
         let job = self.job(index, task);
         let sends = job.action().sends() && self.transfer(&job.task) > 0;
-        let ns = self.times.array(job.action());
+        let ns = self.times.array(&job.task);
         let die = &mut self.dies[index as usize];
         debug_assert!(die.current.is_none() && die.ahead.is_none(), "die {index} is busy");
         die.current = Some(job);
@@ -60,7 +60,7 @@ impl Machine {
     pub(super) fn send_ahead(&mut self, index: u32) {
         let die = &self.dies[index as usize];
         let programs = die.current.as_ref().is_some_and(|job| job.action() == Action::Program);
-        if !self.times.cache_programs || !programs || die.array_end_ns.is_none() || die.ahead.is_some() {
+        if !self.times.timing.cache_programs || !programs || die.array_end_ns.is_none() || die.ahead.is_some() {
             return;
         }
         match die.next(self.max_overtakes) {
@@ -138,11 +138,11 @@ impl Machine {
             return;
         }
         job.sent += 1;
-        let action = job.action();
+        let ns = self.times.array(&job.task);
         if job.to_send().is_some() {
             self.request_channel(index);
         } else if !in_array {
-            self.start_array(index, self.times.array(action));
+            self.start_array(index, ns);
         }
     }
 
@@ -152,7 +152,7 @@ impl Machine {
         let Some(job) = &die.current else { return };
         if !job.action().reads() || self.transfer(&job.task) == 0 {
             self.job_ended(index);
-        } else if !self.times.cache_reads {
+        } else if !self.times.timing.cache_reads {
             self.request_channel(index);
         } else if die.leaving.is_none() {
             self.leave(index);
@@ -211,10 +211,10 @@ impl Machine {
     fn start_next(&mut self, index: u32) {
         let die = &mut self.dies[index as usize];
         if let Some(job) = die.ahead.take() {
-            let (action, is_sent) = (job.action(), job.to_send().is_none());
+            let (ns, is_sent) = (self.times.array(&job.task), job.to_send().is_none());
             die.current = Some(job);
             if is_sent {
-                self.start_array(index, self.times.array(action));
+                self.start_array(index, ns);
             }
             return;
         }

@@ -1,11 +1,14 @@
 //! A second model of the rules of [`super`], small and slow: the works of all strands, searched
 //! anew each time. Both are handed the same operations. Suspension is not modelled.
 
+mod phases;
+
 use super::{Times, Token};
 use crate::spec::{DevicePlan, QueueOptions};
 use ftl::{Op, OpKind, Purpose};
 use nand::profiles::Limits;
-use nand::{BlockId, Geometry, Ppn};
+use nand::{BlockId, Geometry, Lpn, Pairing, Ppn, Timing};
+use phases::Phases;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -74,8 +77,8 @@ pub(super) struct Second {
     limits: Limits,
     copy_back: bool,
     multi_plane: bool,
-    cache_programs: bool,
-    cache_reads: bool,
+    timing: Timing,
+    pairing: Pairing,
     times: Times,
     read_priority: bool,
     max_overtakes: u32,
@@ -86,18 +89,13 @@ pub(super) struct Second {
     erases: BTreeMap<BlockId, (u32, u32)>,
     /// Of each die, urgent works since another began.
     overtakes: BTreeMap<u32, u32>,
+    /// Of a logical page, the work that fetched its mapping entry last.
+    fetches: BTreeMap<u32, Id>,
+    /// Of a strand, the fetch that comes first.
+    gates: BTreeMap<Token, Id>,
     /// Of a work, those that go with it.
     groups: BTreeMap<Id, Vec<Id>>,
     pub(super) ended: Vec<(Token, u64)>,
-}
-
-/// What the operations consist of.
-struct Phases {
-    read: [Phase; 2],
-    of_host: [Phase; 2],
-    spare_read: [Phase; 2],
-    program: [Phase; 2],
-    flags: [Phase; 2],
 }
 
 /// Whether an operation is part of a pass of a collector, and of no section.
@@ -140,9 +138,9 @@ impl Second {
             limits: device.limits,
             copy_back: device.capabilities.copy_back,
             multi_plane: device.capabilities.multi_plane,
-            cache_programs: device.timing.cache_programs,
-            cache_reads: device.timing.cache_reads,
-            times: Times::new(&device.geometry, &device.timing, &device.limits),
+            timing: device.timing,
+            pairing: device.pairing,
+            times: Times::new(device),
             read_priority: options.read_priority,
             max_overtakes: options.max_overtakes,
             now: 0,
@@ -150,38 +148,19 @@ impl Second {
             strands: BTreeMap::new(),
             erases: BTreeMap::new(),
             overtakes: BTreeMap::new(),
+            fetches: BTreeMap::new(),
+            gates: BTreeMap::new(),
             groups: BTreeMap::new(),
             ended: Vec::new(),
         }
     }
 
-    /// What the channel does for a part of a page, unit by unit.
-    fn part(&self, part: &Range<u64>) -> Phase {
-        let (page, spare) = (u64::from(self.geometry.page_bytes()), u64::from(self.geometry.spare_bytes()));
-        let unit = u64::from(self.limits.read_unit_bytes);
-        let touched = (0..page / unit).filter(|n| n * unit < part.end && part.start < (n + 1) * unit).count() as u64;
-        let bytes = touched * unit + (touched * unit * spare).div_ceil(page);
-        Phase::Bus((bytes * 1000).div_ceil(self.limits.channel_read_bytes_per_us))
-    }
-
-    fn phases(&self, part: Option<&Range<u64>>) -> Phases {
-        let t = &self.times;
-        let [to_die, from_die] =
-            [0, 1].map(|way| (Phase::Bus(t.page_transfer[way]), Phase::Bus(t.spare_transfer[way])));
-        Phases {
-            read: [Phase::Array(t.read), from_die.0],
-            of_host: [Phase::Array(t.read), part.map_or(from_die.0, |part| self.part(part))],
-            spare_read: [Phase::Array(t.spare_read), from_die.1],
-            program: [to_die.0, Phase::Array(t.program)],
-            flags: [to_die.1, Phase::Array(t.program)],
-        }
-    }
-
-    pub(super) fn submit(&mut self, token: Token, background: bool, part: Option<&Range<u64>>, ops: &[Op]) {
+    pub(super) fn submit(&mut self, token: Token, background: bool, of: Option<(Lpn, &Range<u64>)>, ops: &[Op]) {
+        let part = of.map(|(_, part)| part);
+        let mut fetch = None;
         let class = if background { Class::Background } else { Class::Ordinary };
         let reads = if self.read_priority && !background { Class::Urgent } else { class };
-        let Phases { read, of_host, spare_read, program, flags } = self.phases(part);
-        let (t, erase) = (&self.times, [Phase::Array(self.times.erase)]);
+        let erase = [Phase::Array(self.timing.erase_ns)];
         let (mut works, mut step) = (Vec::<Work>::new(), 0);
         // Of the step: copies, by the block they leave and the work that ends them, erased blocks,
         // and pages by the work that programs them.
@@ -198,6 +177,7 @@ impl Second {
                 programmed.clear();
             }
             let after = waits(op, before, works.len(), &copies, &programmed);
+            let Phases { read, of_host, spare_read, program, flags } = self.phases(part, op);
             let block = self.geometry.block_of(op.page);
             let erased = self.erases.entry(block).or_default();
             erased.0 += u32::from(op.kind == OpKind::Erase);
@@ -211,6 +191,12 @@ impl Second {
                 let (state, since) = (State::Later, 0);
                 Work { step, block, offset, class, erases, reads, programs, needs, phases, after, state, since }
             };
+            let reads_after_read = op.kind == OpKind::Read && before.is_some_and(|before| before.kind == OpKind::Read);
+            let in_section = op.branch.section > 0 || before.is_some_and(|before| before.branch.section > 0);
+            if reads_after_read && !in_section && fetch.is_none() {
+                let of_host = |op: &Op| op.purpose == Purpose::Host;
+                fetch = Some(works.len() - 1).filter(|_| of_host(op) && !before.is_some_and(of_host));
+            }
             match op.kind {
                 OpKind::Read => {
                     let phases = if op.purpose == Purpose::Host { &of_host } else { &read };
@@ -234,7 +220,8 @@ impl Second {
                     let from = g.block_of(op.from);
                     let one_plane = g.die_of(from) == g.die_of(block) && g.plane_of(from) == g.plane_of(block);
                     if self.copy_back && one_plane {
-                        works.push(work(block, class, needs, &[Phase::Array(t.read + t.program)], after));
+                        let (Phase::Array(read), Phase::Array(program)) = (read[0], program[1]) else { continue };
+                        works.push(work(block, class, needs, &[Phase::Array(read + program)], after));
                     } else {
                         works.push(work(from, class, 0, &read, after));
                         works.push(work(block, class, needs, &program, vec![works.len() - 1]));
@@ -242,6 +229,15 @@ impl Second {
                     copies.push((from, works.len() - 1));
                     programmed.push((op.page, works.len() - 1));
                 }
+            }
+        }
+        if let Some((page, _)) = of.filter(|_| !works.is_empty()) {
+            let own = fetch.map(|at| (token, at));
+            let before =
+                if let Some(own) = own { self.fetches.insert(page.0, own) } else { self.fetches.get(&page.0).copied() };
+            let pending = |id: &Id| self.strands.get(&id.0).is_some_and(|works| works[id.1].state != State::Done);
+            if let Some(before) = before.filter(pending) {
+                self.gates.insert(token, before);
             }
         }
         self.begin_strand(token, works);
@@ -288,6 +284,9 @@ impl Second {
 
     /// Hands a strand's works to their dies, as far as nothing of the strand comes first.
     fn go_on(&mut self, token: Token) {
+        if self.gates.contains_key(&token) {
+            return;
+        }
         let works = &self.strands[&token];
         let Some(step) = works.iter().filter(|work| work.state != State::Done).map(|work| work.step).min() else {
             self.strands.remove(&token);
@@ -381,10 +380,10 @@ impl Second {
         let (None, Some(next)) = (self.holders(die).nth(1), self.next_on(die)) else { return };
         let Some((_, work)) = self.holders(die).next() else { return };
         let goes = match work.phases[0] {
-            Phase::Array(_) if self.cache_programs && work.programs => {
+            Phase::Array(_) if self.timing.cache_programs && work.programs => {
                 self.work(next).programs && matches!(self.work(next).phases[0], Phase::Bus(_))
             }
-            Phase::Bus(_) if self.cache_reads && work.reads => self.work(next).reads,
+            Phase::Bus(_) if self.timing.cache_reads && work.reads => self.work(next).reads,
             _ => false,
         };
         if goes {
@@ -567,5 +566,10 @@ impl Second {
             }
         }
         self.go_on(id.0);
+        let gated: Vec<_> = self.gates.iter().filter(|(_, gate)| **gate == id).map(|(token, _)| *token).collect();
+        for token in gated {
+            self.gates.remove(&token);
+            self.go_on(token);
+        }
     }
 }

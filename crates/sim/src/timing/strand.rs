@@ -38,6 +38,12 @@ pub(super) struct Strand {
     pub(super) background: bool,
     /// A request waits for one of its erases.
     pub(super) hurried: bool,
+    /// Of a read that fetches a mapping entry, the operation after that; 0 once it was fetched.
+    pub(super) fetched_at: usize,
+    /// The logical page of that entry.
+    pub(super) fetches: u32,
+    /// Strands that wait for the entry.
+    pub(super) behind: Vec<u32>,
     /// How long the channel is held for a page that the host reads.
     pub(super) host_transfer: u64,
 }

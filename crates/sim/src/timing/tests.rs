@@ -5,7 +5,7 @@ use super::*;
 use ftl::{Branch, Purpose};
 use nand::geometry::Dimensions;
 use nand::profiles::Limits;
-use nand::{Capabilities, Ppn, Timing};
+use nand::{Capabilities, Pairing, Ppn, Timing};
 
 const PAGES: u32 = 8;
 
@@ -48,7 +48,8 @@ fn machine_within(
         ..Timing::NONE
     };
     let capabilities = Capabilities { copy_back, ..Capabilities::MODERN };
-    let device = DevicePlan { name: String::new(), geometry, capabilities, timing, limits, logical_pages: 1 };
+    let (name, pairing) = (String::new(), Pairing::NONE);
+    let device = DevicePlan { name, geometry, capabilities, timing, limits, pairing, logical_pages: 1 };
     Machine::new(&device, options)
 }
 
@@ -124,7 +125,7 @@ fn a_read_of_the_host_transfers_the_units_that_it_touches() {
         (Limits { channel_read_bytes_per_us: 32_000, ..units }, 0..1, vec![op(READ, 0)], 55),
     ] {
         let mut m = machine_within(1, 2, true, &options(), (false, limits));
-        assert!(m.submit_read(7, &part, ops.iter().copied()));
+        assert!(m.submit_read(7, Lpn(0), &part, ops.iter().copied()));
         assert_eq!(run(&mut m), [(7, ends)], "{part:?} of {ops:?}");
     }
 }
@@ -534,4 +535,24 @@ fn reads_that_wait_for_a_queue_wait_for_their_die() {
     assert_eq!((m.waiting(0), m.waiting(1)), (0, 2));
     run(&mut m);
     assert_eq!((m.waiting(0), m.waiting(1)), (0, 0));
+}
+
+#[test]
+fn a_read_waits_for_its_mapping_entry_if_an_earlier_one_still_fetches_that() {
+    let table = |block| Op { purpose: Purpose::Translation, ..op(READ, block) };
+    let ends_of = |pages: [u32; 3], first: Vec<Op>| {
+        let mut m = machine(1, 4, false, &options());
+        m.submit_read(0, Lpn(pages[0]), &(0..1), first.into_iter());
+        m.submit_read(1, Lpn(pages[1]), &(0..1), [op(READ, 2)].into_iter());
+        let mut ended = run_until(&mut m, 60);
+        m.submit_read(2, Lpn(pages[2]), &(0..1), [op(READ, 3)].into_iter());
+        ended.extend(run(&mut m));
+        ended
+    };
+    let fetches = || vec![table(0), op(READ, 1)];
+    assert_eq!(ends_of([5, 5, 5], fetches()), [(0, 100), (1, 100), (2, 100)]);
+    assert_eq!(ends_of([5, 6, 5], fetches()), [(1, 50), (0, 100), (2, 100)], "of another page");
+    assert_eq!(ends_of([5, 5, 6], vec![op(READ, 0), op(READ, 1)])[0], (1, 50), "nothing is fetched");
+    let twice = ends_of([5, 5, 5], vec![table(0), table(1), op(READ, 1)]);
+    assert_eq!(twice, [(0, 150), (1, 150), (2, 150)], "the entry comes with the second page of metadata");
 }

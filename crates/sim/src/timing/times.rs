@@ -1,20 +1,16 @@
 //! How long operations and transfers take.
 
-use super::unit::Action;
-use nand::profiles::Limits;
-use nand::{Geometry, Timing};
+use super::unit::{Action, Task};
+use crate::spec::DevicePlan;
+use nand::{Pairing, Timing};
 use std::ops::Range;
 
 /// Durations, nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
-    pub(super) read: u64,
-    pub(super) spare_read: u64,
-    pub(super) program: u64,
-    pub(super) erase: u64,
-    /// Transfers run beside the array time of a program, and of a read.
-    pub(super) cache_programs: bool,
-    pub(super) cache_reads: bool,
+    pub(super) timing: Timing,
+    /// Tells the type of a page.
+    pub(super) pairing: Pairing,
     /// Into the die, and out of it.
     pub(super) page_transfer: [u64; 2],
     pub(super) spare_transfer: [u64; 2],
@@ -33,7 +29,8 @@ fn transfer_ns(bytes: u64, bytes_per_us: u64) -> u64 {
 }
 
 impl Times {
-    pub(super) fn new(geometry: &Geometry, timing: &Timing, limits: &Limits) -> Self {
+    pub(super) fn new(device: &DevicePlan) -> Self {
+        let DevicePlan { geometry, timing, limits, pairing, .. } = device;
         let page_bytes = u64::from(geometry.page_bytes());
         let bytes = page_bytes + u64::from(geometry.spare_bytes());
         let rate = timing.channel_bytes_per_us;
@@ -44,12 +41,8 @@ impl Times {
             unit => u64::from(unit).min(page_bytes),
         };
         Self {
-            read: timing.read_ns,
-            spare_read: timing.spare_read_ns,
-            program: timing.program_ns,
-            erase: timing.erase_ns,
-            cache_programs: timing.cache_programs,
-            cache_reads: timing.cache_reads,
+            timing: *timing,
+            pairing: *pairing,
             page_transfer: both(bytes),
             spare_transfer: both(bytes.div_ceil(SPARE_SHARE)),
             whole_bytes: bytes,
@@ -67,13 +60,16 @@ impl Times {
         transfer_ns(((end - first) * self.whole_bytes).div_ceil(self.page_bytes), self.read_rate)
     }
 
-    pub(super) const fn array(&self, action: Action) -> u64 {
-        match action {
-            Action::Read => self.read,
-            Action::SpareRead => self.spare_read,
-            Action::Program | Action::Flags => self.program,
-            Action::Erase => self.erase,
-            Action::CopyBack => self.read + self.program,
+    pub(super) fn array(&self, task: &Task) -> u64 {
+        let Timing { read_ns, spare_read_ns, program_ns, erase_ns, .. } = self.timing;
+        let read = || self.timing.read_by_type_ns.at(self.pairing, task.read_offset, read_ns);
+        let program = || self.timing.program_by_type_ns.at(self.pairing, task.offset, program_ns);
+        match task.action {
+            Action::Read => read(),
+            Action::SpareRead => spare_read_ns,
+            Action::Program | Action::Flags => program(),
+            Action::Erase => erase_ns,
+            Action::CopyBack => read() + program(),
         }
     }
 

@@ -50,6 +50,8 @@ pub(super) struct Task {
     pub(super) block: BlockId,
     /// Of a program, the page within its block.
     pub(super) offset: u32,
+    /// Of a read and of either half of a copy, the page read within its block.
+    pub(super) read_offset: u32,
     /// Erases that the block to be programmed must have behind it.
     pub(super) epoch: u32,
     pub(super) action: Action,
@@ -71,6 +73,7 @@ impl Task {
             at: 0,
             block,
             offset: 0,
+            read_offset: 0,
             epoch,
             action: Action::Read,
             copy_to: BlockId::NONE,
