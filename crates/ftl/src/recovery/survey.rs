@@ -527,3 +527,6 @@ impl Survey {
         (self.erases.0 / u64::from(self.erases.1.max(1))) as u32
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,9 +63,9 @@
 //!     idle: every read that waits on the die goes before, and rule 7 does not bound that. Those
 //!     behind wait, whatever their dies do. Rules 11 and 12 find nothing there.
 //!
-//! 15. A read of a logical page waits for its **mapping entry**, if an earlier read of the page still
-//!     fetches that: it begins once the page of metadata has been read that comes right before
-//!     the page of host data there.
+//! 15. A read of a logical page waits for its **mapping entry**, if an earlier read of the page
+//!     still fetches that: it begins once the page of metadata has been read that comes right
+//!     before the page of host data there.
 //!
 //! The FTL itself takes no time, and executes a request the moment it enters the device. A flush
 //! ends once every write and trim that entered before it has; requests behind it do not wait.

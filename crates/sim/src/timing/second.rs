@@ -108,6 +108,15 @@ fn follows(op: &Op, before: &Op) -> bool {
     if op.branch.section == 0 { collects(op) && collects(before) } else { before.branch.section == op.branch.section }
 }
 
+/// The read of metadata right before the first page of host data that comes after one.
+fn fetch_of(ops: &[Op]) -> Option<usize> {
+    let reads = |op: &Op| op.kind == OpKind::Read && op.branch.section == 0;
+    ops.windows(2).position(|pair| {
+        let of_host = pair[1].purpose == Purpose::Host && pair[0].purpose != Purpose::Host;
+        reads(&pair[0]) && reads(&pair[1]) && of_host
+    })
+}
+
 /// What an operation of a section waits for, of `works` so far: the last of its branch, copies, and
 /// the program of what it reads.
 fn waits(
@@ -156,8 +165,7 @@ impl Second {
     }
 
     pub(super) fn submit(&mut self, token: Token, background: bool, of: Option<(Lpn, &Range<u64>)>, ops: &[Op]) {
-        let part = of.map(|(_, part)| part);
-        let mut fetch = None;
+        let (fetches, mut fetch) = (fetch_of(ops), None);
         let class = if background { Class::Background } else { Class::Ordinary };
         let reads = if self.read_priority && !background { Class::Urgent } else { class };
         let erase = [Phase::Array(self.timing.erase_ns)];
@@ -165,8 +173,7 @@ impl Second {
         // Of the step: copies, by the block they leave and the work that ends them, erased blocks,
         // and pages by the work that programs them.
         let mut copies: Vec<(BlockId, usize)> = Vec::new();
-        let mut emptied: Vec<BlockId> = Vec::new();
-        let mut programmed: Vec<(Ppn, usize)> = Vec::new();
+        let (mut emptied, mut programmed) = (Vec::<BlockId>::new(), Vec::<(Ppn, usize)>::new());
         for (at, op) in ops.iter().enumerate() {
             let again = collects(op) && op.kind == OpKind::Copy && emptied.contains(&self.geometry.block_of(op.from));
             let before = at.checked_sub(1).map(|before| &ops[before]);
@@ -177,12 +184,9 @@ impl Second {
                 programmed.clear();
             }
             let after = waits(op, before, works.len(), &copies, &programmed);
-            let Phases { read, of_host, spare_read, program, flags } = self.phases(part, op);
-            let block = self.geometry.block_of(op.page);
-            let erased = self.erases.entry(block).or_default();
-            erased.0 += u32::from(op.kind == OpKind::Erase);
-            let needs = erased.0;
-            let offset = self.geometry.offset_of(op.page);
+            let Phases { read, of_host, spare_read, program, flags } = self.phases(of.map(|(_, part)| part), op);
+            let (block, offset) = (self.geometry.block_of(op.page), self.geometry.offset_of(op.page));
+            let needs = self.erases_before(op, block);
             let work = |block, class, needs, phases: &[Phase], after| {
                 let reads = matches!(phases, [Phase::Array(_), Phase::Bus(_)]);
                 let programs = !reads && phases.len() == 2 && op.kind != OpKind::Flags;
@@ -191,12 +195,7 @@ impl Second {
                 let (state, since) = (State::Later, 0);
                 Work { step, block, offset, class, erases, reads, programs, needs, phases, after, state, since }
             };
-            let reads_after_read = op.kind == OpKind::Read && before.is_some_and(|before| before.kind == OpKind::Read);
-            let in_section = op.branch.section > 0 || before.is_some_and(|before| before.branch.section > 0);
-            if reads_after_read && !in_section && fetch.is_none() {
-                let of_host = |op: &Op| op.purpose == Purpose::Host;
-                fetch = Some(works.len() - 1).filter(|_| of_host(op) && !before.is_some_and(of_host));
-            }
+            fetch = fetch.or((fetches == Some(at)).then_some(works.len()));
             match op.kind {
                 OpKind::Read => {
                     let phases = if op.purpose == Purpose::Host { &of_host } else { &read };
@@ -216,10 +215,8 @@ impl Second {
                     works.push(work(block, class, 0, &erase, after));
                 }
                 OpKind::Copy => {
-                    let g = &self.geometry;
-                    let from = g.block_of(op.from);
-                    let one_plane = g.die_of(from) == g.die_of(block) && g.plane_of(from) == g.plane_of(block);
-                    if self.copy_back && one_plane {
+                    let from = self.geometry.block_of(op.from);
+                    if self.copies_back(from, block) {
                         let (Phase::Array(read), Phase::Array(program)) = (read[0], program[1]) else { continue };
                         works.push(work(block, class, needs, &[Phase::Array(read + program)], after));
                     } else {
@@ -232,15 +229,33 @@ impl Second {
             }
         }
         if let Some((page, _)) = of.filter(|_| !works.is_empty()) {
-            let own = fetch.map(|at| (token, at));
-            let before =
-                if let Some(own) = own { self.fetches.insert(page.0, own) } else { self.fetches.get(&page.0).copied() };
-            let pending = |id: &Id| self.strands.get(&id.0).is_some_and(|works| works[id.1].state != State::Done);
-            if let Some(before) = before.filter(pending) {
-                self.gates.insert(token, before);
-            }
+            self.put_behind(token, page, fetch.map(|at| (token, at)));
         }
         self.begin_strand(token, works);
+    }
+
+    /// Erases of a block that the FTL has done, this operation included.
+    fn erases_before(&mut self, op: &Op, block: BlockId) -> u32 {
+        let erased = self.erases.entry(block).or_default();
+        erased.0 += u32::from(op.kind == OpKind::Erase);
+        erased.0
+    }
+
+    fn copies_back(&self, from: BlockId, to: BlockId) -> bool {
+        let g = &self.geometry;
+        self.copy_back && g.die_of(from) == g.die_of(to) && g.plane_of(from) == g.plane_of(to)
+    }
+
+    /// Has a strand that reads a logical page wait for what another still fetches of it.
+    fn put_behind(&mut self, token: Token, page: Lpn, own: Option<Id>) {
+        let before = self.fetches.get(&page.0).copied();
+        if let Some(own) = own {
+            self.fetches.insert(page.0, own);
+        }
+        let pending = |id: &Id| self.strands.get(&id.0).is_some_and(|works| works[id.1].state != State::Done);
+        if let Some(before) = before.filter(pending) {
+            self.gates.insert(token, before);
+        }
     }
 
     fn begin_strand(&mut self, token: Token, works: Vec<Work>) {

@@ -216,7 +216,6 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         self.core.deaths.clear();
         (self.moved, self.unreported) = (0, false);
         self.live.clear();
-        self.fickle = fickle(self.core.space.geometry(), &survey, &findings.cut_short);
         // Numbers are left out behind a page that does not count (`Survey::stranded`).
         self.core.seq = survey.next_seq() + 2 * u64::from(!doubt.excluded.is_empty());
         debug_assert!(self.core.seq > survey.largest_seq());
@@ -264,6 +263,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         anew: bool,
         steps: &mut Steps,
     ) -> Result<(), FtlError> {
+        self.fickle = fickle(self.core.space.geometry(), survey, &findings.cut_short);
         self.pin_versions(&findings.versions);
         self.validity.hold_flush_seq();
         if anew {
