@@ -566,3 +566,6 @@ impl Copies {
             .map(|(lpn, [copy, _])| (lpn, *copy))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,6 +33,12 @@ use nand::{BlockId, Flags, PageKind, Ppn, Spare};
 /// Free blocks that a page of metadata programmed by a mount finds at least.
 pub(super) const ROOM: u32 = 2;
 
+/// Free blocks with which so many pages can be copied: each copy may begin a block of its own, in a
+/// lane of its own, and one program may fail.
+pub(super) fn room_for(copies: usize) -> u32 {
+    ROOM.max(1 + copies as u32)
+}
+
 /// What a collection is for: the purpose of moving pages of a kind, and of erasing their blocks.
 const fn purpose_of(kind: PageKind) -> Purpose {
     match kind {

@@ -18,7 +18,7 @@
 //!
 //! [`Core::settling`]: crate::space::core::Core::settling
 
-use super::collect::ROOM;
+use super::collect::room_for;
 use super::flat::{Copy, Table, entries};
 use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl};
@@ -184,11 +184,9 @@ impl Table {
         self.newest.filter(|(_, spare)| spare.kind == PageKind::Translation).map(|(_, spare)| spare.tag)
     }
 
-    /// Free blocks with which pages in doubt can be copied: each copy may begin a block of its own,
-    /// in a lane of its own, and one program may fail.
-    fn room(&self) -> u32 {
-        let copies = self.doubtful.len() + usize::from(self.newest_of_table().is_some());
-        ROOM.max(1 + copies as u32)
+    /// Free blocks with which pages in doubt can be copied.
+    pub(super) fn room(&self) -> u32 {
+        room_for(self.doubtful.len() + usize::from(self.newest_of_table().is_some()))
     }
 
     /// Whether a page that turned out to be unreadable was in doubt.

@@ -19,7 +19,7 @@
 //!
 //! [`without_doubt`]: crate::engine::read_only::without_doubt
 
-use super::collect::ROOM;
+use super::collect::room_for;
 use super::findings::{Copy, Findings};
 use super::known::Known;
 use super::recover::Mapped;
@@ -78,7 +78,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
     /// Step 7, when blocks are short: erases blocks in which nothing lives, whether the page
     /// programmed last counts or not. Each of so many copies may begin a block of its own.
     pub(super) fn room_to_settle(&mut self, (_, newest): FoundPage, copies: usize) -> Result<(), FtlError> {
-        if self.core.space.free_blocks() >= ROOM.max(1 + copies as u32) {
+        if self.core.space.free_blocks() >= room_for(copies) {
             return Ok(());
         }
         // Without the last page of a run of the store older runs count, and an older flush.

@@ -49,6 +49,20 @@ fn only_a_page_that_power_loss_may_have_torn_is_in_doubt() {
     assert_eq!(in_doubt(&table), [9, 17, 25], "a translation page that is the last of its block");
 }
 
+/// Each copy may begin a block of its own, in a lane of its own, and one program may fail.
+#[test]
+fn a_block_is_free_for_each_page_in_doubt_and_one_beside() {
+    let mut table = empty();
+    assert_eq!(table.room(), 2, "for a page of metadata");
+    let copy = Copy { lpn: Lpn(3), seq: 20, ppn: Ppn(17), age: 0, torn: false, stale: false, complete: false };
+    table.doubtful = [copy; 3].to_vec();
+    assert_eq!(table.room(), 4);
+    table.newest = Some((Ppn(25), spare(PageKind::User, 30)));
+    assert_eq!(table.room(), 4, "one of those");
+    table.newest = Some((Ppn(25), spare(PageKind::Translation, 30)));
+    assert_eq!(table.room(), 5);
+}
+
 /// Mounts that are cut short each leave a block. If all were kept to the end, none would be free.
 #[test]
 fn what_was_kept_in_place_of_a_page_goes_once_the_page_is_settled() {
