@@ -213,3 +213,42 @@ impl Findings {
         pages
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::config::Config;
+    use crate::engine::page::flat::tests::{device, spare};
+    use crate::mapping::cached::CachedOptions;
+    use nand::Spare;
+
+    /// Of two pages of host data that end their blocks, with numbers 10 and `last`, those that were
+    /// cut short if a mount could read neither.
+    fn cut_short(last: u64) -> Vec<Ppn> {
+        let mut flash = Flash::new(device());
+        let geometry = *flash.nand().geometry();
+        let pages = [(Ppn(0), 1), (Ppn(1), 2), (Ppn(4), 3), (Ppn(5), 10), (Ppn(8), 4), (Ppn(9), last)];
+        for (ppn, seq) in pages {
+            let spare = Spare { tag: ppn.0, ..spare(PageKind::User, seq) };
+            flash.nand_mut().program_meta(ppn, &[0xFF; 512], &spare).unwrap();
+        }
+        let excluded = [Ppn(5), Ppn(9)];
+        let mapping = Mapped::new(16, geometry.page_bytes(), CachedOptions::new(&Config::new(16)));
+        let contents = Contents::of_table(&geometry, 16, mapping.directory().len(), true);
+        let mut doubt = Doubt { excluded: &excluded, pages: Vec::new(), known: None };
+        let mut survey = doubt.survey(&mut flash, 1, contents).unwrap();
+        let mut findings = Findings::translation(&mut flash, &mut survey, &mapping, 16, true).unwrap();
+        findings.find_doubt(&flash, &mapping, &survey, &[], &mut doubt);
+        findings.cut_short.sort_unstable();
+        findings.cut_short
+    }
+
+    #[test]
+    fn a_page_that_a_mount_left_out_was_cut_short_unless_another_was_begun_after_it() {
+        // A mount leaves a number out before it begins a page.
+        assert_eq!(cut_short(12), [Ppn(5), Ppn(9)]);
+        assert_eq!(cut_short(11), [Ppn(9)]);
+    }
+}
