@@ -156,6 +156,7 @@ fn check_time(args: &CompareArgs) -> Result<()> {
         (time.time_scale.is_some(), "--time-scale"),
         (time.think.is_some(), "--think"),
         (time.controller.is_some(), "--controller"),
+        (time.ftl_time.is_some(), "--ftl-time"),
         (time.suspend.is_some(), "--suspend"),
         (time.no_read_priority, "--no-read-priority"),
     ];
@@ -227,6 +228,7 @@ fn queues(args: &CompareArgs) -> QueueOptions {
         read_priority: !args.time.no_read_priority,
         suspend_ns: args.time.suspend.map(|time| time.0),
         controller_ns: args.time.controller.map_or(0, |time| time.0),
+        ftl_page_ns: args.time.ftl_time.map_or([0; 2], |times| times.0),
         ..QueueOptions::default()
     }
 }

@@ -273,6 +273,7 @@ mod tests {
         "time-scale",
         "think",
         "controller",
+        "ftl-time",
         "suspend",
         "no-read-priority",
         "gc",

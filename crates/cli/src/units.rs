@@ -108,6 +108,20 @@ impl FromStr for Time {
     }
 }
 
+/// Times of a page that is read and of one that is written, as the user gives them: `147us,85us`,
+/// or one for both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageTimes(pub [u64; 2]);
+
+impl FromStr for PageTimes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (read, write) = text.split_once(',').unwrap_or((text, text));
+        Ok(Self([read.parse::<Time>()?.0, write.parse::<Time>()?.0]))
+    }
+}
+
 /// How logical blocks are grouped, as the user gives it: `8:4`, groups of 8 with at most 4 extra
 /// blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

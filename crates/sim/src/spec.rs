@@ -395,6 +395,9 @@ pub struct QueueOptions {
     pub suspend_ns: Option<u64>,
     /// Nanoseconds that the controller adds to every request, however many it works on.
     pub controller_ns: u64,
+    /// Nanoseconds that the FTL works on each page that is read, and on each that is written, one
+    /// after another.
+    pub ftl_page_ns: [u64; 2],
     /// Whether collections take time: every operation whose purpose is to move pages out of
     /// victims, to erase them, or to ask what lives in them. If not, the FTL does the same
     /// operations in the same order, and those cost nothing.
@@ -412,6 +415,7 @@ impl Default for QueueOptions {
             max_overtakes: 64,
             suspend_ns: None,
             controller_ns: 0,
+            ftl_page_ns: [0; 2],
             collection_takes_time: true,
             warm_up_requests: 0,
         }

@@ -3,6 +3,7 @@
 
 mod buffered;
 mod link;
+mod stage;
 
 use crate::by_bank::ByBank;
 use crate::device::Device;
@@ -20,6 +21,7 @@ use crate::timing::{Machine, Token};
 use ftl::Purpose;
 use link::Link;
 use nand::Lpn;
+use stage::Stage;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
@@ -118,6 +120,7 @@ pub(crate) fn play<N: Device>(
         flushing: Vec::new(),
         changing: 0,
         link: Link::new(&device.limits),
+        stage: Stage::new(options.ftl_page_ns),
         queue_depth: device.limits.queue_depth,
         room: spec.write_buffer.map(|options| Room::new(options.pages)),
         placed: Vec::new(),
@@ -175,6 +178,7 @@ struct Player<'a, 'b, N: Device> {
     /// Writes and trims in the device.
     changing: u32,
     link: Link,
+    stage: Stage,
     /// Operations of requests that a die has to do, from which on no request leaves the host; 0 for
     /// any number.
     queue_depth: u32,
@@ -307,7 +311,8 @@ impl<N: Device> Player<'_, '_, N> {
         depth > 0 && (0..self.machine.dies()).any(|die| self.machine.waiting(die) >= depth)
     }
 
-    /// Has a request enter the device, now or once its data are there. `false` if it has ended.
+    /// Has a request enter the device, now or once its data are there and the FTL comes to it.
+    /// `false` if it has ended.
     fn dispatch(&mut self, request: &Request, arrived_ns: u64) -> Result<bool, SimError> {
         self.first_ns.get_or_insert(arrived_ns);
         let ahead = self.feed.ahead();
@@ -319,7 +324,7 @@ impl<N: Device> Player<'_, '_, N> {
             self.in_device += 1;
             return Ok(true);
         }
-        self.enter(request, arrived_ns)
+        self.begin(request, pages, arrived_ns)
     }
 
     /// Executes a request now and puts its flash operations into the machine. `false` if it needed
@@ -412,7 +417,7 @@ impl<N: Device> Player<'_, '_, N> {
 
     /// Lets the next thing happen; returns how many requests ended with it.
     fn run_event(&mut self) -> Result<u32, SimError> {
-        if let Some(ended) = self.cross_link()? {
+        if let Some(ended) = self.cross()? {
             return self.in_time(ended);
         }
         let Self { machine, ended, outstanding, background, by_bank, room, placed, .. } = self;

@@ -11,7 +11,7 @@ mod trace;
 mod watch;
 
 pub use self::crash::CrashArgs;
-use crate::units::{Count, Groups, Room, Size, Time};
+use crate::units::{Count, Groups, PageTimes, Room, Size, Time};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use ftl::victim::by_bank::Policy;
@@ -225,6 +225,10 @@ pub struct TimeArgs {
     /// Time that the controller adds to every request, however many it works on [default: 0]
     #[arg(long, value_name = "TIME")]
     pub controller: Option<Time>,
+    /// Time that the FTL works on each page that is read and on each that is written, one after
+    /// another, as in 147us,85us [default: 0]
+    #[arg(long, value_name = "READ,WRITE")]
+    pub ftl_time: Option<PageTimes>,
     /// Reads of requests interrupt running programs and erases, each of which costs it so much
     /// [default: they wait]
     #[arg(long, value_name = "TIME")]

@@ -1,7 +1,7 @@
 //! What can be asked of `openftl tail`.
 
 use super::{BufferArgs, Gc, Precondition, ReadArgs, ReplayArgs, TuningArgs};
-use crate::units::{Count, Size, Time};
+use crate::units::{Count, PageTimes, Size, Time};
 use clap::{Args, ValueHint};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -73,6 +73,10 @@ pub struct TailArgs {
     /// Time that the controller adds to every request, however many it works on [default: 0]
     #[arg(long, value_name = "TIME")]
     pub controller: Option<Time>,
+    /// Time that the FTL works on each page that is read and on each that is written, one after
+    /// another, as in 147us,85us [default: 0]
+    #[arg(long, value_name = "READ,WRITE")]
+    pub ftl_time: Option<PageTimes>,
     /// Reads of requests interrupt running programs and erases, each of which costs it so much
     /// [default: they wait]
     #[arg(long, value_name = "TIME")]

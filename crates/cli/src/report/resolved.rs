@@ -115,6 +115,7 @@ fn timing(spec: &RunSpec) -> Value {
         "max_overtakes": queues.max_overtakes,
         "suspend_ns": queues.suspend_ns,
         "controller_ns": queues.controller_ns,
+        "ftl_page_ns": queues.ftl_page_ns,
         "collection_takes_time": queues.collection_takes_time,
         "warm_up_requests": queues.warm_up_requests,
     });

@@ -74,6 +74,7 @@ fn compared(args: &TailArgs) -> CompareArgs {
             gc: args.gc.filter(|gc| gc.has_collectors()),
             collectors: args.collectors,
             controller: args.controller,
+            ftl_time: args.ftl_time,
             suspend: args.suspend,
             no_read_priority: args.no_read_priority,
             ..TimeArgs::default()

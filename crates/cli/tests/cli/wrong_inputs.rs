@@ -36,6 +36,8 @@ const CASES: &[Case] = &[
     (&["compare", "--timing", "queued", "--think", "12"], 2, &["--think", "200us"]),
     (&["compare", "--timing", "queued", "--suspend", "2000s"], 2, &["--suspend", "at most 1000 s"]),
     (&["compare", "--timing", "queued", "--controller", "us"], 2, &["--controller", "no number"]),
+    (&["compare", "--timing", "queued", "--ftl-time", "147us,85"], 2, &["--ftl-time", "a unit: ns, us, ms or s"]),
+    (&["compare", "--ftl-time", "147us"], 2, &["--ftl-time means nothing while operations are only counted"]),
     (&["compare", "--timing", "queued", "--no-read-priority", "--suspend", "20us"], 2, &["choose one"]),
     (&["compare", "--timing", "queued", "--open-loop", "--think", "1ms"], 2, &["--think", "closed loop"]),
     (&["compare", "--write-buffer-policy", "lru"], 2, &["--write-buffer-policy", "add --write-buffer"]),

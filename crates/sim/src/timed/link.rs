@@ -84,22 +84,25 @@ impl<N: Device> Player<'_, '_, N> {
     /// What the host has done, and what it has sent to be written.
     pub(super) fn fed(&self) -> HostResult {
         let done = *self.host.tally();
-        HostResult { writes: done.writes + self.link.pages, ..done }
+        HostResult { writes: done.writes + self.link.pages + self.stage.pages(), ..done }
     }
 
     /// When the next thing happens, if anything is going on.
     pub(super) fn next_ns(&self) -> Option<u64> {
-        self.machine.next_ns().into_iter().chain(self.link.next_ns()).min()
+        self.machine.next_ns().into_iter().chain(self.link.next_ns()).chain(self.stage.next_ns()).min()
     }
 
-    /// Lets the next request cross the link, if that comes before anything that the device does;
-    /// how many requests ended with it.
-    pub(super) fn cross_link(&mut self) -> Result<Option<u32>, SimError> {
-        let Some(at_ns) = self.link.next_ns().filter(|at_ns| self.machine.next_ns().is_none_or(|ns| *at_ns < ns))
-        else {
+    /// Lets the next request cross the link or leave the FTL, if that comes before anything that
+    /// flash does; how many requests ended with it.
+    pub(super) fn cross(&mut self) -> Result<Option<u32>, SimError> {
+        let next_ns = self.link.next_ns().into_iter().chain(self.stage.next_ns()).min();
+        let Some(at_ns) = next_ns.filter(|at_ns| self.machine.next_ns().is_none_or(|ns| *at_ns < ns)) else {
             return Ok(None);
         };
         self.machine.wait_until(at_ns);
+        if self.stage.next_ns() == Some(at_ns) {
+            return self.leave_stage().map(Some);
+        }
         if let Some((_, token)) = self.link.outgoing.pop_front_if(|next| next.0 == at_ns) {
             self.ended.clear();
             self.end(token);
@@ -110,7 +113,7 @@ impl<N: Device> Player<'_, '_, N> {
         };
         self.link.pages -= u64::from(pages);
         self.in_device -= 1;
-        let ended = u32::from(!self.enter(&request, arrived_ns)?);
+        let ended = u32::from(!self.begin(&request, pages, arrived_ns)?);
         Ok(Some(ended + std::mem::take(&mut self.freed)))
     }
 }

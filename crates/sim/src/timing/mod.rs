@@ -67,7 +67,7 @@
 //!     still fetches that: it begins once the page of metadata has been read that comes right
 //!     before the page of host data there.
 //!
-//! The FTL itself takes no time, and executes a request the moment it enters the device. A flush
+//! The FTL executes a request as a whole, and itself takes no time unless rule 19 says so. A flush
 //! ends once every write and trim that entered before it has; requests behind it do not wait.
 //!
 //! Between host and device, if the device's limits say so:
@@ -79,6 +79,13 @@
 //!     ended, and ends it. Nothing of a request crosses while flash works for it.
 //! 17. While a **die** has `queue_depth` operations of requests to do or more, no request leaves
 //!     the host. One that has left it is done as a whole, so that more may gather on a die.
+//!
+//! If the FTL takes time (`--ftl-time`):
+//!
+//! 19. The FTL is one **stage** between link and dies. It works on one page of a request after
+//!     another, and on requests in the order in which they come; a trim and a flush wait for those
+//!     before. A request is executed once the FTL is through with its last page. What is collected
+//!     meanwhile takes the stage no time.
 //!
 //! With a write buffer ([`crate::host::buffered`]), which itself takes no time:
 //!

@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod common;
+mod ftl_time;
 mod link;
 mod part_reads;
 mod runs;
