@@ -291,7 +291,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 PageKind::User if spare.tag >= self.logical_pages || kind != PageKind::User => false,
                 PageKind::User => {
                     let lpn = Lpn(spare.tag);
-                    let superseded = self.mapping.superseded(lpn, ppn) || self.is_shown_again(lpn, ppn)?;
+                    let superseded = self.mapping.superseded(lpn, ppn)
+                        || !self.fickle.is_empty() && self.is_shown_again(lpn, ppn)?;
                     stale += u32::from(superseded);
                     if superseded && V::BUFFERED {
                         self.page_died(ppn)?;
@@ -325,6 +326,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
 
     /// Whether the table leads elsewhere although the store counts a page as live: nothing of it
     /// could be read when its translation page was written anew, and then nobody reported it.
+    #[cold]
     fn is_shown_again(&mut self, lpn: Lpn, ppn: Ppn) -> Result<bool, FtlError> {
         if !self.fickle.contains(&self.core.space.geometry().block_of(ppn)) {
             return Ok(false);
