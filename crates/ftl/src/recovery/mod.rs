@@ -2,6 +2,8 @@
 
 pub mod checkpoint;
 pub mod copies;
+#[cfg(test)]
+mod device;
 mod last;
 pub mod leaves;
 pub mod mark;

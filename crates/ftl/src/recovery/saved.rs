@@ -178,24 +178,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::recovery::device::{device, geometry};
     use crate::recovery::plausible::Contents;
-    use nand::{Blemish, Capabilities, Dimensions, FaultPlan, Faulty, Flags, Geometry, Ppn, SimNand, Spare};
+    use nand::{Flags, Ppn, Spare};
 
     /// Whether a run of one page with number 10 counts beside a page of host data, which may be one
     /// of which the data cannot be read.
     fn counts(host_seq: u64, is_readable: bool) -> bool {
-        let geometry = Geometry::new(Dimensions {
-            channels: 1,
-            dies_per_channel: 1,
-            planes_per_die: 1,
-            blocks: 8,
-            pages_per_block: 4,
-            page_bytes: 512,
-            spare_bytes: 32,
-        });
-        let geometry = geometry.unwrap();
-        let nand = SimNand::new(geometry, Capabilities::MODERN);
-        let mut flash = Flash::new(Faulty::new(nand, FaultPlan::default()));
         let spare = |kind, seq, aux| {
             let flags = Flags::NONE;
             Spare { kind, tag: 0, seq, erase_count: 1, erased_at: 4, aux, flags }
@@ -205,12 +194,10 @@ mod tests {
         let (body, check) = page.split_last_chunk_mut::<CHECK>().unwrap();
         crc.add(body);
         *check = crc.value().to_le_bytes();
-        flash.nand_mut().program_meta(Ppn(0), &page, &spare(PageKind::Checkpoint, 10, 1)).unwrap();
-        flash.nand_mut().program_meta(Ppn(4), &[0xFF; 512], &spare(PageKind::User, host_seq, 0)).unwrap();
-        if !is_readable {
-            flash.nand_mut().damage(Ppn(4), Blemish::DataUnreadable);
-        }
-        let contents = Contents::of_table(&geometry, 16, 1, false);
+        let run = (Ppn(0), spare(PageKind::Checkpoint, 10, 1), &page);
+        let host = (Ppn(4), spare(PageKind::User, host_seq, 0), &[0xFF; 512]);
+        let mut flash = device(&[run, host], if is_readable { &[] } else { &[Ppn(4)] });
+        let contents = Contents::of_table(&geometry(), 16, 1, false);
         let mut survey = Survey::run(&mut flash, 1, &[], contents, |_| 0).unwrap();
         find(&mut flash, &mut survey).unwrap().is_some_and(|saved| saved.bytes == [0xA5; 512 - HEADER - CHECK])
     }

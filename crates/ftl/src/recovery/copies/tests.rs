@@ -1,8 +1,9 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::recovery::device::device;
 use crate::recovery::mark::Writer;
-use nand::{Blemish, Capabilities, Dimensions, FaultPlan, Faulty, Flags, SimNand};
+use nand::{Faulty, Flags, SimNand};
 
 /// A page in a log block: the host wrote its contents with the number `root`.
 fn page(tag: u32, seq: u64, root: u64) -> Spare {
@@ -10,24 +11,10 @@ fn page(tag: u32, seq: u64, root: u64) -> Spare {
     Spare { kind: PageKind::User, tag, seq, erase_count: 1, erased_at: 4, aux, flags: Flags::NONE }
 }
 
-/// A device of blocks of four pages, which holds these. The data of one cannot be read.
-fn device(pages: &[(u32, Spare)], unreadable: u32) -> Flash<Faulty<SimNand>> {
-    let geometry = Geometry::new(Dimensions {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        blocks: 8,
-        pages_per_block: 4,
-        page_bytes: 512,
-        spare_bytes: 32,
-    });
-    let nand = SimNand::new(geometry.unwrap(), Capabilities::MODERN);
-    let mut flash = Flash::new(Faulty::new(nand, FaultPlan::default()));
-    for (ppn, spare) in pages {
-        flash.nand_mut().program_meta(Ppn(*ppn), &[0xFF; 512], spare).unwrap();
-    }
-    flash.nand_mut().damage(Ppn(unreadable), Blemish::DataUnreadable);
-    flash
+/// A device that holds these. The data of one cannot be read.
+fn found(pages: &[(u32, Spare)], unreadable: u32) -> Flash<Faulty<SimNand>> {
+    let pages: Vec<_> = pages.iter().map(|(ppn, spare)| (Ppn(*ppn), *spare, &[0xFF; 512])).collect();
+    device(&pages, &[Ppn(unreadable)])
 }
 
 fn newest(copies: &Copies, lpn: u32) -> Option<u32> {
@@ -41,7 +28,7 @@ fn a_worn_page_is_settled_before_what_proves_it_can_go() {
     let older = [(0, page(1, 5, 5)), (4, page(2, 6, 6))];
     let next = |seq| (5, page(2, seq, 6));
     let in_doubt = |seq| {
-        let mut flash = device(&[older[0], (1, page(1, 10, 10)), older[1], next(seq)], 1);
+        let mut flash = found(&[older[0], (1, page(1, 10, 10)), older[1], next(seq)], 1);
         let copies = Copies::scan(&mut flash, 16, &[]).unwrap();
         let doubts = copies.in_doubt(&mut flash).unwrap();
         let doubt = doubts.into_iter().find(|doubt| doubt.ppn == Ppn(1));
@@ -55,7 +42,7 @@ fn a_worn_page_is_settled_before_what_proves_it_can_go() {
 #[test]
 fn a_number_that_no_page_led_to_is_no_number() {
     for (seq, near) in [(12, true), (1 << 40, false)] {
-        let mut flash = device(&[(0, page(1, 5, 5)), (4, page(1, seq, seq))], 4);
+        let mut flash = found(&[(0, page(1, 5, 5)), (4, page(1, seq, seq))], 4);
         let copies = Copies::scan(&mut flash, 16, &[]).unwrap();
         assert_eq!((newest(&copies, 1), copies.next_seq() > seq), (Some(0), near), "after number {seq}");
         assert_eq!(copies.revenants().count(), usize::from(near), "a later mount could read number {seq}");

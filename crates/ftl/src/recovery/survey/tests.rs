@@ -1,22 +1,8 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use nand::{Blemish, Capabilities, Dimensions, FaultPlan, Faulty, Flags, SimNand};
-
-const BLOCKS: u32 = 8;
-
-fn geometry() -> Geometry {
-    let geometry = Geometry::new(Dimensions {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        blocks: BLOCKS,
-        pages_per_block: 4,
-        page_bytes: 512,
-        spare_bytes: 32,
-    });
-    geometry.unwrap()
-}
+use crate::recovery::device::{device, geometry};
+use nand::Flags;
 
 fn spare(tag: u32, seq: u64) -> Spare {
     Spare { kind: PageKind::User, tag, seq, erase_count: 1, erased_at: 5, aux: 0, flags: Flags::NONE }
@@ -24,11 +10,8 @@ fn spare(tag: u32, seq: u64) -> Spare {
 
 /// A device that holds these pages, of which some have data that cannot be read.
 fn survey_of(pages: &[FoundPage], unreadable: &[Ppn]) -> Survey {
-    let mut flash = Flash::new(Faulty::new(SimNand::new(geometry(), Capabilities::MODERN), FaultPlan::default()));
-    for (ppn, spare) in pages {
-        flash.nand_mut().program_meta(*ppn, &[0xFF; 512], spare).unwrap();
-    }
-    unreadable.iter().for_each(|ppn| flash.nand_mut().damage(*ppn, Blemish::DataUnreadable));
+    let pages: Vec<_> = pages.iter().map(|(ppn, spare)| (*ppn, *spare, &[0xFF; 512])).collect();
+    let mut flash = device(&pages, unreadable);
     Survey::run(&mut flash, 1, &[], Contents::of_table(&geometry(), 16, 1, false), |_| 0).unwrap()
 }
 
@@ -65,8 +48,8 @@ fn a_page_alone_in_its_block_counts_if_its_spare_area_fits_the_device() {
     assert!(fits(good));
     assert!(fits(Spare { seq: 3 + plausible::NEAR, ..good }));
     assert!(!fits(Spare { seq: 4 + plausible::NEAR, ..good }), "a number that nothing led to");
-    assert!(fits(Spare { erased_at: 5 + BLOCKS, ..good }));
-    assert!(!fits(Spare { erased_at: 6 + BLOCKS, ..good }), "more erases than the device has had");
+    assert!(fits(Spare { erased_at: 5 + geometry().blocks(), ..good }));
+    assert!(!fits(Spare { erased_at: 6 + geometry().blocks(), ..good }), "more erases than the device has had");
     assert!(!fits(Spare { erase_count: 6, ..good }), "more erases of the block than of the device");
     assert!(!fits(Spare { tag: 16, ..good }), "a logical page outside the disk");
 }
