@@ -97,6 +97,7 @@ impl ByType {
     /// The durations, nanoseconds.
     #[must_use]
     pub fn as_slice(&self) -> &[u64] {
+        debug_assert!(usize::from(self.types) <= Self::MOST, "more page types than a cell can have");
         &self.ns[..usize::from(self.types)]
     }
 
@@ -107,6 +108,7 @@ impl ByType {
         if self.types == 0 {
             return mean;
         }
+        debug_assert!(u32::from(self.types) == pairing.bits_per_cell, "durations of other cells");
         self.as_slice().get(pairing.page_type(offset) as usize).copied().unwrap_or(mean)
     }
 

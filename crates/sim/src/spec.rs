@@ -8,7 +8,7 @@ use ftl::Config;
 use ftl::victim::by_bank::Policy;
 use nand::geometry::Dimensions;
 use nand::profiles::Limits;
-use nand::{Capabilities, Geometry, Pairing, Timing, TypesError};
+use nand::{ByType, Capabilities, Geometry, Pairing, Timing, TypesError};
 use std::fmt;
 use std::sync::Arc;
 use workload::trace::{Map, Replay, ReplayOptions, Trace};
@@ -58,10 +58,13 @@ impl DevicePlan {
             });
         }
         let Timing { read_ns, spare_read_ns, program_ns, erase_ns, .. } = timing;
+        let longest = |by_type: &ByType| by_type.as_slice().iter().copied().max().unwrap_or(0);
         let times = [
             ("read_ns", read_ns),
+            ("read_by_type_ns", longest(&timing.read_by_type_ns)),
             ("spare_read_ns", spare_read_ns),
             ("program_ns", program_ns),
+            ("program_by_type_ns", longest(&timing.program_by_type_ns)),
             ("erase_ns", erase_ns),
         ];
         if let Some((field, ns)) = times.into_iter().find(|(_, ns)| *ns > LONGEST_NS) {

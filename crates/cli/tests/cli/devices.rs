@@ -88,11 +88,16 @@ fn times_by_page_type_that_do_not_fit_the_device_are_refused() {
         (page_types("400_000", "1_500_000"), "the mean of program_by_type_ns is 950000 ns"),
         (page_types("400_000", "1_000_000, 1_600_000"), "cells of 2 bits"),
         (page_types("1, 1, 1, 1, 1, 1, 1, 1", "1"), "9 page types are more than the 8"),
+        (
+            page_types("0", "1_500_000_000_000").replace("program_ns = 1000000\n", "program_ns = 750_000_000_000\n"),
+            "program_by_type_ns of device planes is 1500000000000 ns",
+        ),
     ] {
         let path = folder.path().join("device.toml");
         fs::write(&path, &file).unwrap();
         let refused = openftl(&["compare", "--device", path.to_str().unwrap()]);
         assert_eq!(refused.code, 1, "{}", refused.err);
-        assert!(refused.err.contains(told) && refused.err.contains("device.toml"), "{}", refused.err);
+        let names_device = ["device.toml", "device planes"].iter().any(|name| refused.err.contains(name));
+        assert!(refused.err.contains(told) && names_device, "{}", refused.err);
     }
 }

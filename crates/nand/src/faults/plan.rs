@@ -154,14 +154,16 @@ impl Pairing {
     pub fn page_type(self, offset: u32) -> u32 {
         let distance = self.distance.max(1);
         let group = distance.saturating_mul(self.bits_per_cell.max(1));
-        offset % group / distance
+        let page_type = offset % group / distance;
+        debug_assert!(page_type < self.bits_per_cell.max(1), "a word line has fewer pages");
+        page_type
     }
 
     /// The pages before `offset` in its block that share its word line.
     pub fn partners(self, offset: u32) -> impl Iterator<Item = u32> {
         let distance = self.distance.max(1);
         let page_type = self.page_type(offset);
-        debug_assert!(page_type < self.bits_per_cell.max(1) && page_type * distance <= offset);
+        debug_assert!(page_type * distance <= offset, "a partner before the block");
         (1..=page_type).map(move |up| offset - up * distance)
     }
 }

@@ -65,7 +65,7 @@
 //!
 //! 15. A read of a logical page waits for its **mapping entry**, if an earlier read of the page
 //!     still fetches that: it begins once the page of metadata has been read that comes right
-//!     before the page of host data there.
+//!     before the page of host data there. Rule 9 does not hurry that read.
 //!
 //! The FTL executes a request as a whole, and itself takes no time unless rule 19 says so. A flush
 //! ends once every write and trim that entered before it has; requests behind it do not wait.
