@@ -138,7 +138,7 @@ impl Mutants {
 impl Mutants {
     /// The identities of the mutants that an error is about: what is written around its main span,
     /// or in it. If there is none, those between its spans, suspects first, after which a value is
-    /// used that is gone or still borrowed.
+    /// used that is gone or still borrowed. A mutant by hand is blamed last: somebody compiled it.
     fn blamed(&self, error: &Value, written: &[Written]) -> Vec<String> {
         let in_file = |(name, range): (String, Range<usize>)| {
             let file = self.sources.iter().position(|source| name == format!("{SOURCES}/{}", source.file))?;
@@ -150,8 +150,12 @@ impl Mutants {
             let (file, mutants) = spans.iter().find_map(|(file, range)| Some((*file, written[*file].blame(range)?)))?;
             Some(mutants.iter().map(|mutant| identity(file, mutant)).collect::<Vec<_>>())
         };
-        if let Some(identities) = blame(&spans[..spans.len().min(1)]) {
-            return identities;
+        let is_by_hand = |identity: &String| identity.contains(BY_HAND);
+        match blame(&spans[..spans.len().min(1)]) {
+            Some(identities) if !identities.iter().all(is_by_hand) => {
+                return identities.into_iter().filter(|identity| !is_by_hand(identity)).collect();
+            }
+            _ => {}
         }
         let Some((file, first)) = spans.first() else { return Vec::new() };
         let around = spans
@@ -315,6 +319,36 @@ mod tests {
 
     fn read(text: &str) -> Mutants {
         Mutants { sources: vec![Source::read("a.rs", text, &[], &[]).unwrap()], ..Mutants::default() }
+    }
+
+    #[test]
+    fn a_mutant_by_hand_is_blamed_last() {
+        let text = "fn f(a: A) { let b = a; b.take(); g(a.len()); }";
+        let text_of = |text: &str| text.to_owned();
+        let entry = Entry {
+            name: text_of("none"),
+            file: text_of("a.rs"),
+            function: text_of("f"),
+            find: text_of("a.len()"),
+            replace: text_of("0"),
+        };
+        let source = Source::read("a.rs", text, &[&entry], &[]).unwrap();
+        let by_hand = source.mutants.iter().position(|mutant| mutant.identity.contains(BY_HAND)).unwrap();
+        let mutants = Mutants { sources: vec![source], ..Mutants::default() };
+        let blamed = |kept: &dyn Fn(usize) -> Option<u32>| {
+            let written = render::write(&mutants.sources[0], kept);
+            let span = |text: &str, is_primary: bool| {
+                let start = written.text.find(text).unwrap();
+                let (file, end) = (format!("{SOURCES}/a.rs"), start + text.len());
+                serde_json::json!({ "file_name": file, "byte_start": start, "byte_end": end, "is_primary": is_primary })
+            };
+            let error = serde_json::json!({ "spans": [span("a.len()", true), span("let b = a", false)] });
+            mutants.blamed(&error, std::slice::from_ref(&written))
+        };
+        let every = blamed(&|mutant| Some(mutant as u32));
+        assert!(!every.is_empty() && every.iter().all(|identity| !identity.contains(BY_HAND)), "{every:?}");
+        let alone = blamed(&|mutant| (mutant == by_hand).then_some(0));
+        assert_eq!(alone, [mutants.sources[0].mutants[by_hand].identity.clone()]);
     }
 
     #[test]
