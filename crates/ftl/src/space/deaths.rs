@@ -25,6 +25,9 @@ pub enum Was {
     Host,
     /// As [`Was::Host`], but the store may have been told before power loss.
     HostPerhapsTold,
+    /// As [`Was::HostPerhapsTold`], unless its block was erased since: nothing of the block can be
+    /// read, which may be otherwise another time.
+    HostPerhapsErased,
     /// A page of host data that was counted as live and that no entry came to lead to: nothing
     /// superseded it.
     Abandoned,

@@ -340,3 +340,48 @@ fn a_page_of_the_store_alone_in_its_block_is_missed() {
     }
     assert!(tried >= 5, "{tried}");
 }
+
+/// Of a block that is half erased nothing may be readable when a page in it dies, and everything
+/// later. What was superseded does not come back.
+#[test]
+fn a_block_that_is_mute_for_a_while_brings_nothing_back() {
+    let mut emptied = 0;
+    for seed in 0..40 {
+        let mut disk = Disk::new(1, 8);
+        disk.write_some(seed);
+        let lpn = disk.random();
+        let holds = |(_, spare): &(Ppn, Spare)| spare.kind == PageKind::User && spare.tag == lpn;
+        let (before, _) = disk.image().spares().into_iter().find(holds).unwrap();
+        assert!(disk.write(lpn).is_none());
+        // A mount settles the page programmed last, and with it its entry.
+        (1..4).for_each(|next| assert!(disk.write((lpn + next) % ENTRIES).is_none()));
+        // The entry is cached again by the mount, which cannot know whether the death was reported.
+        disk = disk.image().mount().0;
+        let block = before.0 / PAGES_PER_BLOCK * PAGES_PER_BLOCK;
+        let damage = |disk: &mut Disk, blemish| {
+            (block..block + PAGES_PER_BLOCK).for_each(|ppn| disk.ftl.flash_mut().nand_mut().damage(Ppn(ppn), blemish));
+        };
+        let is_erased = |disk: &Disk| disk.ftl.flash().nand().blemish(before).is_none();
+        let written = |disk: &Disk| disk.ftl.flash().counts().of(Purpose::Translation).programs;
+        let programs = written(&disk);
+        damage(&mut disk, Blemish::Unreadable);
+        for _ in 0..20 {
+            if written(&disk) == programs && !is_erased(&disk) {
+                let other = disk.random();
+                if other != lpn {
+                    assert!(disk.write(other).is_none());
+                }
+            }
+        }
+        if is_erased(&disk) || written(&disk) == programs {
+            continue;
+        }
+        damage(&mut disk, Blemish::Vanishing(u8::MAX));
+        assert!(disk.write((lpn + 4) % ENTRIES).is_none());
+        // If the death was reported before power went, there is nothing to do.
+        emptied += u32::from(is_erased(&disk));
+        disk.ftl.check().unwrap();
+        disk.image().mount().0.read_all(None);
+    }
+    assert!(emptied >= 10, "{emptied} blocks were emptied before a collector could believe what is in them");
+}

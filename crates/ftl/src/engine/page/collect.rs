@@ -140,6 +140,34 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         self.gain(Need::Unsettled).map(drop)
     }
 
+    /// As [`PageFtl::collect_fickle`], before the host writes.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn collect_suspects(&mut self) -> Result<(), FtlError> {
+        for index in 0..self.fickle.len() {
+            let block = self.fickle[index];
+            if self.core.space.state(block) == BlockState::Active {
+                self.core.space.stop_filling(block);
+            }
+        }
+        self.collect_fickle()
+    }
+
+    /// Collects the blocks of which a page may read otherwise another time.
+    pub(super) fn collect_fickle(&mut self) -> Result<(), FtlError> {
+        for index in 0..self.fickle.len() {
+            let block = self.fickle[index];
+            if self.core.space.state(block) == BlockState::Closed {
+                self.make_space()?;
+            }
+            if self.core.space.state(block) == BlockState::Closed {
+                self.collect(block)?;
+            }
+        }
+        self.fickle.clear();
+        Ok(())
+    }
+
     pub(super) fn collect(&mut self, victim: BlockId) -> Result<(), FtlError> {
         self.collect_for(victim, purpose_of(self.core.space.kind(victim)))
     }

@@ -123,7 +123,7 @@ pub struct PageFtl<N: Nand, M, V> {
     /// A logical page of which a page was programmed when power went, before an entry could lead to
     /// it.
     given_up: Option<Lpn>,
-    /// Blocks of which a page may read otherwise another time, until a mount has erased them.
+    /// Blocks of which a page may read otherwise another time, until they are erased.
     fickle: Vec<BlockId>,
     /// Dead pages of one block, while a death is looked up that the store may know of.
     asked: PageSet,
@@ -395,6 +395,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         if self.core.space.free_blocks() < self.reserve_blocks {
             self.make_space()?;
+        }
+        if !self.fickle.is_empty() {
+            self.collect_suspects()?;
         }
         while self.mapping.due() {
             self.maintain()?;

@@ -349,21 +349,6 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         }
     }
 
-    /// Collects the blocks of which a page may read otherwise another time.
-    fn collect_fickle(&mut self) -> Result<(), FtlError> {
-        for index in 0..self.fickle.len() {
-            let block = self.fickle[index];
-            if self.core.space.state(block) == BlockState::Closed {
-                self.make_space()?;
-            }
-            if self.core.space.state(block) == BlockState::Closed {
-                self.collect(block)?;
-            }
-        }
-        self.fickle.clear();
-        Ok(())
-    }
-
     /// Brings every translation page up to date of which entries were cached again.
     fn synchronise_all(&mut self) -> Result<(), FtlError> {
         loop {

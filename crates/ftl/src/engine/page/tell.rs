@@ -5,7 +5,7 @@ use super::{Core, Mapping, Nand, PageFtl, Validity};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::space::deaths::{Death, STALE, Was};
-use nand::{Lpn, NandError, Ppn};
+use nand::{BlockId, Lpn, NandError, Ppn};
 
 impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     /// Changes the mapping: does what has to come before, then this, then what has to come after.
@@ -149,6 +149,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             Was::Host | Was::Abandoned | Was::Uncounted => true,
             Was::HostPerhapsTold if self.is_told(ppn)? => return Ok(()),
             Was::HostPerhapsTold => true,
+            Was::HostPerhapsErased => {
+                self.suspect(self.core.space.geometry().block_of(ppn));
+                return Ok(());
+            }
             Was::Erased => return Ok(()),
             Was::Translation | Was::Metadata => V::TRACKS_METADATA,
         };
@@ -167,6 +171,15 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             self.core.space.page_died(ppn);
         }
         Ok(())
+    }
+
+    /// A block may hold a page that the store takes for live and the table does not: it is to be
+    /// collected, before it can be collected as one that reads well. Allocates.
+    #[cold]
+    fn suspect(&mut self, block: BlockId) {
+        if !self.fickle.contains(&block) {
+            self.fickle.push(block);
+        }
     }
 
     /// Flags a page of host data that died, once what supersedes it is on flash to its end. A page

@@ -137,34 +137,35 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     ) -> Result<(), FtlError> {
         debug_assert!(is_page(before) && before.0 < core.space.geometry().pages());
         let holds = match core.flash.read_spare(Purpose::Recovery, before) {
-            Ok(Some(spare)) => spare.kind == PageKind::User && spare.tag == lpn.0,
-            Ok(None) => false,
+            Ok(Some(spare)) => Some(spare.kind == PageKind::User && spare.tag == lpn.0),
+            Ok(None) => Some(false),
             Err(NandError::Uncorrectable { .. }) => self.is_unerased(core, lpn, before)?,
             Err(error) => return Err(error.into()),
         };
-        if holds && before != now {
-            core.deaths.note(before, Was::HostPerhapsTold, core.seq);
+        if holds != Some(false) && before != now {
+            let was = if holds.is_some() { Was::HostPerhapsTold } else { Was::HostPerhapsErased };
+            core.deaths.note(before, was, core.seq);
         }
         Ok(())
     }
 
     /// Whether the block of a page that flash names for a logical page was not erased since. The
     /// page cannot be read, and may be read well another time. Any older page of its block proves
-    /// it.
-    fn is_unerased<N: Nand>(&self, core: &mut Core<N>, lpn: Lpn, named: Ppn) -> Result<bool, FtlError> {
+    /// it. `None` if nothing of the block can be read now.
+    fn is_unerased<N: Nand>(&self, core: &mut Core<N>, lpn: Lpn, named: Ppn) -> Result<Option<bool>, FtlError> {
         let (geometry, flash) = (*core.space.geometry(), &mut core.flash);
         let mut seq_of = |ppn: Ppn| match flash.read_spare(Purpose::Recovery, ppn) {
             Ok(spare) => Ok(spare.map(|spare| spare.seq)),
             Err(NandError::Uncorrectable { .. }) => Ok(None),
             Err(error) => Err(FtlError::from(error)),
         };
-        let Some(written) = seq_of(self.gmd[self.cmt.translation_page(lpn) as usize])? else { return Ok(false) };
+        let Some(written) = seq_of(self.gmd[self.cmt.translation_page(lpn) as usize])? else { return Ok(None) };
         let block = geometry.block_of(named);
         for ppn in (0..geometry.pages_per_block()).map(|offset| geometry.page_at(block, offset)) {
             if let Some(seq) = seq_of(ppn)? {
-                return Ok(seq < written);
+                return Ok(Some(seq < written));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 }
