@@ -140,20 +140,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         self.gain(Need::Unsettled).map(drop)
     }
 
-    /// As [`PageFtl::collect_fickle`], before the host writes.
+    /// Collects the blocks of which a page may read otherwise another time. A block that is being
+    /// filled was erased since: no mount continues a block.
     #[cold]
     #[inline(never)]
-    pub(super) fn collect_suspects(&mut self) -> Result<(), FtlError> {
-        for index in 0..self.fickle.len() {
-            let block = self.fickle[index];
-            if self.core.space.state(block) == BlockState::Active {
-                self.core.space.stop_filling(block);
-            }
-        }
-        self.collect_fickle()
-    }
-
-    /// Collects the blocks of which a page may read otherwise another time.
     pub(super) fn collect_fickle(&mut self) -> Result<(), FtlError> {
         for index in 0..self.fickle.len() {
             let block = self.fickle[index];

@@ -397,7 +397,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             self.make_space()?;
         }
         if !self.fickle.is_empty() {
-            self.collect_suspects()?;
+            self.collect_fickle()?;
         }
         while self.mapping.due() {
             self.maintain()?;
