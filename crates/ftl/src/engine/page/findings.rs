@@ -51,6 +51,8 @@ pub(super) struct Findings {
     /// What pages in doubt superseded: what is left if those cannot be read any more after another
     /// cut.
     pub(super) stand_ins: Vec<Ppn>,
+    /// Likewise, of translation pages.
+    pub(super) older_versions: Vec<Ppn>,
     /// Pages that nothing names once it is on flash what is lost.
     pub(super) buried: Vec<Ppn>,
     /// Pages that flash names, of logical pages whose younger copies may be among those that cannot
@@ -110,6 +112,7 @@ impl Findings {
             in_doubt: Vec::new(),
             cut_short: Vec::new(),
             stand_ins: Vec::new(),
+            older_versions: Vec::new(),
             buried: Vec::new(),
             named: None,
             revived: Vec::new(),
@@ -223,6 +226,7 @@ impl Findings {
             }
         }
         self.versions = versions;
+        self.keep_versions(flash, doubt)?;
         self.versions.retain({
             let written = &self.written;
             move |(_, spare)| written[spare.tag as usize] >= flushed
@@ -268,6 +272,7 @@ impl Findings {
         self.stand_ins.sort_unstable();
         self.stand_ins.dedup();
         self.stand_ins.retain(|ppn| self.dead.binary_search(ppn).is_ok());
+        self.stand_ins.append(&mut self.older_versions);
         let (dead, mut known, mut again) = (&self.dead, Vec::new(), Vec::new());
         let mut unsaved: Vec<Ppn> = self.unsaved.iter().map(|copy| copy.ppn).collect();
         unsaved.sort_unstable();

@@ -9,7 +9,8 @@
 //! 2. A translation page speaks for every page of host data programmed before it. Its copy speaks
 //!    for younger ones too, so that it is written only when their entries are cached, with all of
 //!    those.
-//! 3. What a page in doubt superseded counts as live until that page is settled.
+//! 3. What a page in doubt superseded counts as live until that page is settled: of a translation
+//!    page, the version before it.
 //! 4. A page of host data that cannot be read, although younger ones can and no gap is behind it,
 //!    is worn: its logical page is lost (`lost`). If its program failed, the next page found holds
 //!    the same, and was cut short itself.
@@ -200,6 +201,25 @@ impl Findings {
         }
     }
 
+    /// Keeps the versions of which one counts if a translation page in doubt turns out to be torn:
+    /// down to the youngest that is not in doubt and can be read.
+    pub(super) fn keep_versions<N: Nand>(&mut self, flash: &mut Flash<N>, doubt: &Doubt<'_>) -> Result<(), FtlError> {
+        for of_page in self.versions.chunk_by(|a, b| a.1.tag == b.1.tag) {
+            let present = self.gmd[of_page[0].1.tag as usize];
+            if !doubt.holds(present) {
+                continue;
+            }
+            let older = of_page.iter().map(|(ppn, _)| *ppn).skip_while(|ppn| *ppn != present).skip(1);
+            for ppn in older {
+                self.older_versions.push(ppn);
+                if !doubt.holds(ppn) && can_be_read(flash, ppn)? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Pages that cannot be read, and that a mount which could read them would take for the present
     /// copy.
     pub(super) fn outranked(&self, survey: &Survey, entries_per_page: u32) -> Vec<Lpn> {
@@ -211,6 +231,15 @@ impl Findings {
         pages.sort_unstable();
         pages.dedup_by_key(|lpn| lpn.0 / entries_per_page);
         pages
+    }
+}
+
+/// Whether the data of a page can be read.
+fn can_be_read<N: Nand>(flash: &mut Flash<N>, ppn: Ppn) -> Result<bool, FtlError> {
+    match flash.probe(Purpose::Recovery, ppn) {
+        Ok(_) => Ok(true),
+        Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -57,6 +57,7 @@ impl Findings {
         }
         debug_assert!(rest.is_empty(), "{:?} belongs to no entry", rest.first());
         debug_assert!(self.unsaved.is_sorted_by(|a, b| a.lpn < b.lpn));
+        self.keep_versions(flash, doubt)?;
         self.versions.clear();
         self.bury_torn(flash, survey, mapping, doubt, &mut buffer)
     }
