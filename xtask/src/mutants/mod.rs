@@ -21,7 +21,7 @@ use build::Mutants;
 use checks::{Checks, Exploration, Verdict};
 use clap::Parser;
 use report::{Outcome, Report};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -42,12 +42,12 @@ struct Options {
     /// Choose with this seed; without, the days since 1970
     #[arg(long, requires = "sample")]
     seed: Option<u64>,
-    /// Run the whole: of each function one mutant in `--one-in`, and those of
+    /// Run the whole: one mutant in `--one-in`, always the same ones, and those of
     /// xtask/mutants/by-hand.toml
     #[arg(long, conflicts_with = "only")]
     all: bool,
-    /// How many mutants of a function stand behind one that `--all` runs; 1 for every mutant
-    #[arg(long, value_name = "N", default_value_t = 6, requires = "all", value_parser = clap::value_parser!(u64).range(1..))]
+    /// How many mutants stand behind one that `--all` runs; 1 for every mutant
+    #[arg(long, value_name = "N", default_value_t = 50, requires = "all", value_parser = clap::value_parser!(u64).range(1..))]
     one_in: u64,
     /// Run the mutant of this identity; may be given several times
     #[arg(long, value_name = "ID")]
@@ -200,25 +200,13 @@ fn choose(mutants: &Mutants, kept: &[String], options: &Options, say: &dyn Fn(&s
     Ok(all.into_iter().take(count).map(|(id, _)| id).collect())
 }
 
-/// One in so many mutants of each function, at least one, the same whatever is changed elsewhere;
-/// and those that are kept.
+/// One in so many mutants, chosen by identity, so that those of a function stay the same whatever
+/// is changed elsewhere; and those that are kept.
 fn one_in(many: u64, mutants: &[(u32, &str)], kept: &[String]) -> Vec<u32> {
-    let mut functions: BTreeMap<&str, Vec<(u32, &str)>> = BTreeMap::new();
-    let mut chosen = Vec::new();
-    for (id, identity) in mutants {
-        if identity.contains("#by-hand:") || kept.iter().any(|kept| kept == identity) {
-            chosen.push(*id);
-        } else {
-            let function = identity.split('#').next().unwrap_or_default();
-            functions.entry(function).or_default().push((*id, identity));
-        }
-    }
-    for mut of_one in functions.into_values() {
-        of_one.sort_by_key(|(_, identity)| rolled(0, identity));
-        let count = (of_one.len() as u64).div_ceil(many) as usize;
-        chosen.extend(of_one.into_iter().take(count).map(|(id, _)| id));
-    }
-    chosen
+    let is_kept = |identity: &str| identity.contains("#by-hand:") || kept.iter().any(|kept| kept == identity);
+    let is_drawn = |identity: &str| rolled(0, identity).is_multiple_of(many);
+    let chosen = mutants.iter().filter(|(_, identity)| is_kept(identity) || is_drawn(identity));
+    chosen.map(|(id, _)| *id).collect()
 }
 
 /// A number by chance of a seed and an identity (FNV-1a, then mixed as splitmix64 does).

@@ -82,16 +82,18 @@ fn a_sample_follows_from_its_seed_and_the_identities() {
 }
 
 #[test]
-fn the_whole_has_a_share_of_each_function_and_what_is_kept() {
-    let identities: Vec<String> =
-        (1..=13).map(|n| format!("a.rs::f#not:{n}")).chain(["a.rs::g#not:1".into()]).collect();
+fn the_whole_is_a_share_of_the_mutants_and_what_is_kept() {
+    let identities: Vec<String> = (1..=4000).map(|n| format!("a.rs::f{}#not:{n}", n % 9)).collect();
     let mutants: Vec<(u32, &str)> = (0..).zip(identities.iter().map(|identity| &**identity)).collect();
-    let chosen = one_in(6, &mutants, &[]);
-    assert_eq!(chosen.len(), 4);
-    assert!(chosen.contains(&13));
-    assert_eq!(one_in(1, &mutants, &[]).len(), 14);
-    let left = (0..13).find(|id| !chosen.contains(id)).unwrap();
-    assert!(one_in(6, &mutants, &[identities[left as usize].clone()]).contains(&left));
+    let chosen = one_in(40, &mutants, &[]);
+    assert!((80..=120).contains(&chosen.len()), "{} of 4000", chosen.len());
+    assert_eq!(one_in(1, &mutants, &[]).len(), 4000);
+    // The same of those that are left, whatever goes.
+    let fewer: Vec<u32> = chosen.iter().copied().filter(|id| id % 2 == 0).collect();
+    assert_eq!(one_in(40, &mutants.iter().copied().step_by(2).collect::<Vec<_>>(), &[]), fewer);
+    let left = (0..4000).find(|id| !chosen.contains(id)).unwrap();
+    assert!(one_in(40, &mutants, &[identities[left as usize].clone()]).contains(&left));
+    assert_eq!(one_in(40, &[(7, "a.rs::f#by-hand:x")], &[]), [7]);
 }
 
 #[test]
