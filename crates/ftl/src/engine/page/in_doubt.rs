@@ -249,9 +249,11 @@ mod tests {
 
     use super::*;
     use crate::config::Config;
+    use crate::contract::Ftl;
+    use crate::engine::page::PageOptions;
     use crate::engine::page::flat::tests::{device, spare};
     use crate::mapping::cached::CachedOptions;
-    use nand::Spare;
+    use nand::{BlockId, Capabilities, Dimensions, Geometry, SimNand, Spare, Stamp};
 
     /// Of two pages of host data that end their blocks, with numbers 10 and `last`, those that were
     /// cut short if a mount could read neither.
@@ -279,5 +281,48 @@ mod tests {
         // A mount leaves a number out before it begins a page.
         assert_eq!(cut_short(12), [Ppn(5), Ppn(9)]);
         assert_eq!(cut_short(11), [Ppn(9)]);
+    }
+
+    /// Dead blocks of a kind, of a disk with such of host data and of the table; and those of them
+    /// that are left when a mount finds a page of kind `newest` programmed last, and blocks short.
+    fn left_when_short(newest: PageKind, kind: PageKind) -> (Vec<BlockId>, Vec<BlockId>) {
+        let geometry = Geometry::new(Dimensions {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks: 64,
+            pages_per_block: 4,
+            page_bytes: 512,
+            spare_bytes: 32,
+        });
+        let flash = Flash::new(SimNand::new(geometry.unwrap(), Capabilities::MODERN));
+        let config = Config { cache_entries: 8, ..Config::new(128) };
+        let options = PageOptions { metadata_apart: true, ..PageOptions::over("gecko", "gecko") };
+        let mut ftl = PageFtl::format_to_heal(flash, &config, options).unwrap();
+        let dead = |ftl: &PageFtl<SimNand, Mapped, Gecko>, kind| -> Vec<BlockId> {
+            let space = &ftl.core.space;
+            (0..64).map(BlockId).filter(|block| space.is_dead(*block) && space.kind(*block) == kind).collect()
+        };
+        let mut writes = (0..10_000_u32).map(|n| Stamp { lpn: Lpn(n / 3 % 128), version: n as u16 });
+        while dead(&ftl, PageKind::User).is_empty() || dead(&ftl, PageKind::Translation).is_empty() {
+            let stamp = writes.next().expect("blocks of host data and of the table are dead at times");
+            ftl.write(stamp.lpn, &stamp).unwrap();
+        }
+        ftl.pins.clear();
+        ftl.reserve_blocks = 64;
+        let before = dead(&ftl, kind);
+        ftl.room_to_settle((Ppn(0), spare(newest, 1)), 64).unwrap();
+        let left = before.iter().copied().filter(|block| dead(&ftl, kind).contains(block)).collect();
+        (before, left)
+    }
+
+    #[test]
+    fn metadata_stays_until_the_last_page_of_the_store_is_settled() {
+        for newest in [PageKind::User, PageKind::Translation] {
+            assert!(left_when_short(newest, PageKind::Translation).1.is_empty(), "{newest:?}");
+        }
+        let (before, left) = left_when_short(PageKind::Validity, PageKind::Translation);
+        assert_eq!(before, left);
+        assert!(left_when_short(PageKind::Validity, PageKind::User).1.is_empty());
     }
 }
