@@ -30,8 +30,8 @@ pub struct Mutants {
     keep_const: Vec<String>,
     /// Identities that do not compile.
     pub dropped: BTreeSet<String>,
-    /// Only mutants whose identity contains this text are in the copy.
-    pub inside: String,
+    /// The identities that are in the copy; all without. Each one there slows every run.
+    pub chosen: Option<BTreeSet<String>>,
 }
 
 impl Mutants {
@@ -64,7 +64,7 @@ impl Mutants {
         if !wrong.is_empty() {
             bail!("{}", wrong.join("\n"));
         }
-        Ok(Self { sources, keep_const, dropped: BTreeSet::new(), inside: String::new() })
+        Ok(Self { sources, keep_const, dropped: BTreeSet::new(), chosen: None })
     }
 
     /// Every mutant with its number; numbers are for one build.
@@ -99,7 +99,8 @@ impl Mutants {
         for source in &self.sources {
             let kept = |mutant: usize| {
                 let identity = &source.mutants[mutant].identity;
-                let is_in = identity.contains(&self.inside) && !self.dropped.contains(identity);
+                let is_chosen = self.chosen.as_ref().is_none_or(|chosen| chosen.contains(identity));
+                let is_in = is_chosen && !self.dropped.contains(identity);
                 is_in.then_some((first + mutant) as u32)
             };
             let out = render::write(source, &kept);
@@ -279,8 +280,8 @@ pub fn settle(
         let dropped = mutants.drop_those_in(&errors(messages), &written)?;
         say(&mutants, dropped);
         if mutants.keep_const.len() > consts {
-            let Mutants { dropped, inside, keep_const, .. } = mutants;
-            mutants = Mutants { dropped, inside, ..Mutants::read(root, by_hand, keep_const)? };
+            let Mutants { dropped, chosen, keep_const, .. } = mutants;
+            mutants = Mutants { dropped, chosen, ..Mutants::read(root, by_hand, keep_const)? };
         }
     }
     bail!("after {ROUNDS} checks the copy still does not compile; look at {}", copy.tree.display())

@@ -29,6 +29,8 @@ use std::time::{Instant, SystemTime};
 
 /// Runs at a time.
 const JOBS: usize = 2;
+/// Mutants beside a tenth of a sample that are built in place of those of it that do not compile.
+const SPARE: usize = 10;
 
 #[derive(Parser)]
 #[command(
@@ -52,7 +54,7 @@ struct Options {
     /// Run the mutant of this identity; may be given several times
     #[arg(long, value_name = "ID")]
     only: Vec<String>,
-    /// Only mutants whose identity contains this text; the others are not built
+    /// Only mutants whose identity contains this text
     #[arg(long = "in", value_name = "TEXT")]
     inside: Option<String>,
     /// Print the mutants, and run nothing
@@ -70,6 +72,13 @@ struct Options {
     /// Leave out the integration tests, which are slow: the explorer and the unit tests decide
     #[arg(long)]
     quick: bool,
+}
+
+impl Options {
+    fn seed(&self) -> u64 {
+        let today = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs() / 86_400);
+        self.seed.unwrap_or(today)
+    }
 }
 
 /// Runs the command.
@@ -117,12 +126,11 @@ fn run(root: &Path, options: &Options) -> Result<bool> {
         ));
     }
     let copy = tree::Copy::new(root, &folder)?;
-    mutants.inside = options.inside.clone().unwrap_or_default();
+    mutants.forget(&fs::read_to_string(dropped_path(&copy)).unwrap_or_default());
+    mutants.chosen = Some(choose(&mutants, &kept, options, &say));
     let mutants = settle(&copy, root, &by_hand, mutants, &say)?;
-    let total = mutants.all().filter(|(_, mutant)| is_inside(options, &mutant.identity)).count();
-    let dropped: BTreeSet<String> =
-        mutants.dropped.iter().filter(|identity| is_inside(options, identity)).cloned().collect();
-    say(&format!("{total} mutants; {} of them do not compile and are left out", dropped.len()));
+    let chosen = drawn(&mutants, options)?;
+    say(&format!("{} of {} mutants; {} others do not compile", chosen.len(), known.len(), mutants.dropped.len()));
     let binaries = build::tests(&copy)?;
     let built = start.elapsed();
     say(&format!("built in {:.0} s; running everything unmutated", built.as_secs_f64()));
@@ -141,8 +149,8 @@ fn run(root: &Path, options: &Options) -> Result<bool> {
         unmutated.as_secs_f64(),
         checks.time().as_secs_f64()
     ));
-    let chosen = choose(&mutants, &kept, options, &say)?;
     let outcomes = judge(&mutants, &checks, &chosen)?;
+    let (total, dropped) = (known.len(), mutants.dropped);
     let report = Report { outcomes, accepted, known, dropped, total, limit: options.limit };
     Ok(report.print(options.json))
 }
@@ -157,16 +165,20 @@ fn folder(root: &Path) -> PathBuf {
     root.join(target).join("mutants")
 }
 
-/// As [`build::settle`], beginning with what earlier runs dropped of files that are still the same.
+/// What does not compile, from run to run.
+fn dropped_path(copy: &tree::Copy) -> PathBuf {
+    copy.target.with_file_name("dropped")
+}
+
+/// As [`build::settle`], keeping what was dropped for later runs.
 fn settle(
     copy: &tree::Copy,
     root: &Path,
     by_hand: &[hand::Entry],
-    mut mutants: Mutants,
+    mutants: Mutants,
     say: &dyn Fn(&str),
 ) -> Result<Mutants> {
-    let path = copy.target.with_file_name("dropped");
-    mutants.forget(&fs::read_to_string(&path).unwrap_or_default());
+    let path = dropped_path(copy);
     let save = |mutants: &Mutants| {
         fs::write(&path, mutants.dropped_with_files()).with_context(|| format!("cannot write {}", path.display()))
     };
@@ -179,34 +191,49 @@ fn settle(
     Ok(mutants)
 }
 
-/// The mutants to run.
-fn choose(mutants: &Mutants, kept: &[String], options: &Options, say: &dyn Fn(&str)) -> Result<Vec<u32>> {
+/// The identities of mutants to build: those to run, and some more of a sample, for those of it
+/// that do not compile.
+fn choose(mutants: &Mutants, kept: &[String], options: &Options, say: &dyn Fn(&str)) -> BTreeSet<String> {
     let compiled = mutants.all().filter(|(_, mutant)| !mutants.dropped.contains(&mutant.identity));
     let compiled = compiled.filter(|(_, mutant)| is_inside(options, &mutant.identity));
     if !options.only.is_empty() {
-        if let Some(identity) = options.only.iter().find(|identity| mutants.dropped.contains(*identity)) {
-            bail!("`{identity}` does not compile");
-        }
-        let wanted = compiled.filter(|(_, mutant)| options.only.contains(&mutant.identity));
-        return Ok(wanted.map(|(id, _)| id).collect());
+        return options.only.iter().cloned().collect();
     }
     let mut all: Vec<(u32, &str)> = compiled.map(|(id, mutant)| (id, &*mutant.identity)).collect();
-    let Some(count) = options.sample else { return Ok(one_in(options.one_in, &all, kept)) };
-    let today = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs() / 86_400);
-    let seed = options.seed.unwrap_or(today);
+    let identities = |all: &[(u32, &str)]| all.iter().map(|(_, identity)| (*identity).to_owned()).collect();
+    let Some(count) = options.sample else { return identities(&one_in(options.one_in, &all, kept)) };
+    let seed = options.seed();
     say(&format!("a sample of {count}: --sample {count} --seed {seed}"));
     // By identity: a change elsewhere leaves most of the sample as it is.
     all.sort_by_key(|(_, identity)| rolled(seed, identity));
-    Ok(all.into_iter().take(count).map(|(id, _)| id).collect())
+    all.truncate(count + count / 10 + SPARE);
+    identities(&all)
+}
+
+/// The mutants to run, of those that were built.
+fn drawn(mutants: &Mutants, options: &Options) -> Result<Vec<u32>> {
+    if let Some(identity) = options.only.iter().find(|identity| mutants.dropped.contains(*identity)) {
+        bail!("`{identity}` does not compile");
+    }
+    let is_built = |identity: &String| {
+        mutants.chosen.as_ref().is_none_or(|chosen| chosen.contains(identity)) && !mutants.dropped.contains(identity)
+    };
+    let built = mutants.all().filter(|(_, mutant)| is_built(&mutant.identity));
+    let mut built: Vec<(u32, &str)> = built.map(|(id, mutant)| (id, &*mutant.identity)).collect();
+    if let Some(count) = options.sample {
+        built.sort_by_key(|(_, identity)| rolled(options.seed(), identity));
+        built.truncate(count);
+    }
+    Ok(built.into_iter().map(|(id, _)| id).collect())
 }
 
 /// One in so many mutants, chosen by identity, so that those of a function stay the same whatever
 /// is changed elsewhere; and those that are kept.
-fn one_in(many: u64, mutants: &[(u32, &str)], kept: &[String]) -> Vec<u32> {
+fn one_in<'a>(many: u64, mutants: &[(u32, &'a str)], kept: &[String]) -> Vec<(u32, &'a str)> {
     let is_kept = |identity: &str| identity.contains("#by-hand:") || kept.iter().any(|kept| kept == identity);
     let is_drawn = |identity: &str| rolled(0, identity).is_multiple_of(many);
     let chosen = mutants.iter().filter(|(_, identity)| is_kept(identity) || is_drawn(identity));
-    chosen.map(|(id, _)| *id).collect()
+    chosen.copied().collect()
 }
 
 /// A number by chance of a seed and an identity (FNV-1a, then mixed as splitmix64 does).

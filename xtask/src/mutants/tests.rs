@@ -1,6 +1,6 @@
 //! The whole way of a tiny crate: its mutants compile, and the environment switches between them.
 
-use super::{build::Mutants, hand, one_in, render, rolled, source::Source};
+use super::{build::Mutants, hand, render, rolled, source::Source};
 use std::process::Command;
 
 const SWITCH: &str = include_str!("../../mutants/inject/switch.rs");
@@ -85,6 +85,9 @@ fn a_sample_follows_from_its_seed_and_the_identities() {
 fn the_whole_is_a_share_of_the_mutants_and_what_is_kept() {
     let identities: Vec<String> = (1..=4000).map(|n| format!("a.rs::f{}#not:{n}", n % 9)).collect();
     let mutants: Vec<(u32, &str)> = (0..).zip(identities.iter().map(|identity| &**identity)).collect();
+    let one_in = |many, mutants: &[(u32, &str)], kept: &[String]| -> Vec<u32> {
+        super::one_in(many, mutants, kept).into_iter().map(|(id, _)| id).collect()
+    };
     let chosen = one_in(40, &mutants, &[]);
     assert!((80..=120).contains(&chosen.len()), "{} of 4000", chosen.len());
     assert_eq!(one_in(1, &mutants, &[]).len(), 4000);
