@@ -280,8 +280,39 @@ mod tests {
     fn the_active_block_is_the_only_one_that_is_no_candidate() {
         let two = broken(|_, area, [_, _, last]| area.blocks.withhold(last));
         let none = broken(|_, area, [first, ..]| area.blocks.offer(first));
-        for said in [two, none] {
+        let zero = broken(|paged, area, _| {
+            while area.blocks.role(BlockId(0)) != Role::Paged {
+                let block = area.open_paged().unwrap();
+                paged.joined(area, block);
+            }
+            area.blocks.withhold(BlockId(0));
+        });
+        for said in [two, none, zero] {
             assert!(said.contains("neither active nor a candidate, or both"), "{said}");
         }
+    }
+
+    /// Where every page lives, a collection wins nothing and would go on for ever.
+    #[test]
+    fn an_area_in_which_every_page_lives_is_an_error_before_a_page_moves() {
+        let mut area = empty(true);
+        let mut paged = PagedArea::new(area.blocks.geometry().blocks(), None);
+        let (pages, mut fused) = (area.blocks.geometry().pages_per_block(), Lru::new(2));
+        for lbn in 0..2 {
+            let block = area.open_paged().unwrap();
+            area.fused.fuse(lbn);
+            fused.touch(lbn);
+            for lpn in (lbn * pages..(lbn + 1) * pages).map(Lpn) {
+                assert!(area.write_paged(block, lpn, &stamp(lpn)).unwrap());
+            }
+            area.blocks.offer(block);
+        }
+        while area.blocks.free_blocks() >= wanted(&area) {
+            area.open_paged().unwrap();
+        }
+        let before = area.flash.counts().total();
+        let error = paged.make_space(&mut area, &fused).unwrap_err();
+        assert!(matches!(error, FtlError::NoSpace(_)), "{error}");
+        assert_eq!(area.flash.counts().total(), before);
     }
 }

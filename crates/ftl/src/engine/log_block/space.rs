@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::contract::FtlError;
-    use crate::flash::Flash;
+    use crate::flash::{Flash, Purpose};
     use nand::{Blemish, FaultPlan, Faulty, Lpn, ProgramOrder, SimNand};
 
     /// The newest copy of page 1 is in doubt, and in the last free block lies what it superseded.
@@ -218,6 +218,18 @@ mod tests {
         let (mut area, ppn, superseded) = self::area(true);
         area.flash.nand_mut().damage(ppn, Blemish::Unreadable);
         assert_eq!(take_up_to(&mut area, superseded), Ok(()));
+    }
+
+    #[test]
+    fn a_page_in_doubt_that_shows_what_nobody_wrote_is_not_lost() {
+        let (mut area, ppn, _) = area(false);
+        area.flash.nand_mut().damage(ppn, Blemish::Garbage);
+        assert_eq!(area.merge(0, None), Err(NandError::Uncorrectable { ppn }.into()), "an older version counts then");
+        let (mut area, ppn, _) = self::area(true);
+        area.flash.nand_mut().damage(ppn, Blemish::Garbage);
+        area.merge(0, None).unwrap();
+        let (at, mut out) = (area.locate(Lpn(1)), nand::Stamp::UNWRITTEN);
+        assert!(area.read(Purpose::Host, Lpn(1), at, &mut out).is_err(), "one that was complete is worn");
     }
 
     #[test]
