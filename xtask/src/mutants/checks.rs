@@ -1,12 +1,12 @@
-//! What decides over a mutant: the explorer over each FTL and the tests of the mutated crate, the
-//! quickest first, then those of the explorer. The unmutated run says how long each takes and which
-//! mutants it reaches.
+//! What decides over a mutant: the explorer over each FTL and the tests of the mutated crate, then
+//! those of the explorer. The quickest come first, and those that killed other mutants of the same
+//! file. The unmutated run says how long each takes and which mutants it reaches.
 
 use super::build::Binary;
 use super::process::{self, End, Run};
 use super::tree::Copy;
 use anyhow::{Context, Result, bail};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -83,9 +83,14 @@ pub enum Verdict {
     Unreached,
 }
 
+/// A check that killed no mutant of a file yet is taken to have killed this many.
+const HOPE: f64 = 0.2;
+
 /// Every check.
 pub struct Checks {
     checks: Vec<Check>,
+    /// How many mutants of a file each check killed.
+    kills: Mutex<HashMap<String, Vec<u32>>>,
     left_out: Vec<String>,
     exploration: Exploration,
 }
@@ -96,7 +101,7 @@ impl Checks {
     /// # Errors
     /// If a test is red without a mutant.
     pub fn unmutated(copy: &Copy, binaries: &[Binary], exploration: Exploration, jobs: usize) -> Result<Self> {
-        let mut checks = Self { checks: Vec::new(), left_out: Vec::new(), exploration };
+        let mut checks = Self { checks: Vec::new(), kills: Mutex::default(), left_out: Vec::new(), exploration };
         let slow = |binary: &&Binary| exploration.quick && binary.name.ends_with(INTEGRATION);
         for binary in binaries.iter().filter(|binary| !slow(binary)) {
             let (package, name) = binary.name.split_once(' ').unwrap_or_default();
@@ -213,13 +218,14 @@ impl Checks {
         run.run()
     }
 
-    /// Runs everything that reaches a mutant until something is red.
+    /// Runs everything that reaches a mutant of a file until something is red.
     ///
     /// # Errors
     /// If a program cannot be started.
-    pub fn judge(&self, mutant: u32) -> Result<Verdict> {
+    pub fn judge(&self, mutant: u32, file: &str) -> Result<Verdict> {
         let mut verdict = Verdict::Unreached;
-        for check in &self.checks {
+        for at in self.order(file) {
+            let check = &self.checks[at];
             let tests: Vec<&Test> = check.tests.iter().filter(|test| test.reached.contains(&mutant)).collect();
             if tests.is_empty() {
                 continue;
@@ -227,11 +233,30 @@ impl Checks {
             let limit = tests.iter().map(|test| test.time).sum::<Duration>() * PATIENCE + GRACE;
             let (end, _) = self.run(check, &tests, ("OPENFTL_MUTANT", mutant.to_string()), limit)?;
             if end != End::Passed {
+                self.killed(file, at);
                 return Ok(Verdict::Killed { by: check.name(), late: end == End::TimedOut });
             }
             verdict = Verdict::Survived;
         }
         Ok(verdict)
+    }
+
+    /// The checks in the order in which they are likely to kill a mutant of a file soonest.
+    fn order(&self, file: &str) -> Vec<usize> {
+        let kills = self.kills.lock().ok().and_then(|kills| kills.get(file).cloned()).unwrap_or_default();
+        let cost = |at: usize| {
+            let (is_own, time) = self.checks[at].turn();
+            (is_own, time.as_secs_f64() / (f64::from(kills.get(at).copied().unwrap_or(0)) + HOPE))
+        };
+        let mut order: Vec<usize> = (0..self.checks.len()).collect();
+        order.sort_by(|a, b| cost(*a).partial_cmp(&cost(*b)).unwrap_or(std::cmp::Ordering::Equal));
+        order
+    }
+
+    fn killed(&self, file: &str, at: usize) {
+        if let Ok(mut kills) = self.kills.lock() {
+            kills.entry(file.to_owned()).or_insert_with(|| vec![0; self.checks.len()])[at] += 1;
+        }
     }
 
     /// The tests that take too long.
@@ -339,6 +364,29 @@ mod tests {
         let checks = Check { binary, folder: PathBuf::new(), ftl: None, tests }.split();
         let names: Vec<String> = checks.iter().map(Check::name).collect();
         assert_eq!(names, ["ftl all t900", "ftl all t901", "ftl all"]);
+    }
+
+    #[test]
+    fn a_check_that_killed_mutants_of_a_file_comes_sooner() {
+        let check = |name: &str, seconds| Check {
+            binary: Binary { name: name.into(), executable: PathBuf::new() },
+            folder: PathBuf::new(),
+            ftl: None,
+            tests: vec![Test { name: name.into(), time: Duration::from_secs(seconds), reached: HashSet::new() }],
+        };
+        let checks = [("ftl a", 1), ("ftl b", 20), ("ftl c", 30), ("crash own", 0)];
+        let checks = Checks {
+            checks: checks.map(|(name, seconds)| check(name, seconds)).into(),
+            kills: Mutex::default(),
+            left_out: Vec::new(),
+            exploration: Exploration { quick: true, cuts: 1, seed: 1 },
+        };
+        assert_eq!(checks.order("a.rs"), [0, 1, 2, 3]);
+        checks.killed("a.rs", 2);
+        assert_eq!(checks.order("a.rs"), [0, 2, 1, 3], "a second is always worth it");
+        (0..9).for_each(|_| checks.killed("a.rs", 2));
+        assert_eq!(checks.order("a.rs"), [2, 0, 1, 3]);
+        assert_eq!(checks.order("b.rs"), [0, 1, 2, 3]);
     }
 
     #[test]

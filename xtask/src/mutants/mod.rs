@@ -252,7 +252,7 @@ fn judge(mutants: &Mutants, checks: &Checks, chosen: &[u32]) -> Result<Vec<Outco
     let list: Vec<(u32, &source::Mutant)> = mutants.all().filter(|(id, _)| wanted.contains(id)).collect();
     checks::in_parallel(JOBS, &list, |(id, mutant)| {
         let begun = Instant::now();
-        let verdict = checks.judge(*id)?;
+        let verdict = checks.judge(*id, &mutant.file)?;
         let outcome = Outcome { mutant: (*mutant).clone(), verdict, seconds: begun.elapsed().as_secs_f64() };
         let n = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
         if outcome.verdict == Verdict::Survived || n.is_multiple_of(100) || n == list.len() {
