@@ -3,6 +3,7 @@
 //! One binary: each further one compiles every FTL again.
 
 mod aftl;
+mod apart;
 mod bounds;
 mod btree;
 mod by_bank;
