@@ -281,7 +281,6 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let asks = M::LAZY || (kind != PageKind::User && !V::TRACKS_METADATA);
         let valid = self.core.space.valid(victim);
         let (mut erase_count, mut unreadable, mut erased, mut stale) = (0, false, false, 0);
-        let (mut begun, mut ended, mut gap) = (false, false, false);
         let mut next = 0;
         while let Some(offset) = self.dead.next_outside(next) {
             next = offset + 1;
@@ -292,7 +291,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             let spare = match spare {
                 Ok(Some(spare)) => spare,
                 Ok(None) => {
-                    (erased, ended) = (true, begun);
+                    erased = true;
                     continue;
                 }
                 Err(NandError::Uncorrectable { .. }) => {
@@ -302,7 +301,6 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 Err(error) => return Err(error.into()),
             };
             erase_count = spare.erase_count;
-            (begun, gap) = (true, gap || ended);
             let lives = match spare.kind {
                 // A tag beyond the disk is of an image that contradicts itself, and in a block of
                 // metadata nobody wrote it.
@@ -325,12 +323,11 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             }
         }
         self.core.flash.join();
-        // Half an erase can leave a page that an entry leads to reading as erased. In a block of
-        // metadata one between others is enough to say so. A lane's first block begins behind
-        // erased pages, and one that was closed before it was full ends before some.
+        // Half an erase can leave a page that an entry leads to reading as erased. Erased pages
+        // alone do not say so: a lane's first block begins behind some, and one that was closed
+        // before it was full ends before some.
         let missing = erased && self.live.len() as u32 + stale < valid;
-        let mute = unreadable || missing || gap && kind != PageKind::User;
-        if mute && self.heal.is_none() {
+        if (unreadable || missing) && self.heal.is_none() {
             self.keep_metadata(victim)?;
         }
         if (unreadable || missing) && kind == PageKind::User {
