@@ -255,7 +255,7 @@ fn judge(mutants: &Mutants, checks: &Checks, chosen: &[u32]) -> Result<Vec<Outco
         let verdict = checks.judge(*id, &mutant.file)?;
         let outcome = Outcome { mutant: (*mutant).clone(), verdict, seconds: begun.elapsed().as_secs_f64() };
         let n = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-        if outcome.verdict == Verdict::Survived || n.is_multiple_of(100) || n == list.len() {
+        if !matches!(outcome.verdict, Verdict::Killed { .. }) || n.is_multiple_of(100) || n == list.len() {
             let at = start.elapsed().as_secs_f64();
             eprintln!("[{n}/{} {at:.0} s] {}", list.len(), outcome.line());
         }
