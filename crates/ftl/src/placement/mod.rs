@@ -177,11 +177,11 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use nand::Dimensions;
 
-    pub(super) fn geometry() -> Geometry {
+    pub(crate) fn geometry() -> Geometry {
         let dimensions = Dimensions {
             channels: 1,
             dies_per_channel: 1,

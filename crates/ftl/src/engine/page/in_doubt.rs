@@ -253,7 +253,8 @@ mod tests {
     use crate::engine::page::PageOptions;
     use crate::engine::page::flat::tests::{device, spare};
     use crate::mapping::cached::CachedOptions;
-    use nand::{BlockId, Capabilities, Dimensions, Geometry, SimNand, Spare, Stamp};
+    use crate::placement::tests::geometry;
+    use nand::{Blemish, BlockId, Capabilities, SimNand, Spare, Stamp};
 
     /// Of two pages of host data that end their blocks, with numbers 10 and `last`, those that were
     /// cut short if a mount could read neither.
@@ -286,16 +287,7 @@ mod tests {
     /// Dead blocks of a kind, of a disk with such of host data and of the table; and those of them
     /// that are left when a mount finds a page of kind `newest` programmed last, and blocks short.
     fn left_when_short(newest: PageKind, kind: PageKind) -> (Vec<BlockId>, Vec<BlockId>) {
-        let geometry = Geometry::new(Dimensions {
-            channels: 1,
-            dies_per_channel: 1,
-            planes_per_die: 1,
-            blocks: 64,
-            pages_per_block: 4,
-            page_bytes: 512,
-            spare_bytes: 32,
-        });
-        let flash = Flash::new(SimNand::new(geometry.unwrap(), Capabilities::MODERN));
+        let flash = Flash::new(SimNand::new(geometry(), Capabilities::MODERN));
         let config = Config { cache_entries: 8, ..Config::new(128) };
         let options = PageOptions { metadata_apart: true, ..PageOptions::over("gecko", "gecko") };
         let mut ftl = PageFtl::format_to_heal(flash, &config, options).unwrap();
@@ -324,5 +316,37 @@ mod tests {
         let (before, left) = left_when_short(PageKind::Validity, PageKind::Translation);
         assert_eq!(before, left);
         assert!(left_when_short(PageKind::Validity, PageKind::User).1.is_empty());
+    }
+
+    /// Of three versions of a translation page, the youngest in doubt: those that are kept below
+    /// it, whether translation pages are trusted or not.
+    fn kept_below(trusted: bool, worn: Option<Ppn>) -> Vec<Ppn> {
+        let mut flash = Flash::new(device());
+        for (ppn, seq) in [(Ppn(0), 1), (Ppn(1), 2), (Ppn(2), 3)] {
+            flash.nand_mut().program_meta(ppn, &[0xFF; 512], &spare(PageKind::Translation, seq)).unwrap();
+        }
+        if let Some(ppn) = worn {
+            flash.nand_mut().damage(ppn, Blemish::DataUnreadable);
+        }
+        let mapping = Mapped::new(16, 512, CachedOptions::new(&Config::new(16)));
+        let contents = Contents::of_table(flash.nand().geometry(), 16, mapping.directory().len(), true);
+        let mut doubt = Doubt { excluded: &[], pages: Vec::new(), known: None };
+        let mut survey = doubt.survey(&mut flash, 1, contents).unwrap();
+        let mut findings = Findings::translation(&mut flash, &mut survey, &mapping, 16, trusted).unwrap();
+        assert!(doubt.holds(Ppn(2)), "it was programmed last");
+        if trusted {
+            findings.compare(&mut flash, &survey, &mapping, 1, &doubt).unwrap();
+        } else {
+            findings.check_all(&mut flash, &mut survey, &mapping, &mut doubt).unwrap();
+        }
+        findings.older_versions
+    }
+
+    #[test]
+    fn below_a_translation_page_in_doubt_a_version_is_kept_that_is_complete() {
+        for trusted in [true, false] {
+            assert_eq!(kept_below(trusted, None), [Ppn(1)], "trusted: {trusted}");
+        }
+        assert_eq!(kept_below(false, Some(Ppn(1))), [Ppn(1), Ppn(0)], "one that is worn is none");
     }
 }
