@@ -28,6 +28,7 @@ mod named;
 mod older;
 mod taking_back;
 
+use super::can_be_read;
 use super::mark::{Mark, root_of_write, written_at};
 use super::plausible::{self, Misfit};
 use crate::contract::FtlError;
@@ -423,14 +424,9 @@ impl Copies {
     }
 
     fn can_be_read<N: Nand>(&mut self, flash: &mut Flash<N>, ppn: Ppn) -> Result<bool, FtlError> {
-        match flash.probe(Purpose::Recovery, ppn) {
-            Ok(_) => Ok(true),
-            Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => {
-                self.unreadable += 1;
-                Ok(false)
-            }
-            Err(error) => Err(error.into()),
-        }
+        let reads = can_be_read(flash, ppn)?;
+        self.unreadable += u64::from(!reads);
+        Ok(reads)
     }
 
     fn note_block(&mut self, block: BlockId, mut found: FoundBlock, pages: &[(Ppn, Spare)]) -> Result<(), FtlError> {

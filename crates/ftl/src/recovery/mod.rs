@@ -13,7 +13,26 @@ pub mod scan;
 pub mod survey;
 
 use crate::contract::FtlError;
-use nand::{Ppn, Spare};
+use crate::flash::{Flash, Purpose};
+use nand::{Nand, NandError, Ppn, Spare};
+
+/// Whether the data of a page can be read. Looks once: a page in doubt may read otherwise the next
+/// time.
+///
+/// # Errors
+/// Those of the device, except that the page cannot be read.
+pub(crate) fn can_be_read<N: Nand>(flash: &mut Flash<N>, ppn: Ppn) -> Result<bool, FtlError> {
+    is_read(flash.probe(Purpose::Recovery, ppn))
+}
+
+/// Whether a look at a page found what is in it.
+pub(crate) fn is_read<T>(outcome: Result<T, NandError>) -> Result<bool, FtlError> {
+    match outcome {
+        Ok(_) => Ok(true),
+        Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
 
 /// Refuses a sequence number beyond what a device can wear out with: it would leave the next ones
 /// no room.

@@ -13,6 +13,7 @@
 //! fit to. So the sequence number of a page whose data cannot be read counts only if it is near
 //! those that can be read ([`burned`]).
 
+use super::can_be_read;
 use super::survey::FoundPage;
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
@@ -111,10 +112,8 @@ pub fn largest<N: Nand>(flash: &mut Flash<N>, pages: &[FoundPage], says: fn(&Spa
     let mut said: Vec<(u64, Ppn)> = pages.iter().map(|(ppn, spare)| (says(spare), *ppn)).collect();
     said.sort_unstable_by_key(|(number, _)| u64::MAX - number);
     for (number, ppn) in said.into_iter().filter(|(number, _)| *number > 0) {
-        match flash.probe(Purpose::Recovery, ppn) {
-            Ok(_) => return Ok(number),
-            Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => {}
-            Err(error) => return Err(error.into()),
+        if can_be_read(flash, ppn)? {
+            return Ok(number);
         }
     }
     Ok(0)

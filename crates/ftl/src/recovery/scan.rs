@@ -23,6 +23,7 @@
 //! K·B spare reads, 26.8 minutes at 2 TiB (GeckoFTL, section 2), and K page reads.
 
 use super::copies::read_often;
+use super::is_read;
 use super::plausible::{self, Misfit};
 use super::survey::FoundPage;
 use crate::contract::FtlError;
@@ -482,11 +483,7 @@ fn can_be_read<N: Nand>(flash: &mut Flash<N>, ppn: Ppn, look: Look) -> Result<bo
         Look::Once => flash.probe(Purpose::Recovery, ppn).map(drop),
         Look::Often => read_often(flash, ppn),
     };
-    match outcome {
-        Ok(()) => Ok(true),
-        Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
+    is_read(outcome)
 }
 
 /// The newest page that holds a logical page, but for those that are `excluded`; whether it was

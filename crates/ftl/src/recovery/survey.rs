@@ -17,9 +17,9 @@ mod missing;
 
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
-use crate::recovery::check_seq;
 use crate::recovery::last::Last;
 use crate::recovery::plausible::{self, Contents};
+use crate::recovery::{can_be_read, check_seq};
 use crate::space::age::aged;
 use alloc::vec::Vec;
 use missing::Broken;
@@ -403,14 +403,9 @@ impl Survey {
 
     /// Whether the data of a page can be read; counted if not.
     fn can_be_read<N: Nand>(&mut self, flash: &mut Flash<N>, ppn: Ppn) -> Result<bool, FtlError> {
-        match flash.probe(Purpose::Recovery, ppn) {
-            Ok(_) => Ok(true),
-            Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => {
-                self.unreadable += 1;
-                Ok(false)
-            }
-            Err(error) => Err(error.into()),
-        }
+        let reads = can_be_read(flash, ppn)?;
+        self.unreadable += u64::from(!reads);
+        Ok(reads)
     }
 
     /// Whether a spare area can be one of this disk, by itself.

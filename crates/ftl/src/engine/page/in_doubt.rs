@@ -29,6 +29,7 @@ use crate::contract::FtlError;
 use crate::engine::read_only::is_unreadable;
 use crate::flash::Purpose;
 use crate::placement::Stream;
+use crate::recovery::can_be_read;
 use crate::recovery::plausible::Contents;
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::space::core::Origin;
@@ -231,15 +232,6 @@ impl Findings {
         pages.sort_unstable();
         pages.dedup_by_key(|lpn| lpn.0 / entries_per_page);
         pages
-    }
-}
-
-/// Whether the data of a page can be read.
-fn can_be_read<N: Nand>(flash: &mut Flash<N>, ppn: Ppn) -> Result<bool, FtlError> {
-    match flash.probe(Purpose::Recovery, ppn) {
-        Ok(_) => Ok(true),
-        Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => Ok(false),
-        Err(error) => Err(error.into()),
     }
 }
 

@@ -18,6 +18,7 @@ use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::mapping::{Mapping, is_page};
 use crate::placement::Stream;
+use crate::recovery::can_be_read;
 use crate::recovery::scan::{FoundTrims, Mounts, Scan, newest_but, read_block, root_of};
 use crate::recovery::survey::FoundPage;
 use crate::space::core::Origin;
@@ -199,10 +200,10 @@ impl Doubt {
                 if !self.may_be_torn(index + 1 == pages.len(), spare) {
                     versions[at].settled = spare.seq.max(versions[at].settled);
                 } else if !self.excluded.contains(ppn) {
-                    match flash.probe(Purpose::Recovery, *ppn) {
-                        Ok(_) => versions[at].torn.push(*spare),
-                        Err(NandError::Uncorrectable { .. } | NandError::Erased { .. }) => self.exclude(*ppn, block),
-                        Err(error) => return Err(error.into()),
+                    if can_be_read(flash, *ppn)? {
+                        versions[at].torn.push(*spare);
+                    } else {
+                        self.exclude(*ppn, block);
                     }
                 }
             }
