@@ -203,6 +203,36 @@ mod tests {
     }
 
     #[test]
+    fn every_page_of_a_run_says_how_long_it_is_and_whether_all_was_settled() {
+        let spare = |tag, aux| {
+            let flags = Flags::NONE;
+            Spare {
+                kind: PageKind::Checkpoint,
+                tag,
+                seq: 10 + u64::from(tag),
+                erase_count: 1,
+                erased_at: 4,
+                aux,
+                flags,
+            }
+        };
+        let first = [0xA5; 512];
+        let mut last = first;
+        let mut crc = Crc::new();
+        crc.add(&first);
+        let (body, check) = last.split_last_chunk_mut::<CHECK>().unwrap();
+        crc.add(body);
+        *check = crc.value().to_le_bytes();
+        for (aux, counts) in [(2, true), (2 | UNSETTLED, false), (1, false)] {
+            let pages = [(Ppn(0), spare(0, aux), &first), (Ppn(1), spare(1, 2), &last)];
+            let mut flash = device(&pages, &[]);
+            let contents = Contents::of_table(&geometry(), 16, 1, false);
+            let mut survey = Survey::run(&mut flash, 1, &[], contents, |_| 0).unwrap();
+            assert_eq!(find(&mut flash, &mut survey).unwrap().is_some(), counts, "the first page says {aux:#x}");
+        }
+    }
+
+    #[test]
     fn a_younger_page_makes_a_run_stale_if_it_can_be_read() {
         assert!(counts(9, true) && counts(9, false), "an older page");
         assert!(!counts(11, true));

@@ -190,5 +190,11 @@ mod tests {
         assert_eq!(deaths.untold(), [Death { ppn: Ppn(1), was: Was::Host }]);
         deaths.take_back(0);
         assert!(deaths.is_empty() && deaths.since().is_none());
+        // Those before were told: nothing is left that a flush has to wait for.
+        deaths.note(Ppn(1), Was::Host, 1);
+        deaths.pop();
+        deaths.note(Ppn(2), Was::Host, 5);
+        deaths.take_back(1);
+        assert!(deaths.is_empty() && deaths.since().is_none() && deaths.first().is_none());
     }
 }

@@ -88,3 +88,36 @@ impl Tree {
         above.item_after(above.position(key)).map_or_else(|| self.end_of(parent), |next| next.key)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn tree() -> Tree {
+        Tree::new(100, 512, 0, false)
+    }
+
+    /// Whether a tree of 100 logical pages on 1000 takes over these words.
+    fn loads(words: &[u32]) -> bool {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        tree().load(&mut Source(&bytes), 1000).is_some()
+    }
+
+    #[test]
+    fn what_no_tree_of_this_disk_saved_is_refused() {
+        // How many nodes; of each its frame, that of its parent, whether it is dirty, its level and
+        // how many items; of each its key and its page.
+        let root = [1, ROOT as u32, ROOT as u32, 0, 1, 1, 0, 7];
+        assert!(loads(&root));
+        let frames = tree().frames.len() as u32;
+        let wrong =
+            [(1, frames), (2, frames), (2, u32::MAX), (4, 0), (5, 0), (5, u32::MAX), (6, 100), (6, 1), (7, 1000)];
+        for (at, word) in wrong {
+            let mut words = root;
+            words[at] = word;
+            assert!(!loads(&words), "word {at} is {word}");
+        }
+        assert!(!loads(&root[..7]), "the end is missing");
+    }
+}

@@ -297,4 +297,6 @@ fn a_root_that_is_too_far_away_to_be_named_is_not_guessed_at() {
         assert_eq!(root_of(&Spare { aux: age(user.seq, user.seq - far), ..user }), root, "{far}");
     }
     assert!(!is_page_of_map(&Spare { kind: PageKind::Translation, ..user }));
+    let others = [PageKind::User, PageKind::Validity, PageKind::Checkpoint];
+    assert!(others.into_iter().all(|kind| !is_page_of_map(&Spare { kind, ..map(None) })), "of another kind");
 }
