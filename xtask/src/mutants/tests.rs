@@ -1,6 +1,7 @@
 //! The whole way of a tiny crate: its mutants compile, and the environment switches between them.
 
-use super::{build::Mutants, hand, render, rolled, source::Source};
+use super::{Options, build::Mutants, choose, drawn, hand, render, rolled, source::Source};
+use clap::Parser;
 use std::process::Command;
 
 const SWITCH: &str = include_str!("../../mutants/inject/switch.rs");
@@ -79,6 +80,31 @@ fn a_sample_follows_from_its_seed_and_the_identities() {
     assert_eq!(rolled(1, "a"), rolled(1, "a"));
     assert_ne!(rolled(1, "a"), rolled(2, "a"));
     assert_ne!(rolled(1, "a"), rolled(1, "b"));
+}
+
+#[test]
+fn a_sample_is_whole_although_some_of_its_mutants_do_not_compile() {
+    let root = crate::root().unwrap();
+    let mut mutants = Mutants::read(&root, &hand::entries(&root).unwrap(), Vec::new()).unwrap();
+    let options = |arguments: &str| Options::try_parse_from(arguments.split(' ')).unwrap();
+    let sample = options("mutants --sample 20 --seed 7 --in recovery/");
+    mutants.chosen = Some(choose(&mutants, &[], &sample, &|_| {}));
+    let identities = |mutants: &Mutants| -> Vec<String> {
+        let ids = drawn(mutants, &sample).unwrap();
+        ids.iter().map(|id| mutants.all().find(|(of, _)| of == id).unwrap().1.identity.clone()).collect()
+    };
+    let first = identities(&mutants);
+    assert_eq!(first.len(), 20);
+    assert!(first.iter().all(|identity| identity.contains("recovery/")), "{first:?}");
+    // They give way to others that were built with them.
+    mutants.dropped.extend(first[..2].iter().cloned());
+    let second = identities(&mutants);
+    assert_eq!(second.len(), 20);
+    assert_eq!(second[..18], first[2..]);
+    // One that was asked for by name has no substitute.
+    let only = Options { only: vec![first[0].clone()], ..options("mutants") };
+    assert_eq!(choose(&mutants, &[], &only, &|_| {}).into_iter().collect::<Vec<_>>(), first[..1]);
+    assert!(drawn(&mutants, &only).unwrap_err().to_string().contains("does not compile"));
 }
 
 #[test]
