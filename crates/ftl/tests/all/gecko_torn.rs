@@ -253,6 +253,21 @@ fn a_worn_page_is_not_taken_for_a_torn_one() {
     }
 }
 
+/// Its entries are made again from the spare areas of host data.
+#[test]
+fn a_translation_page_of_which_no_version_can_be_read_costs_nothing() {
+    let mut disk = Disk::new(4, 20);
+    disk.write_some(ENTRIES);
+    let mut image = disk.image();
+    let spares = image.spares();
+    for page in 0..4 {
+        let mut worn = image.clone();
+        let versions = spares.iter().filter(|(_, spare)| spare.kind == PageKind::Translation && spare.tag == page);
+        versions.for_each(|(ppn, _)| worn.damage(*ppn, Blemish::DataUnreadable));
+        worn.live_on(None);
+    }
+}
+
 /// What the youngest page of host data superseded is not erased as long as nothing was programmed
 /// after it: that page can be worn when it is to be found, and then nobody knows whose it is.
 #[test]

@@ -73,3 +73,23 @@ pub fn bound(
 fn of_checkpoint(extent: &Extent) -> Most {
     Most { reads: 0, programs: u64::from(extent.most_pages()) + 1, erases: 2 * u64::from(extent.blocks()) }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::config::Maps;
+    use crate::placement::tests::geometry;
+
+    #[test]
+    fn without_checkpoints_every_spare_block_can_be_a_log_block() {
+        let geometry = geometry();
+        let (blocks, pages) = (u64::from(geometry.blocks()), u64::from(geometry.pages_per_block()));
+        let config = Config { maps: Maps::NonVolatile, ..Config::new(geometry.pages_per_block()) };
+        let all = |sizes: &Sizes| Steps { merges: sizes.logs, ..Steps::NONE };
+        let most = bound(&geometry, &config, logs_only, all).unwrap();
+        assert_eq!(most.write.programs, (blocks - 1 - u64::from(RESERVE)) * pages + 1);
+        assert_eq!((most.flush.programs, most.read.programs), (0, 0));
+    }
+}
