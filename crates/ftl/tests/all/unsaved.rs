@@ -95,3 +95,19 @@ fn what_was_written_is_there_although_the_battery_saved_nothing() {
         }
     }
 }
+
+#[test]
+fn only_an_ftl_with_a_battery_programs_pages_while_it_lasts() {
+    let mut with = 0;
+    for entry in ftls::table::<SimNand>() {
+        for battery in [true, false] {
+            let flash = Flash::new(SimNand::new(one_die(60, 16, 512), capabilities(&entry.info)));
+            let config = Config { battery, cache_entries: 40, ..Config::new(320) };
+            let disk = (entry.format)(flash, &config).unwrap();
+            let saves = battery && entry.info.durable == Durability::Battery;
+            assert_eq!(disk.battery_pages() > 0, saves, "{} programs {}", entry.info.name, disk.battery_pages());
+            with += u32::from(saves);
+        }
+    }
+    assert!(with > 0, "no FTL has a battery");
+}

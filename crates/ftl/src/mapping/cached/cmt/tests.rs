@@ -27,6 +27,30 @@ impl Model {
     }
 }
 
+/// How full a cache says that it is.
+#[derive(Default)]
+struct Shown(Option<(u32, u32, u32)>);
+
+impl Inspector for Shown {
+    fn level(&mut self, view: LevelView) {
+        self.0 = Some((view.entries, view.capacity, view.dirty));
+    }
+}
+
+#[test]
+fn a_cache_shows_how_full_it_is() {
+    let shown = |cmt: &Cmt| {
+        let mut shown = Shown::default();
+        cmt.inspect(&mut shown);
+        shown.0
+    };
+    let mut cmt = Cmt::new(8, 4, 128);
+    assert_eq!(shown(&cmt), Some((0, 8, 0)));
+    let slots = [3, 4, 200].map(|lpn| cmt.insert(Lpn(lpn), Ppn(lpn)));
+    cmt.mark_dirty(slots[1], false);
+    assert_eq!(shown(&cmt), Some((3, 8, 1)));
+}
+
 proptest! {
     #[test]
     fn entries_leave_in_the_order_of_two_queues(
