@@ -44,7 +44,7 @@ pub(super) const INFO: Info = Info {
 const OPTIONS: PageOptions = PageOptions { battery: true, ..PageOptions::over(INFO.name, VALIDITY) };
 
 fn cached(config: &Config) -> CachedOptions {
-    CachedOptions { battery: true, pasts: true, ..CachedOptions::new(config) }
+    CachedOptions { pasts: true, ..CachedOptions::new(config) }
 }
 
 /// The policies are part of the design.

@@ -9,7 +9,7 @@
 
 use super::{Durability, Entry, Info};
 use crate::bound::Formula;
-use crate::config::{Config, Preset, Setting};
+use crate::config::{Preset, Setting};
 use crate::engine::page::{PageFtl, PageOptions, bound_over_store, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use nand::{Nand, ProgramOrder};
@@ -39,7 +39,8 @@ pub(super) const INFO: Info = Info {
         programs: "1 + n·v + (U + 2)",
         longest: "n collections of v pages, and a synchronisation for each page that moves",
         most: |geometry, config| {
-            let mapping = CachedMap::<false>::new(config.logical_pages, geometry.page_bytes(), cached(config));
+            let mapping =
+                CachedMap::<false>::new(config.logical_pages, geometry.page_bytes(), CachedOptions::new(config));
             bound_over_store(geometry, config, OPTIONS, mapping)
         },
     },
@@ -47,20 +48,16 @@ pub(super) const INFO: Info = Info {
 
 const OPTIONS: PageOptions = PageOptions { battery: true, ..PageOptions::over(INFO.name, VALIDITY) };
 
-fn cached(config: &Config) -> CachedOptions {
-    CachedOptions { battery: true, ..CachedOptions::new(config) }
-}
-
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| {
             let page_bytes = flash.nand().geometry().page_bytes();
-            let mapping = CachedMap::<false>::new(config.logical_pages, page_bytes, cached(config));
+            let mapping = CachedMap::<false>::new(config.logical_pages, page_bytes, CachedOptions::new(config));
             format_over_store(flash, config, OPTIONS, mapping)
         },
         mount: Some(|flash, config| {
-            PageFtl::<N, CachedMap<false>, _>::mount_flat(flash, config, OPTIONS, cached(config))
+            PageFtl::<N, CachedMap<false>, _>::mount_flat(flash, config, OPTIONS, CachedOptions::new(config))
         }),
     }
 }

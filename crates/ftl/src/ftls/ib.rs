@@ -65,7 +65,7 @@ fn tree(config: &Config) -> BtreeOptions {
     // with it.
     let cache_entries = config.cache_entries.max(4);
     let recent_updates = (cache_entries / 10).max(LEAST_RECENT.min(cache_entries / 2));
-    BtreeOptions { cache_entries, node_frames: NODE_FRAMES, cache_leaves: true, battery: false, recent_updates }
+    BtreeOptions { cache_entries, node_frames: NODE_FRAMES, cache_leaves: true, recent_updates }
 }
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

@@ -53,7 +53,6 @@ const fn tree(config: &Config) -> BtreeOptions {
         cache_entries: config.cache_entries,
         node_frames: NODE_FRAMES,
         cache_leaves: false,
-        battery: true,
         recent_updates: 0,
     }
 }

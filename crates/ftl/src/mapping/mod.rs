@@ -212,12 +212,12 @@ pub trait Mapping: Send {
     /// The most pages of host data that die in one call.
     fn most_deaths(&self) -> u32;
 
-    /// The most bytes that [`Mapping::save`] puts; 0 if the table needs no battery.
+    /// The most bytes that [`Mapping::save`] puts while a battery lasts.
     fn saved_bytes(&self) -> u64 {
         0
     }
 
-    /// The most pages that [`Mapping::disown`] programs.
+    /// The most pages that [`Mapping::disown`] programs while a battery lasts.
     fn disowning_pages(&self) -> u32 {
         0
     }

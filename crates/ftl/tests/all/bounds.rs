@@ -322,3 +322,19 @@ fn no_request_does_more_than_its_row_says_and_some_come_near() {
     assert_eq!(differ.map(|(found, _)| found), differ.map(|(_, now)| now), "run `cargo xtask docs`");
     assert_eq!(found, now, "run `cargo xtask docs`");
 }
+
+/// A victim of a disk with metadata is looked at page by page, however little metadata there is.
+#[test]
+fn one_page_of_the_table_is_enough_for_victims_to_be_looked_at() {
+    let shape = shape(120, 64, 4096, 1, 64);
+    assert!(shape.config().logical_pages * 4 <= shape.page_bytes, "one translation page");
+    let rows = table::table::<SimNand>();
+    let of = |name: &str| {
+        let entry = rows.iter().find(|entry| entry.info.name == name).unwrap();
+        entry.info.bound(&shape.geometry(), &shape.config()).unwrap().write
+    };
+    let (page, dftl) = (of("page"), of("dftl"));
+    let victims = page.erases.min(dftl.erases) / 2;
+    let looked_at = victims * u64::from(shape.pages_per_block);
+    assert!(dftl.reads >= page.reads + looked_at, "{dftl:?} against {page:?}, {victims} victims");
+}

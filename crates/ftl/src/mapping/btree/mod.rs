@@ -58,8 +58,6 @@ pub struct BtreeOptions {
     /// Leaves share the frames with inner nodes, whichever was used last: adaptive caching of the
     /// index (IB-FTL).
     pub cache_leaves: bool,
-    /// A battery saves dirty entries and inner nodes.
-    pub battery: bool,
     /// How many of the pages written last may have dirty entries; 0 for any.
     pub recent_updates: u32,
 }
@@ -72,7 +70,6 @@ pub struct BtreeMap {
     recent: Recent,
     /// What left the ring last is not on flash.
     late: bool,
-    battery: bool,
     /// Logical pages that share a list of dirty entries.
     group: u32,
     logical_pages: u32,
@@ -107,7 +104,6 @@ impl BtreeMap {
             cmt: Cmt::new(capacity, logical_pages.div_ceil(group), group),
             recent: Recent::new(options.recent_updates),
             late: false,
-            battery: options.battery,
             group,
             logical_pages,
             pages_per_block,
@@ -459,12 +455,12 @@ impl Mapping for BtreeMap {
     }
 
     fn saved_bytes(&self) -> u64 {
-        if self.battery { self.tree.saved_bytes() + self.cmt.saved_bytes() } else { 0 }
+        self.tree.saved_bytes() + self.cmt.saved_bytes()
     }
 
     /// The leaf, and an inner node that gives way on the way to it.
     fn disowning_pages(&self) -> u32 {
-        if self.battery { 2 } else { 0 }
+        2
     }
 
     /// A page of host data is outranked by a leaf that speaks for it, a leaf by one of its range.
@@ -473,9 +469,6 @@ impl Mapping for BtreeMap {
     }
 
     fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
-        if !self.battery {
-            return Ok(());
-        }
         self.tree.save(sink)?;
         self.cmt.save_dirty(sink)
     }

@@ -39,8 +39,7 @@ fn core() -> Core<SimNand> {
 }
 
 fn map() -> BtreeMap {
-    let options =
-        BtreeOptions { cache_entries: 8, node_frames: 16, cache_leaves: false, battery: false, recent_updates: 0 };
+    let options = BtreeOptions { cache_entries: 8, node_frames: 16, cache_leaves: false, recent_updates: 0 };
     BtreeMap::new(100, PAGE_BYTES, 4, options)
 }
 

@@ -87,7 +87,6 @@ pub struct CachedMap<const LAZY: bool> {
     recent: Recent,
     /// What left the ring last could not be synchronised.
     late: bool,
-    battery: bool,
     /// Nothing was programmed since saved state was loaded.
     resumed: bool,
     checkpoints: Checkpoints,
@@ -122,7 +121,6 @@ impl<const LAZY: bool> CachedMap<LAZY> {
             recent: Recent::new(options.recent_updates),
             late: false,
             cmt: if options.heat.is_some() { cmt.counting() } else { cmt },
-            battery: options.battery,
             resumed: false,
             checkpoints: Checkpoints {
                 enabled: options.checkpoints,
@@ -476,12 +474,12 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
     }
 
     fn saved_bytes(&self) -> u64 {
-        if self.battery { 4 + self.cmt.saved_bytes() } else { 0 }
+        4 + self.cmt.saved_bytes()
     }
 
     /// One for the page whose program was cut short, one for a page that no entry leads to.
     fn disowning_pages(&self) -> u32 {
-        if self.battery { 2 } else { 0 }
+        2
     }
 
     /// A younger version of its translation page outranks it.
@@ -491,11 +489,11 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             PageKind::Translation => tag,
             PageKind::Validity | PageKind::Checkpoint => return Ok(()),
         };
-        if self.battery { self.synchronise(core, page, Purpose::Checkpoint) } else { Ok(()) }
+        self.synchronise(core, page, Purpose::Checkpoint)
     }
 
     fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
-        if self.battery { self.save_dirty(sink) } else { Ok(()) }
+        self.save_dirty(sink)
     }
 
     fn keeps_pasts(&self) -> bool {

@@ -14,8 +14,6 @@ pub struct CachedOptions {
     pub checkpoints: bool,
     /// How many of the pages written last may have dirty entries; 0 for any.
     pub recent_updates: u32,
-    /// A battery saves dirty entries.
-    pub battery: bool,
     /// Keep beside each entry when the host wrote the page, and to which stream it went.
     pub pasts: bool,
     /// Read the entry of a page that is written and not cached, so that the copy it had is known to
@@ -51,7 +49,6 @@ impl CachedOptions {
             protected_percent,
             checkpoints: false,
             recent_updates: 0,
-            battery: false,
             pasts: false,
             looks_up: false,
             heat: None,

@@ -57,7 +57,7 @@ mod scan;
 mod shape;
 mod spread;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod writer;
 
 use super::{Entry, MetaStore, PageSet, Site, Store, Validity};

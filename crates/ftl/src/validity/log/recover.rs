@@ -125,3 +125,42 @@ impl ValidityLog {
         self.ring.iter().copied().filter(|ppn| ppn.is_some())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::GeckoOptions;
+    use crate::validity::Validity;
+    use crate::validity::gecko::tests::store::MemStore;
+    use alloc::string::ToString;
+    use alloc::vec;
+
+    #[test]
+    fn a_page_that_says_that_the_whole_ring_came_before_it_is_refused() {
+        let site = Site {
+            blocks: 8,
+            pages_per_block: 4,
+            page_bytes: 512,
+            logical_pages: 16,
+            reports: 1,
+            gecko: GeckoOptions::default(),
+        };
+        let mut store = MemStore::new(512, site.blocks, site.pages_per_block);
+        let slots = ValidityLog::make(&site).unwrap().ring.len() as u32;
+        let mut recovered = |number: u64, before: u32| {
+            let mut page = vec![0xFF; 512];
+            let used = Header { number, before, slots, count: 0 }.seal(&mut page);
+            page.truncate(used);
+            store.recovering = true;
+            let found = [store.plant(number as u32, 0, page)];
+            ValidityLog::recover(&mut store, &site, found, |_| None).map(|log| log.flushes()).map_err(|e| e.to_string())
+        };
+        assert_eq!(recovered(9, 0), Ok(10));
+        for before in [slots, slots + 1] {
+            let refused = recovered(u64::from(before) + 9, before).unwrap_err();
+            assert!(refused.contains("another size"), "{before} of {slots}: {refused}");
+        }
+        let refused = recovered(u64::from(slots) + 9, slots - 1).unwrap_err();
+        assert!(refused.contains("cannot be read"), "{refused}");
+    }
+}

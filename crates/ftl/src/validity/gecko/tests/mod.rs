@@ -3,5 +3,5 @@
 mod figures;
 mod props;
 mod spread;
-mod store;
+pub(in crate::validity) mod store;
 mod traps;

@@ -18,7 +18,7 @@ struct Page {
 
 /// Pages by number; discarded ones stay until they are swept, as on flash.
 #[derive(Clone, Debug)]
-pub(super) struct MemStore {
+pub(in crate::validity) struct MemStore {
     pub page_bytes: usize,
     pub blocks: u32,
     pub pages_per_block: u32,
