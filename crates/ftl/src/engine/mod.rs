@@ -1,7 +1,7 @@
 //! The engines: what turns parts into an FTL.
 
-pub mod janus;
+pub mod grouped;
+pub mod hybrid;
 pub mod log_block;
 pub mod page;
 pub mod read_only;
-pub mod superblock;

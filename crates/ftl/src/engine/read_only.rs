@@ -25,6 +25,7 @@ use crate::mapping::cached::{CachedMap, entries_of};
 use crate::mapping::{LOST, is_page};
 use crate::recovery::checkpoint::Checkpoint;
 use crate::recovery::copies::{Copies, Doubt, read_often};
+use crate::recovery::order;
 use crate::recovery::scan::{Look, Mounts, Scan};
 use crate::space::age::aged;
 use alloc::boxed::Box;
@@ -274,7 +275,7 @@ fn with_translation_pages<N: Nand>(
     written_at: impl Fn(&Spare) -> u64,
 ) -> Result<Vec<Ppn>, FtlError> {
     let mut versions = core::mem::take(&mut scan.translation_pages);
-    versions.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
+    order::by_tag(&mut versions);
     let mut buffer = vec![0; flash.nand().geometry().page_bytes() as usize];
     let mut done = None;
     for (at, spare) in versions {

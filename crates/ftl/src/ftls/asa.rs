@@ -15,9 +15,11 @@ use crate::bound::Formula;
 use crate::config::{Config, Preset, Setting};
 use crate::engine::page::{PageFtl, PageOptions, bound_over_store, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
+use crate::validity::Store;
+use crate::validity::ram_bitmap::RamBitmap;
 use nand::{Nand, ProgramOrder};
 
-const VALIDITY: &str = "ram-bitmap";
+const VALIDITY: &str = RamBitmap::ENTRY.name;
 
 pub(super) const INFO: Info = Info {
     name: "asa",
@@ -36,7 +38,7 @@ pub(super) const INFO: Info = Info {
         longest: "collections: victims by cost, age and times may be almost full",
         most: |geometry, config| {
             let mapping = CachedMap::<false>::new(config.logical_pages, geometry.page_bytes(), cached(config));
-            bound_over_store(geometry, &with_policies(config), OPTIONS, mapping)
+            bound_over_store::<RamBitmap, _>(geometry, &with_policies(config), OPTIONS, mapping)
         },
     },
 };
@@ -58,7 +60,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
         format: |flash, config| {
             let page_bytes = flash.nand().geometry().page_bytes();
             let mapping = CachedMap::<false>::new(config.logical_pages, page_bytes, cached(config));
-            format_over_store(flash, &with_policies(config), OPTIONS, mapping)
+            format_over_store::<RamBitmap, _, _>(flash, &with_policies(config), OPTIONS, mapping)
         },
         mount: Some(|flash, config| {
             PageFtl::<N, CachedMap<false>, _>::mount_flat(flash, &with_policies(config), OPTIONS, cached(config))

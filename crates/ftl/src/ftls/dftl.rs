@@ -12,9 +12,11 @@ use crate::bound::Formula;
 use crate::config::{Preset, Setting};
 use crate::engine::page::{PageFtl, PageOptions, bound_over_store, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
+use crate::validity::Store;
+use crate::validity::ram_bitmap::RamBitmap;
 use nand::{Nand, ProgramOrder};
 
-const VALIDITY: &str = "ram-bitmap";
+const VALIDITY: &str = RamBitmap::ENTRY.name;
 
 pub(super) const INFO: Info = Info {
     name: "dftl",
@@ -41,7 +43,7 @@ pub(super) const INFO: Info = Info {
         most: |geometry, config| {
             let mapping =
                 CachedMap::<false>::new(config.logical_pages, geometry.page_bytes(), CachedOptions::new(config));
-            bound_over_store(geometry, config, OPTIONS, mapping)
+            bound_over_store::<RamBitmap, _>(geometry, config, OPTIONS, mapping)
         },
     },
 };
@@ -54,7 +56,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
         format: |flash, config| {
             let page_bytes = flash.nand().geometry().page_bytes();
             let mapping = CachedMap::<false>::new(config.logical_pages, page_bytes, CachedOptions::new(config));
-            format_over_store(flash, config, OPTIONS, mapping)
+            format_over_store::<RamBitmap, _, _>(flash, config, OPTIONS, mapping)
         },
         mount: Some(|flash, config| {
             PageFtl::<N, CachedMap<false>, _>::mount_flat(flash, config, OPTIONS, CachedOptions::new(config))

@@ -9,9 +9,11 @@ use crate::bound::Formula;
 use crate::config::{Preset, Setting};
 use crate::engine::page::{PageOptions, bound_over_store, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
+use crate::validity::Store;
+use crate::validity::ram_bitmap::RamBitmap;
 use nand::{Nand, ProgramOrder};
 
-const VALIDITY: &str = "ram-bitmap";
+const VALIDITY: &str = RamBitmap::ENTRY.name;
 
 pub(super) const INFO: Info = Info {
     name: "ftrm-baseline",
@@ -38,7 +40,7 @@ pub(super) const INFO: Info = Info {
         most: |geometry, config| {
             let mapping =
                 CachedMap::<false>::new(config.logical_pages, geometry.page_bytes(), CachedOptions::new(config));
-            bound_over_store(geometry, config, OPTIONS, mapping)
+            bound_over_store::<RamBitmap, _>(geometry, config, OPTIONS, mapping)
         },
     },
 };
@@ -51,7 +53,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
         format: |flash, config| {
             let page_bytes = flash.nand().geometry().page_bytes();
             let mapping = CachedMap::<false>::new(config.logical_pages, page_bytes, CachedOptions::new(config));
-            format_over_store(flash, config, OPTIONS, mapping)
+            format_over_store::<RamBitmap, _, _>(flash, config, OPTIONS, mapping)
         },
         mount: None,
     }

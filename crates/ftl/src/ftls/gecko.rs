@@ -13,10 +13,12 @@ use crate::contract::{Ftl, FtlError};
 use crate::engine::page::{PageFtl, PageOptions, bound_over_store, format_over_store};
 use crate::flash::Flash;
 use crate::mapping::cached::{CachedMap, CachedOptions};
+use crate::validity::Store;
+use crate::validity::gecko::Gecko;
 use alloc::boxed::Box;
 use nand::{Geometry, Nand, ProgramOrder};
 
-const VALIDITY: &str = "gecko";
+const VALIDITY: &str = Gecko::ENTRY.name;
 
 pub(super) const INFO: Info = Info {
     name: "gecko",
@@ -54,7 +56,7 @@ fn mapping(config: &Config, page_bytes: u32) -> CachedMap<true> {
 
 /// The most that its requests do.
 pub(super) fn most(geometry: &Geometry, config: &Config, options: PageOptions) -> Option<Bound> {
-    bound_over_store(geometry, config, options, mapping(config, geometry.page_bytes()))
+    bound_over_store::<Gecko, _>(geometry, config, options, mapping(config, geometry.page_bytes()))
 }
 
 /// Makes an empty disk; over its own page-validity store one that rebuilds its metadata.
@@ -67,7 +69,7 @@ pub(super) fn format<N: Nand + 'static>(
         return Ok(Box::new(PageFtl::format_to_heal(flash, config, options)?));
     }
     let page_bytes = flash.nand().geometry().page_bytes();
-    format_over_store(flash, config, options, mapping(config, page_bytes))
+    format_over_store::<Gecko, _, _>(flash, config, options, mapping(config, page_bytes))
 }
 
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {

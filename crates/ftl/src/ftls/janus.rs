@@ -8,7 +8,7 @@
 use super::{Durability, Entry, Info};
 use crate::bound::Formula;
 use crate::config::{Preset, Setting};
-use crate::engine::janus::{Goal, JanusFtl};
+use crate::engine::hybrid::{Goal, HybridFtl};
 use crate::engine::log_block::area::Room;
 use crate::engine::log_block::bound::{Sizes, Steps, bound};
 use alloc::boxed::Box;
@@ -51,7 +51,7 @@ pub(super) const fn steps(sizes: &Sizes) -> Steps {
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
-        format: |flash, config| Ok(Box::new(JanusFtl::format(flash, config, INFO.name, Goal::Adaptive)?)),
-        mount: Some(|flash, config| JanusFtl::mount(flash, config, INFO.name, Goal::Adaptive)),
+        format: |flash, config| Ok(Box::new(HybridFtl::format(flash, config, INFO.name, Goal::Adaptive)?)),
+        mount: Some(|flash, config| HybridFtl::mount(flash, config, INFO.name, Goal::Adaptive)),
     }
 }

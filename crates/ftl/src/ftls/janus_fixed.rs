@@ -9,7 +9,7 @@ use super::{Durability, Entry, Info};
 use crate::bound::Formula;
 use crate::config::{Config, Preset, Setting};
 use crate::contract::FtlError;
-use crate::engine::janus::{Goal, JanusFtl};
+use crate::engine::hybrid::{Goal, HybridFtl};
 use crate::engine::log_block::bound::bound;
 use alloc::boxed::Box;
 use alloc::format;
@@ -48,8 +48,8 @@ pub(super) const INFO: Info = Info {
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
-        format: |flash, config| Ok(Box::new(JanusFtl::format(flash, config, INFO.name, goal(config)?)?)),
-        mount: Some(|flash, config| JanusFtl::mount(flash, config, INFO.name, goal(config)?)),
+        format: |flash, config| Ok(Box::new(HybridFtl::format(flash, config, INFO.name, goal(config)?)?)),
+        mount: Some(|flash, config| HybridFtl::mount(flash, config, INFO.name, goal(config)?)),
     }
 }
 

@@ -6,10 +6,12 @@ use crate::bound::Formula;
 use crate::config::Config;
 use crate::engine::page::{PageFtl, PageOptions, bound_over_store, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
+use crate::validity::Store;
+use crate::validity::ram_bitmap::RamBitmap;
 use nand::Nand;
 
 /// Their page-validity store.
-pub(super) const VALIDITY: &str = "ram-bitmap";
+pub(super) const VALIDITY: &str = RamBitmap::ENTRY.name;
 
 /// What makes one differ from another.
 pub(super) trait OverRing: 'static {
@@ -29,7 +31,7 @@ pub(super) fn row<N: Nand + 'static, F: OverRing>() -> Entry<N> {
         format: |flash, config| {
             let page_bytes = flash.nand().geometry().page_bytes();
             let mapping = CachedMap::<true>::new(config.logical_pages, page_bytes, F::cached(config));
-            format_over_store(flash, config, F::OPTIONS, mapping)
+            format_over_store::<RamBitmap, _, _>(flash, config, F::OPTIONS, mapping)
         },
         mount: Some(|flash, config| {
             PageFtl::<N, CachedMap<true>, _>::mount_flat(flash, config, F::OPTIONS, F::cached(config))
@@ -44,7 +46,7 @@ pub(super) const fn bound<F: OverRing>() -> Formula {
         longest: "n collections of v pages, and a synchronisation for each page that moves",
         most: |geometry, config| {
             let mapping = CachedMap::<true>::new(config.logical_pages, geometry.page_bytes(), F::cached(config));
-            bound_over_store(geometry, config, F::OPTIONS, mapping)
+            bound_over_store::<RamBitmap, _>(geometry, config, F::OPTIONS, mapping)
         },
     }
 }

@@ -27,9 +27,9 @@
 use super::{Durability, Entry, Info};
 use crate::bound::Formula;
 use crate::config::{GroupOptions, Preset, Setting};
+use crate::engine::grouped::GroupedFtl;
 use crate::engine::log_block::area::Room;
 use crate::engine::log_block::bound::{Steps, bound};
-use crate::engine::superblock::SuperblockFtl;
 use alloc::boxed::Box;
 use nand::{Nand, ProgramOrder};
 
@@ -75,11 +75,11 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
         info: INFO,
         format: |flash, config| {
             let groups = config.groups.unwrap_or(DEFAULT).checked(INFO.name)?;
-            Ok(Box::new(SuperblockFtl::format(flash, config, INFO.name, groups)?))
+            Ok(Box::new(GroupedFtl::format(flash, config, INFO.name, groups)?))
         },
         mount: Some(|flash, config| {
             let groups = config.groups.unwrap_or(DEFAULT).checked(INFO.name)?;
-            SuperblockFtl::mount(flash, config, INFO.name, groups)
+            GroupedFtl::mount(flash, config, INFO.name, groups)
         }),
     }
 }

@@ -11,10 +11,11 @@ use crate::bound::Formula;
 use crate::config::{Config, Preset, Setting};
 use crate::engine::page::{PageFtl, PageOptions, bound_over_store, format_over_store};
 use crate::mapping::btree::{BtreeMap, BtreeOptions};
+use crate::validity::Store;
 use crate::validity::flash_bitmap::FlashBitmap;
 use nand::{Nand, ProgramOrder};
 
-const VALIDITY: &str = "flash-bitmap";
+const VALIDITY: &str = FlashBitmap::ENTRY.name;
 
 pub(super) const INFO: Info = Info {
     name: "uftl",
@@ -33,7 +34,7 @@ pub(super) const INFO: Info = Info {
         longest: "n collections of v pages, and nodes of the tree for each page that moves; the bitmap for each erase",
         most: |geometry, config| {
             let (page_bytes, pages) = (geometry.page_bytes(), geometry.pages_per_block());
-            bound_over_store(
+            bound_over_store::<FlashBitmap, _>(
                 geometry,
                 config,
                 OPTIONS,
@@ -63,7 +64,7 @@ pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
         format: |flash, config| {
             let (page_bytes, pages) = (flash.nand().geometry().page_bytes(), flash.nand().geometry().pages_per_block());
             let mapping = BtreeMap::new(config.logical_pages, page_bytes, pages, tree(config));
-            format_over_store(flash, config, OPTIONS, mapping)
+            format_over_store::<FlashBitmap, _, _>(flash, config, OPTIONS, mapping)
         },
         mount: Some(|flash, config| PageFtl::<N, _, FlashBitmap>::mount_tree(flash, config, OPTIONS, tree(config))),
     }

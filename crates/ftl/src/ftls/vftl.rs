@@ -246,7 +246,7 @@ impl Scheme for Vftl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::janus::cost::{CostModel, victim_utilisation};
+    use crate::engine::hybrid::cost::{CostModel, victim_utilisation};
 
     /// u dg/du by the cost model, in microseconds.
     fn worth(u: f64) -> f64 {

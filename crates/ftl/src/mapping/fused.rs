@@ -57,7 +57,7 @@ impl FusedPages {
     /// Logical blocks that can still be fused.
     #[inline]
     #[must_use]
-    pub fn room(&self) -> u32 {
+    pub fn free_groups(&self) -> u32 {
         self.free_groups.len() as u32
     }
 
@@ -96,7 +96,7 @@ impl FusedPages {
     #[must_use]
     pub fn excess(&self) -> u32 {
         let groups = self.entries.len() as u32 / self.pages_per_block;
-        (groups - self.room()).saturating_sub(self.most)
+        (groups - self.free_groups()).saturating_sub(self.most)
     }
 
     /// Gives back what [`FusedPages::grow`] took, when nothing is in excess.

@@ -30,6 +30,7 @@ mod taking_back;
 
 use super::can_be_read;
 use super::mark::{Mark, root_of_write, written_at};
+use super::order;
 use super::plausible::{self, Misfit};
 use crate::contract::FtlError;
 use crate::flash::{Flash, Purpose};
@@ -311,7 +312,7 @@ impl Copies {
         torn.retain(|(_, spare)| spare.seq <= self.burned_seq);
         // Those that are superseded may not be so any more when a block was taken back.
         (torn, self.torn) = torn.into_iter().partition(|page| self.is_young(page));
-        torn.sort_unstable_by_key(|(_, spare)| spare.seq);
+        order::oldest_first(&mut torn);
         debug_assert!(torn.iter().all(|(_, spare)| spare.seq <= self.burned_seq && spare.kind == PageKind::User));
         self.later.extend(torn.iter().map(|(_, spare)| spare.seq));
         let last_write = self.last_write();

@@ -7,6 +7,7 @@ mod device;
 mod last;
 pub mod leaves;
 pub mod mark;
+pub(crate) mod order;
 pub mod plausible;
 pub mod saved;
 pub mod scan;

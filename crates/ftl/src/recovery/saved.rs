@@ -12,6 +12,7 @@
 //!    that nobody wrote, and while the battery works a younger run follows a true one.
 //! 3. A run with a wrong check value is as good as none.
 
+use super::order;
 use super::survey::{FoundPage, Survey};
 use crate::contract::FtlError;
 use crate::crc::Crc;
@@ -137,7 +138,7 @@ pub fn find<N: Nand>(flash: &mut Flash<N>, survey: &mut Survey) -> Result<Option
     let mut pages = survey.read_kind(flash, PageKind::Checkpoint, |_| true)?;
     pages.extend(survey.read_kind(flash, PageKind::Validity, |_| true)?);
     pages.retain(|(_, spare)| spare.kind == PageKind::Checkpoint);
-    pages.sort_unstable_by_key(|(_, spare)| spare.seq);
+    order::oldest_first(&mut pages);
     let Some(&(_, last)) = pages.last() else { return Ok(None) };
     let total = last.aux & !UNSETTLED;
     let stale = survey.newest().is_some_and(|(_, newest)| newest.seq > last.seq);

@@ -24,6 +24,7 @@
 
 use super::copies::read_often;
 use super::is_read;
+use super::order;
 use super::plausible::{self, Misfit};
 use super::survey::FoundPage;
 use crate::contract::FtlError;
@@ -36,14 +37,14 @@ use nand::{BlockId, Geometry, Lpn, Nand, NandError, PageKind, Ppn, Spare};
 
 /// The newest copy of a logical page.
 #[derive(Clone, Copy, Debug)]
-pub struct Copy {
+pub struct NewestCopy {
     /// Where it is, [`Ppn::NONE`], or [`LOST`].
     pub ppn: Ppn,
     /// Its sequence number.
     pub seq: u64,
 }
 
-const NO_COPY: Copy = Copy { ppn: Ppn::NONE, seq: 0 };
+const NO_COPY: NewestCopy = NewestCopy { ppn: Ppn::NONE, seq: 0 };
 
 /// Sequence number of the page that was programmed while the disk was in use, if only in part, and
 /// of which a page is a copy that a mount made before it had settled which pages count. Any other
@@ -83,7 +84,7 @@ pub enum Look {
 #[derive(Debug)]
 pub struct Scan {
     /// The newest copy of every logical page.
-    pub copies: Vec<Copy>,
+    pub copies: Vec<NewestCopy>,
     /// Every version of every translation page.
     pub translation_pages: Vec<FoundPage>,
     /// Last pages of blocks that are as young as the newest root, or younger.
@@ -258,7 +259,7 @@ impl Scan {
             PageKind::User => {
                 let copy = &mut self.copies[spare.tag as usize];
                 if spare.seq > copy.seq {
-                    *copy = Copy { ppn, seq: spare.seq };
+                    *copy = NewestCopy { ppn, seq: spare.seq };
                 }
             }
             PageKind::Translation => self.translation_pages.push((ppn, *spare)),
@@ -311,7 +312,7 @@ impl Scan {
         let geometry = *flash.nand().geometry();
         let mut versions = core::mem::take(&mut self.translation_pages);
         versions.retain(|(_, spare)| is_page_of_map(spare));
-        versions.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
+        order::by_tag(&mut versions);
         let coverage = coverage(&geometry);
         let count = self.copies.len().div_ceil(coverage as usize);
         debug_assert!(versions.iter().all(|(_, spare)| (spare.tag as usize) < count || !is_page_of_map(spare)));

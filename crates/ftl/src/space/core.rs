@@ -197,7 +197,7 @@ impl<N: Nand> Core<N> {
     /// Books the outcome of a program: `Some(page)` if it worked, `None` if another page has to be
     /// tried.
     #[inline]
-    fn settle(&mut self, slot: Slot, spare: &Spare, outcome: Result<(), NandError>) -> Result<Option<Ppn>, FtlError> {
+    fn book(&mut self, slot: Slot, spare: &Spare, outcome: Result<(), NandError>) -> Result<Option<Ppn>, FtlError> {
         debug_assert!(spare.seq + 1 == self.seq, "a program since this one began");
         match outcome {
             Ok(()) => {
@@ -261,7 +261,7 @@ impl<N: Nand> Core<N> {
     #[cold]
     fn failed_within(&mut self, slot: Slot, spare: &Spare, error: NandError) -> Result<(), FtlError> {
         self.unfinished = Some(Unfinished { first: spare.seq, kind: spare.kind, tag: spare.tag });
-        self.settle(slot, spare, Err(error)).map(|page| debug_assert!(page.is_none()))
+        self.book(slot, spare, Err(error)).map(|page| debug_assert!(page.is_none()))
     }
 
     #[inline(never)]
@@ -289,7 +289,7 @@ impl<N: Nand> Core<N> {
             let slot = self.host_slot(stream)?;
             let spare = self.spare(slot, PageKind::User, tag, age(self.seq, first));
             let outcome = program(&mut self.flash, slot.ppn, &spare);
-            if let Some(ppn) = self.settle(slot, &spare, outcome)? {
+            if let Some(ppn) = self.book(slot, &spare, outcome)? {
                 return Ok(ppn);
             }
         }
@@ -383,7 +383,7 @@ impl<N: Nand> Core<N> {
             debug_assert!(slot.ppn != origin.ppn, "{} is moved to where it is", slot.ppn);
             let spare = self.spare(slot, origin.spare.kind, origin.spare.tag, aux(self.seq));
             let outcome = self.flash.copy(purpose, origin.ppn, slot.ppn, &spare);
-            if let Some(ppn) = self.settle(slot, &spare, outcome)? {
+            if let Some(ppn) = self.book(slot, &spare, outcome)? {
                 return Ok((ppn, spare));
             }
         }
@@ -422,7 +422,7 @@ impl<N: Nand> Core<N> {
             let slot = self.metadata_slot(kind)?;
             let spare = self.spare(slot, kind, tag, aux(self.seq));
             let outcome = self.flash.program_meta(purpose, slot.ppn, data, &spare);
-            if let Some(ppn) = self.settle(slot, &spare, outcome)? {
+            if let Some(ppn) = self.book(slot, &spare, outcome)? {
                 return Ok(ppn);
             }
         }

@@ -152,6 +152,19 @@ impl Store for FlashBitmap {
     fn make(site: &Site) -> Result<Self, FtlError> {
         Ok(Self::new(site.blocks, site.pages_per_block, site.page_bytes, site.reports))
     }
+}
+
+impl Validity for FlashBitmap {
+    /// If it did, every update of a translation page would cost one of the bitmap.
+    #[inline]
+    fn tracks_metadata(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn is_buffered(&self) -> bool {
+        false
+    }
 
     /// One program for all blocks of a page of the bitmap, if blocks come in order.
     fn fill<S: MetaStore>(&mut self, store: &mut S, block: BlockId, dead: &PageSet) -> Result<(), FtlError> {
@@ -168,12 +181,6 @@ impl Store for FlashBitmap {
         }
         Ok(())
     }
-}
-
-impl Validity for FlashBitmap {
-    /// If it did, every update of a translation page would cost one of the bitmap.
-    const TRACKS_METADATA: bool = false;
-    const BUFFERED: bool = false;
 
     fn invalidate<S: MetaStore>(&mut self, store: &mut S, ppn: Ppn) -> Result<(), FtlError> {
         let (index, bit) = (ppn.index() / self.page_bits(), ppn.index() % self.page_bits());

@@ -16,6 +16,7 @@ use crate::contract::{FtlError, RamReport};
 use crate::flash::Purpose;
 use crate::inspect::Inspector;
 use crate::saved::{Sink, Source};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use nand::{BlockId, Ppn, Spare};
 
@@ -131,12 +132,12 @@ impl PageSet {
 pub trait Validity: Send {
     /// Whether pages of metadata that die are reported to [`Validity::invalidate`] too. If not,
     /// only their owner knows whether they live.
-    const TRACKS_METADATA: bool;
+    fn tracks_metadata(&self) -> bool;
 
     /// Whether reports wait in RAM, so that after power loss they have to be found again by
     /// comparing translation pages with their predecessors (GeckoFTL, C.2.2), which must stay
     /// readable until then.
-    const BUFFERED: bool;
+    fn is_buffered(&self) -> bool;
 
     /// Says that a page is dead. It is told once for each time the page was programmed.
     ///
@@ -151,6 +152,20 @@ pub trait Validity: Send {
     /// # Errors
     /// Those of the device, if the store wrote.
     fn erased<S: MetaStore>(&mut self, store: &mut S, block: BlockId, seq: u64) -> Result<(), FtlError>;
+
+    /// Takes over which pages of a block are dead, of which it was told nothing since the block was
+    /// erased: for a mount that has found out by itself. Durable after [`Validity::flush`] at the
+    /// latest.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn fill<S: MetaStore>(&mut self, store: &mut S, block: BlockId, dead: &PageSet) -> Result<(), FtlError> {
+        let first = block.0 * dead.pages;
+        debug_assert!(block.0 < store.blocks() && dead.pages == store.pages_per_block());
+        (0..dead.pages)
+            .filter(|&offset| dead.contains(offset))
+            .try_for_each(|offset| self.invalidate(store, Ppn(first + offset)))
+    }
 
     /// Adds the dead pages of a block to `dead`, which the caller has emptied.
     ///
@@ -175,12 +190,6 @@ pub trait Validity: Send {
     /// # Errors
     /// Those of the device.
     fn flush<S: MetaStore>(&mut self, store: &mut S) -> Result<(), FtlError>;
-
-    /// How many pages can be reported dead before a report makes everything durable that was
-    /// reported before it.
-    fn room(&self) -> u32 {
-        u32::MAX
-    }
 
     /// How often the store has made its RAM contents durable: what depends on unsaved reports may
     /// go when this has grown.
@@ -272,51 +281,154 @@ pub trait Store: Validity + Sized + 'static {
     /// # Errors
     /// [`FtlError::Unsupported`] if it does not fit the device.
     fn make(site: &Site) -> Result<Self, FtlError>;
-
-    /// Takes over which pages of a block are dead, of which it was told nothing since the block was
-    /// erased: for a mount that has found out by itself. Durable after [`Validity::flush`] at the
-    /// latest.
-    ///
-    /// # Errors
-    /// Those of the device.
-    fn fill<S: MetaStore>(&mut self, store: &mut S, block: BlockId, dead: &PageSet) -> Result<(), FtlError> {
-        let first = block.0 * dead.pages;
-        debug_assert!(block.0 < store.blocks() && dead.pages == store.pages_per_block());
-        (0..dead.pages)
-            .filter(|&offset| dead.contains(offset))
-            .try_for_each(|offset| self.invalidate(store, Ppn(first + offset)))
-    }
 }
 
-/// What is to be done with a store whose type only its name tells: code for each is compiled, and
-/// none is slower for it.
+/// Makes a store of a type, as [`Store::make`].
+pub type Make<V> = fn(&Site) -> Result<V, FtlError>;
+
+/// What is to be done with a store of which only its name is known.
 pub trait Receiver {
     /// What comes of it.
     type Output;
 
-    /// Takes the store's type.
-    fn receive<V: Store>(self) -> Self::Output;
+    /// Takes the store's type, and what makes one.
+    fn receive<V: Validity + 'static>(self, make: Make<V>) -> Self::Output;
 }
 
 macro_rules! stores {
-    ($($store:ty),*) => {
+    // `$d` is a dollar sign, for the macro that is made here.
+    (($d:tt) $($kind:ident: $store:ty),* $(,)?) => {
         /// Every page-validity store.
         #[must_use]
         pub const fn table() -> &'static [Entry] {
             &[$(<$store>::ENTRY),*]
         }
 
-        /// Hands the type of the store with this name to `receiver`; `None` if there is none.
-        pub fn with<R: Receiver>(name: &str, receiver: R) -> Option<R::Output> {
+        /// A store of the table of which only its name was known.
+        pub enum AnyStore {
+            $(
+                #[doc = concat!("[`", stringify!($store), "`].")]
+                $kind(Box<$store>),
+            )*
+        }
+
+        /// The same of any store.
+        macro_rules! of_any {
+            ($d any:expr, $d store:ident => $d same:expr) => {
+                match $d any {
+                    $(AnyStore::$kind($d store) => $d same,)*
+                }
+            };
+        }
+
+        /// Hands the store with this name to `receiver`; `None` if there is none. Code is compiled
+        /// for `Own`, which is as fast as if it were the only store, and once for all others.
+        pub fn with<Own: Store, R: Receiver>(name: &str, receiver: R) -> Option<R::Output> {
+            if name == Own::ENTRY.name {
+                return Some(receiver.receive::<Own>(Own::make));
+            }
             $(if name == <$store>::ENTRY.name {
-                return Some(receiver.receive::<$store>());
+                let make = |site: &Site| <$store>::make(site).map(|store| AnyStore::$kind(Box::new(store)));
+                return Some(receiver.receive::<AnyStore>(make));
             })*
             None
         }
     };
 }
 
-stores!(ram_bitmap::RamBitmap, flash_bitmap::FlashBitmap, log::ValidityLog, gecko::Gecko);
+stores! {
+    ($)
+    RamBitmap: ram_bitmap::RamBitmap,
+    FlashBitmap: flash_bitmap::FlashBitmap,
+    Log: log::ValidityLog,
+    Gecko: gecko::Gecko,
+}
+
+impl Validity for AnyStore {
+    fn tracks_metadata(&self) -> bool {
+        of_any!(self, store => store.tracks_metadata())
+    }
+
+    fn is_buffered(&self) -> bool {
+        of_any!(self, store => store.is_buffered())
+    }
+
+    fn invalidate<S: MetaStore>(&mut self, meta: &mut S, ppn: Ppn) -> Result<(), FtlError> {
+        of_any!(self, store => store.invalidate(meta, ppn))
+    }
+
+    fn erased<S: MetaStore>(&mut self, meta: &mut S, block: BlockId, seq: u64) -> Result<(), FtlError> {
+        of_any!(self, store => store.erased(meta, block, seq))
+    }
+
+    fn fill<S: MetaStore>(&mut self, meta: &mut S, block: BlockId, dead: &PageSet) -> Result<(), FtlError> {
+        of_any!(self, store => store.fill(meta, block, dead))
+    }
+
+    fn query<S: MetaStore>(&mut self, meta: &mut S, block: BlockId, dead: &mut PageSet) -> Result<(), FtlError> {
+        of_any!(self, store => store.query(meta, block, dead))
+    }
+
+    fn owns(&self, ppn: Ppn, spare: &Spare) -> bool {
+        of_any!(self, store => store.owns(ppn, spare))
+    }
+
+    fn find_own(&self, wanted: impl Fn(Ppn) -> bool) -> Option<Ppn> {
+        of_any!(self, store => store.find_own(wanted))
+    }
+
+    fn moved(&mut self, from: Ppn, to: Ppn, spare: &Spare) {
+        of_any!(self, store => store.moved(from, to, spare));
+    }
+
+    fn flush<S: MetaStore>(&mut self, meta: &mut S) -> Result<(), FtlError> {
+        of_any!(self, store => store.flush(meta))
+    }
+
+    fn flushes(&self) -> u64 {
+        of_any!(self, store => store.flushes())
+    }
+
+    fn reserve_pages(&self) -> u32 {
+        of_any!(self, store => store.reserve_pages())
+    }
+
+    fn most_work(&self, reports: u64, erases: u64, flushes: u64) -> Most {
+        of_any!(self, store => store.most_work(reports, erases, flushes))
+    }
+
+    fn most_query_reads(&self) -> u32 {
+        of_any!(self, store => store.most_query_reads())
+    }
+
+    fn footprint_pages(&self) -> u32 {
+        of_any!(self, store => store.footprint_pages())
+    }
+
+    fn saved_bytes(&self) -> u64 {
+        of_any!(self, store => store.saved_bytes())
+    }
+
+    fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
+        of_any!(self, store => store.save(sink))
+    }
+
+    fn load(&mut self, source: &mut Source<'_>) -> bool {
+        of_any!(self, store => store.load(source))
+    }
+
+    fn hint(&self, ppn: Ppn) {
+        of_any!(self, store => store.hint(ppn));
+    }
+
+    fn inspect(&self, inspector: &mut dyn Inspector) {
+        of_any!(self, store => store.inspect(inspector));
+    }
+
+    fn ram(&self, report: &mut RamReport) {
+        of_any!(self, store => store.ram(report));
+    }
+}
 
 /// The row with this name.
 #[must_use]

@@ -106,8 +106,15 @@ impl Store for RamBitmap {
 }
 
 impl Validity for RamBitmap {
-    const TRACKS_METADATA: bool = true;
-    const BUFFERED: bool = false;
+    #[inline]
+    fn tracks_metadata(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn is_buffered(&self) -> bool {
+        false
+    }
 
     #[inline]
     fn invalidate<S: MetaStore>(&mut self, _: &mut S, ppn: Ppn) -> Result<(), FtlError> {

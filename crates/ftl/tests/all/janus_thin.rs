@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::{log_block_ftls, one_die};
-use ftl::engine::janus::{Goal, JanusFtl};
+use ftl::engine::hybrid::{Goal, HybridFtl};
 use ftl::recovery::mark::{Mark, Writer};
 use ftl::{Config, Flash, Ftl, FtlError, ftls};
 use nand::{BlockId, Capabilities, Lpn, Nand, NandError, Ppn, ProgramOrder, SimNand, Spare, Stamp};
@@ -21,9 +21,9 @@ fn device(program_order: ProgramOrder) -> Flash<SimNand> {
     Flash::new(SimNand::new(geometry, capabilities))
 }
 
-fn janus(goal: Goal) -> JanusFtl<SimNand> {
+fn janus(goal: Goal) -> HybridFtl<SimNand> {
     let config = Config::new(LOGICAL_BLOCKS * PAGES);
-    JanusFtl::format(device(ProgramOrder::Sequential), &config, "janus", goal).unwrap()
+    HybridFtl::format(device(ProgramOrder::Sequential), &config, "janus", goal).unwrap()
 }
 
 /// What each logical page should read as: version 0 if it was never written, or trimmed.
@@ -70,7 +70,7 @@ fn gauge(ftl: &dyn Ftl<SimNand>, name: &str) -> u64 {
     ftl.gauges().iter().find(|gauge| gauge.name == name).unwrap().value
 }
 
-fn spares(ftl: &mut JanusFtl<SimNand>) -> Vec<Spare> {
+fn spares(ftl: &mut HybridFtl<SimNand>) -> Vec<Spare> {
     let nand = ftl.flash_mut().nand_mut();
     let geometry = *nand.geometry();
     let pages = (0..BLOCKS).flat_map(|b| (0..PAGES).map(move |offset| (BlockId(b), offset)));
@@ -106,7 +106,7 @@ fn defusion_gathers_pages_that_its_own_collection_moved() {
 }
 
 /// Overwrites at random until every block was erased many times over.
-fn run_for_ever(ftl: &mut JanusFtl<SimNand>, model: &mut Model) {
+fn run_for_ever(ftl: &mut HybridFtl<SimNand>, model: &mut Model) {
     let pages = model.versions.len() as u32;
     for round in 0..40 {
         for _ in 0..500 {
@@ -267,7 +267,7 @@ fn ascending_programs_suffice_and_cost_no_more() {
 #[test]
 fn a_device_without_room_for_defusion_is_refused() {
     let config = Config::new(BLOCKS * PAGES - PAGES);
-    let refused = JanusFtl::format(device(ProgramOrder::Sequential), &config, "janus", Goal::Adaptive);
+    let refused = HybridFtl::format(device(ProgramOrder::Sequential), &config, "janus", Goal::Adaptive);
     let Err(FtlError::Unsupported { reason, .. }) = refused else { panic!("made a disk with one spare block") };
     assert!(reason.contains("ask for 1 to"), "{reason}");
 }

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use ftl::validity::flash_bitmap::FlashBitmap;
+use ftl::validity::gecko::Gecko;
 use ftl::validity::log::{LogOptions, ValidityLog};
-use ftl::validity::{self, MetaStore, PageSet, Receiver, Site, Store, Validity};
+use ftl::validity::ram_bitmap::RamBitmap;
+use ftl::validity::{self, Make, MetaStore, PageSet, Receiver, Site, Store, Validity};
 use ftl::{FtlError, GeckoOptions, Purpose};
 use nand::{BlockId, Flags, NandError, PageKind, Ppn, Spare};
 use openftl_ftl as ftl;
@@ -133,16 +135,17 @@ const BLOCKS: u32 = 9;
 
 /// A store at work on a device.
 struct Rig<V> {
+    name: &'static str,
     store: V,
     memory: Memory,
     site: Site,
     dead: BTreeSet<u32>,
 }
 
-impl<V: Store> Rig<V> {
-    fn new(site: Site) -> Self {
-        let store = V::make(&site).unwrap();
-        Self { store, memory: Memory::new(site.page_bytes), site, dead: BTreeSet::new() }
+impl<V: Validity> Rig<V> {
+    fn new(name: &'static str, make: Make<V>, site: Site) -> Self {
+        let store = make(&site).unwrap();
+        Self { name, store, memory: Memory::new(site.page_bytes), site, dead: BTreeSet::new() }
     }
 
     /// Pages die, as many at a time as may without a chance to collect garbage; the bound on what
@@ -205,7 +208,7 @@ impl<V: Store> Rig<V> {
             self.store.query(&mut self.memory, BlockId(block), &mut found).unwrap();
             for offset in 0..self.site.pages_per_block {
                 let dead = self.dead.contains(&(block * self.site.pages_per_block + offset));
-                assert_eq!(found.contains(offset), dead, "{}: page {offset} of block {block}", V::ENTRY.name);
+                assert_eq!(found.contains(offset), dead, "{}: page {offset} of block {block}", self.name);
             }
         }
     }
@@ -213,6 +216,7 @@ impl<V: Store> Rig<V> {
 
 /// Runs steps on a store of any type.
 struct Run<'a> {
+    name: &'static str,
     site: Site,
     steps: &'a [Step],
 }
@@ -220,8 +224,8 @@ struct Run<'a> {
 impl Receiver for Run<'_> {
     type Output = ();
 
-    fn receive<V: Store>(self) {
-        let mut rig = Rig::<V>::new(self.site);
+    fn receive<V: Validity + 'static>(self, make: Make<V>) {
+        let mut rig = Rig::<V>::new(self.name, make, self.site);
         for step in self.steps {
             rig.step(*step);
         }
@@ -372,7 +376,7 @@ impl<V: Recovered> Cuts<V> {
 
 fn survives<V: Recovered>(site: Site, steps: &[(Step, Option<(u32, bool)>)]) {
     let first_seq = vec![Some(0); BLOCKS as usize];
-    let mut cuts = Cuts::<V> { rig: Rig::new(site), waiting: BTreeSet::new(), first_seq };
+    let mut cuts = Cuts::<V> { rig: Rig::new(V::ENTRY.name, V::make, site), waiting: BTreeSet::new(), first_seq };
     for (step, cut) in steps {
         cuts.step(*step, *cut);
     }
@@ -427,7 +431,9 @@ proptest! {
             let logical_pages = BLOCKS * pages_per_block * logical_part / 100;
             let gecko = GeckoOptions::default();
             let site = Site { blocks: BLOCKS, pages_per_block, page_bytes, logical_pages, reports, gecko };
-            validity::with(entry.name, Run { site, steps: &steps }).unwrap();
+            let run = || Run { name: entry.name, site, steps: &steps };
+            validity::with::<RamBitmap, _>(entry.name, run()).unwrap();
+            validity::with::<Gecko, _>(entry.name, run()).unwrap();
         }
     }
 }
@@ -445,7 +451,7 @@ fn the_table_is_found_by_its_names_and_nothing_else_is() {
         reports: 1,
         gecko: GeckoOptions::default(),
     };
-    assert!(validity::with("flash", Run { site, steps: &[] }).is_none());
+    assert!(validity::with::<Gecko, _>("flash", Run { name: "flash", site, steps: &[] }).is_none());
 }
 
 #[test]

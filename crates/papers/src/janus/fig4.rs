@@ -6,7 +6,7 @@ use crate::lab::Lab;
 use crate::outcome::{Chart, DataTable, Lines, Outcome, Series};
 use crate::units::short;
 use crate::verdict::Verdict;
-use ftl::engine::janus::cost::{CostModel, Costs};
+use ftl::engine::hybrid::cost::{CostModel, Costs};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "janus/fig4",

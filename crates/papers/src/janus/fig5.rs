@@ -5,7 +5,7 @@ use crate::figure::{Conclude, Experiment, Figure, Run};
 use crate::lab::Lab;
 use crate::outcome::{Cell, Chart, DataTable, Lines, Outcome, Series};
 use crate::verdict::Verdict;
-use ftl::engine::janus::cost::victim_utilisation;
+use ftl::engine::hybrid::cost::victim_utilisation;
 use sim::SimError;
 
 pub(super) const FIGURE: Figure = Figure {

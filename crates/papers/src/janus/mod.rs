@@ -1,7 +1,7 @@
 //! Janus-FTL (Kwon, Kim, Choi, Lee and Noh, EMSOFT 2010): its figures.
 //!
 //! The table of figures has one file and one row each. The cost model of section 4 is
-//! `ftl::engine::janus::cost`: the FTL itself decides by it.
+//! `ftl::engine::hybrid::cost`: the FTL itself decides by it.
 
 mod fig4;
 mod fig5;

@@ -1,5 +1,5 @@
-//! Superblocks: groups of neighbouring logical blocks that are mapped by page within blocks of
-//! their own.
+//! The grouped engine: groups of neighbouring logical blocks, *superblocks*, that are mapped by page
+//! within blocks of their own.
 //!
 //! A write's journey:
 //! 1. The page goes to the next page of the block that its superblock has open for the host.
@@ -45,7 +45,7 @@ struct Open {
 const CLOSED: Open = Open { hot: BlockId::NONE, cold: BlockId::NONE };
 
 /// An FTL with superblocks.
-pub struct SuperblockFtl<N> {
+pub struct GroupedFtl<N> {
     area: Area<N>,
     /// The blocks of each superblock.
     groups: Groups,
@@ -66,7 +66,7 @@ const fn options(name: &'static str) -> AreaOptions {
     AreaOptions { name, least_logs: 2, order: ProgramOrder::Sequential, picks_victims: false }
 }
 
-impl<N: Nand> SuperblockFtl<N> {
+impl<N: Nand> GroupedFtl<N> {
     /// Makes an empty disk of a device.
     ///
     /// # Errors
@@ -352,7 +352,7 @@ impl<N: Nand> SuperblockFtl<N> {
     }
 }
 
-impl<N: Nand> Ftl<N> for SuperblockFtl<N> {
+impl<N: Nand> Ftl<N> for GroupedFtl<N> {
     fn logical_pages(&self) -> u32 {
         self.area.logical_pages
     }
@@ -458,18 +458,18 @@ mod tests {
     use nand::SimNand;
 
     /// A disk with three superblocks.
-    fn disk() -> SuperblockFtl<SimNand> {
+    fn disk() -> GroupedFtl<SimNand> {
         disk_of(GroupOptions { blocks: 2, extra: 1 })
     }
 
-    fn disk_of(groups: GroupOptions) -> SuperblockFtl<SimNand> {
-        let mut disk = SuperblockFtl::format(device(), &Config::new(LOGICAL_PAGES), "superblock", groups).unwrap();
+    fn disk_of(groups: GroupOptions) -> GroupedFtl<SimNand> {
+        let mut disk = GroupedFtl::format(device(), &Config::new(LOGICAL_PAGES), "superblock", groups).unwrap();
         (0..LOGICAL_PAGES).map(Lpn).for_each(|lpn| disk.write(lpn, &stamp(lpn)).unwrap());
         disk.check().unwrap();
         disk
     }
 
-    fn block_of(disk: &SuperblockFtl<SimNand>, lpn: u32) -> BlockId {
+    fn block_of(disk: &GroupedFtl<SimNand>, lpn: u32) -> BlockId {
         disk.area.blocks.geometry().block_of(disk.area.locate(Lpn(lpn)))
     }
 
@@ -505,12 +505,12 @@ mod tests {
     fn the_reserve_is_whole_again_before_the_host_fills_up_collected_blocks() {
         let mut disk = disk_of(GroupOptions { blocks: 6, extra: 12 });
         let mut state = 1_u32;
-        let mut write = |disk: &mut SuperblockFtl<SimNand>| {
+        let mut write = |disk: &mut GroupedFtl<SimNand>| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let lpn = Lpn((state >> 16) % LOGICAL_PAGES);
             disk.write(lpn, &stamp(lpn)).unwrap();
         };
-        let leave_free = |disk: &mut SuperblockFtl<SimNand>, left: u32| {
+        let leave_free = |disk: &mut GroupedFtl<SimNand>, left: u32| {
             for block in (0..disk.area.blocks.geometry().blocks()).map(BlockId) {
                 if disk.area.blocks.role(block) == Role::Free && disk.area.blocks.free_blocks() > left {
                     disk.area.blocks.withdraw(block);

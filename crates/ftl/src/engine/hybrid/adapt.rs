@@ -1,13 +1,13 @@
 //! When the target is looked at, and what decides about it.
 
-use super::JanusFtl;
+use super::HybridFtl;
 use super::cost::CostModel;
 use super::ghost::SIZES;
 use super::steer::{LEAST_PERIOD, Period, Rated};
 use crate::flash::Purpose;
 use nand::Nand;
 
-impl<N: Nand> JanusFtl<N> {
+impl<N: Nand> HybridFtl<N> {
     /// Writes between two looks at the target: the paper's N_D, or enough to measure by.
     pub(super) fn period(&self) -> u32 {
         let least = if self.steering.is_some() { LEAST_PERIOD } else { 1 };

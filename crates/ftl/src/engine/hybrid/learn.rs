@@ -55,7 +55,7 @@ impl Learned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::janus::cost::CostModel;
+    use crate::engine::hybrid::cost::CostModel;
 
     #[test]
     fn the_curve_goes_through_what_was_seen_and_follows_it() {

@@ -1,5 +1,5 @@
-//! Janus-FTL: part of the device mapped by page, the rest by block, and the border moves (Kwon et
-//! al., EMSOFT 2010).
+//! The hybrid engine: part of the device mapped by page, the rest by block, and the border moves
+//! (Janus-FTL, Kwon et al., EMSOFT 2010).
 //!
 //! A write's journey:
 //! 1. A page of a logical block in the page-mapped area (PMA) goes to the next page of its active
@@ -92,8 +92,8 @@ impl Goal {
     }
 }
 
-/// Janus-FTL.
-pub struct JanusFtl<N> {
+/// An FTL that maps part of the device by page, the rest by block.
+pub struct HybridFtl<N> {
     area: Area<N>,
     paged: PagedArea,
     sequential: SequentialLogs,
@@ -114,7 +114,7 @@ pub struct JanusFtl<N> {
     countdown: u32,
 }
 
-impl<N: Nand> JanusFtl<N> {
+impl<N: Nand> HybridFtl<N> {
     /// Makes an empty disk of a device.
     ///
     /// # Errors
@@ -324,7 +324,7 @@ impl<N: Nand> JanusFtl<N> {
     fn fuse(&mut self, lbn: u32, log: BlockId) -> Result<(), FtlError> {
         // Two leave for one that enters, so that the PMA shrinks when its target did.
         for _ in 0..2 {
-            if self.fused.len() >= self.target || self.area.fused.room() == 0 {
+            if self.fused.len() >= self.target || self.area.fused.free_groups() == 0 {
                 self.defuse_one()?;
             }
         }
@@ -423,7 +423,7 @@ impl<N: Nand> JanusFtl<N> {
     }
 }
 
-impl<N: Nand> Ftl<N> for JanusFtl<N> {
+impl<N: Nand> Ftl<N> for HybridFtl<N> {
     fn logical_pages(&self) -> u32 {
         self.area.logical_pages
     }

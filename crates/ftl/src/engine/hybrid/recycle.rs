@@ -11,7 +11,7 @@
 //! The paper names the three ways to recycle and leaves the border between them open; half a block
 //! is ours.
 
-use super::JanusFtl;
+use super::HybridFtl;
 use crate::contract::FtlError;
 use crate::engine::log_block::blocks::Blocks;
 use crate::engine::log_block::lru::Lru;
@@ -112,7 +112,7 @@ impl SequentialLogs {
     }
 }
 
-impl<N: Nand> JanusFtl<N> {
+impl<N: Nand> HybridFtl<N> {
     fn judge(&self, log: BlockId) -> Recycling {
         let pattern = self.sequential.patterns[log.index()];
         let blocks = &self.area.blocks;

@@ -68,7 +68,7 @@ impl Longest {
     pub fn remove(&mut self, block: BlockId) {
         let Some(group) = self.groups.owner(block) else { return };
         if self.shrunk != group {
-            self.settle();
+            self.set_cursor_back();
         }
         self.beyond -= u32::from(self.groups.excess(group) as usize == LEVELS);
         if self.groups.excess(group) == 1 {
@@ -82,7 +82,7 @@ impl Longest {
 
     /// The group with the most blocks; of several the one used least recently.
     pub fn longest(&mut self) -> Option<u32> {
-        self.settle();
+        self.set_cursor_back();
         if self.beyond > 0 {
             return self.groups.by_last_use().min_by_key(|&group| Reverse(self.groups.excess(group)));
         }
@@ -121,7 +121,7 @@ impl Longest {
     }
 
     /// A group that lost blocks and kept some may stand before the cursor of those.
-    fn settle(&mut self) {
+    fn set_cursor_back(&mut self) {
         let group = core::mem::replace(&mut self.shrunk, NONE);
         if group != NONE
             && let Some(cursor) = self.cursors.get_mut(self.groups.excess(group) as usize)

@@ -33,14 +33,14 @@ impl<N: Nand> Area<N> {
         if let Some(block) = candidate.filter(|&block| self.can_become_data(block, lbn))
             && self.gather(lbn, block, 0..self.pages())?
         {
-            self.settle(lbn, block)?;
+            self.become_data(lbn, block)?;
             return Ok(true);
         }
         loop {
             let dest = self.take(Role::Data, lbn)?;
             debug_assert!(self.blocks.owner(dest) == lbn && self.blocks.next(dest) == 0, "{dest} is not empty");
             if self.gather(lbn, dest, 0..self.pages())? {
-                self.settle(lbn, dest)?;
+                self.become_data(lbn, dest)?;
                 return Ok(false);
             }
             self.release(dest)?;
@@ -63,7 +63,7 @@ impl<N: Nand> Area<N> {
             {
                 self.forget(lpn);
                 self.table.came_home(lpn);
-                return self.settle(lbn, dest);
+                return self.become_data(lbn, dest);
             }
             self.release(dest)?;
         }
@@ -136,7 +136,7 @@ impl<N: Nand> Area<N> {
     }
 
     /// Makes `dest`, to which every live page was copied, the data block of a logical block.
-    fn settle(&mut self, lbn: u32, dest: BlockId) -> Result<(), FtlError> {
+    fn become_data(&mut self, lbn: u32, dest: BlockId) -> Result<(), FtlError> {
         let fused = self.fused.is_fused(lbn);
         let mut valid = 0;
         for offset in 0..self.pages() {

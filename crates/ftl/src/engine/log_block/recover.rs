@@ -247,7 +247,7 @@ impl<N: Nand> Area<N> {
         }
         let fused = || (0..plan.fused.len() as u32).filter(|&lbn| plan.fused[lbn as usize]);
         // Trimmed pages that come back can make a logical block count as fused that no longer was.
-        self.fused.grow((fused().count() as u32).saturating_sub(self.fused.room()));
+        self.fused.grow((fused().count() as u32).saturating_sub(self.fused.free_groups()));
         for lbn in fused() {
             self.fused.fuse(lbn);
         }

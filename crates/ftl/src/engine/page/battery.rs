@@ -69,7 +69,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         let dead = interrupted.filter(|origin| match origin.spare.kind {
             PageKind::User => true,
-            PageKind::Translation => V::TRACKS_METADATA,
+            PageKind::Translation => self.validity.tracks_metadata(),
             PageKind::Validity | PageKind::Checkpoint => false,
         });
         if let Some(Origin { ppn, .. }) = dead {

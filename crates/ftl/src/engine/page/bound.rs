@@ -13,7 +13,7 @@
 //! Each term holds for the sum over a request, wherever in the request the collections are.
 
 use super::overhead::Shares;
-use super::{Config, Geometry, Mapping, PageOptions, Preset, Receiver, Store, Validity, site};
+use super::{Config, Geometry, Make, Mapping, PageOptions, Preset, Receiver, Store, Validity, site};
 use super::{placement, trim_step, validity, victim};
 use crate::bound::{Bound, Most};
 
@@ -25,13 +25,13 @@ const WEAR_READS: u64 = 2;
 
 /// The most that requests do over the page-validity store of the configuration, else the FTL's own;
 /// `None` if nothing is promised.
-pub fn bound_over_store<M: Mapping>(
+pub fn bound_over_store<Own: Store, M: Mapping>(
     geometry: &Geometry,
     config: &Config,
     options: PageOptions,
     mapping: M,
 ) -> Option<Bound> {
-    validity::with(options.store(config), Bounding { geometry, config, options, mapping })?
+    validity::with::<Own, _>(options.store(config), Bounding { geometry, config, options, mapping })?
 }
 
 struct Bounding<'a, M> {
@@ -44,9 +44,9 @@ struct Bounding<'a, M> {
 impl<M: Mapping> Receiver for Bounding<'_, M> {
     type Output = Option<Bound>;
 
-    fn receive<V: Store>(self) -> Self::Output {
+    fn receive<V: Validity + 'static>(self, make: Make<V>) -> Self::Output {
         let Self { geometry, config, options, mapping } = self;
-        let store = V::make(&site(geometry, config, &mapping)).ok()?;
+        let store = make(&site(geometry, config, &mapping)).ok()?;
         Requests::of(geometry, config, options, &mapping, &store)?.bound()
     }
 }
@@ -109,7 +109,7 @@ impl<'a, M: Mapping, V: Validity> Requests<'a, M, V> {
     /// Pages that are reported dead while so many entries change.
     fn reports(&self, updates: u64) -> u64 {
         // A page that moves is reported if the store outlives power loss.
-        let moved = if V::BUFFERED { updates } else { 1 };
+        let moved = if self.store.is_buffered() { updates } else { 1 };
         if M::LAZY { moved + updates + u64::from(self.mapping.reports()) } else { moved }
     }
 
@@ -135,16 +135,16 @@ impl<'a, M: Mapping, V: Validity> Requests<'a, M, V> {
         let table = self.mapping.most_work(updates, collections - of_metadata);
         // A block with an old version of a translation page waits for a flush of the store, unless
         // there was one since that page died.
-        let flushes = if V::BUFFERED { (of_metadata + TIDIED).min(1 + table.programs) } else { 0 };
+        let flushes = if self.store.is_buffered() { (of_metadata + TIDIED).min(1 + table.programs) } else { 0 };
         let store = self.store.most_work(self.reports(updates), collections + TIDIED, flushes);
         // A page of the store that is alone in its block is copied to the next page of that block.
-        let alone = if V::BUFFERED { 1 + store.programs.div_ceil(self.pages) } else { 0 };
+        let alone = if self.store.is_buffered() { 1 + store.programs.div_ceil(self.pages) } else { 0 };
         [table, store.and(Most::pages(alone, alone))]
     }
 
     /// Blocks opened, and work on metadata, whichever of the blocks collected hold metadata.
     fn most_of(&self, collections: u64) -> (u64, Most) {
-        let holding = if V::BUFFERED { collections } else { 0 };
+        let holding = if self.store.is_buffered() { collections } else { 0 };
         (0..=holding).fold((0, Most::NONE), |(opened, most), of_metadata| {
             let [table, store] = self.metadata(collections, of_metadata);
             (opened.max(self.opened_for([table, store])), most.or(table.and(store)))

@@ -157,7 +157,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         match picked {
             Some(Choice { block, .. }) => Some(Decision::Collect(block)),
             _ if unpinned => None,
-            _ if self.core.space.dead_metadata() > 0 && V::BUFFERED => Some(Decision::Unpin),
+            _ if self.core.space.dead_metadata() > 0 && self.validity.is_buffered() => Some(Decision::Unpin),
             _ => Some(Decision::Reveal),
         }
     }

@@ -128,7 +128,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
 
     /// Sees to it that a page of metadata can be programmed, without moving host data: for a mount
     /// that has not settled yet which pages of it can be trusted.
-    pub(super) fn room(&mut self) -> Result<(), FtlError> {
+    pub(super) fn make_room(&mut self) -> Result<(), FtlError> {
         if self.core.space.free_blocks() >= ROOM {
             return Ok(());
         }
@@ -183,7 +183,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         };
         match outcome {
             // A store that outlives power loss was told of each move.
-            Err(_) if V::BUFFERED => {}
+            Err(_) if self.validity.is_buffered() => {}
             Err(FtlError::Nand(NandError::PowerLost)) => self.unreported = true,
             Err(_) => self.report_moved()?,
             Ok(()) => {}
@@ -226,7 +226,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             if gone && half_way {
                 self.core.space.page_died(ppn);
             }
-            if gone && (spare.kind == PageKind::User || V::TRACKS_METADATA) {
+            if gone && (spare.kind == PageKind::User || self.validity.tracks_metadata()) {
                 self.validity.invalidate(&mut self.core, ppn)?;
             }
         }
@@ -241,7 +241,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if self.core.space.valid(victim) == 0 {
             return Ok(self.wear_of(victim).map_or(0, |(erase_count, _)| erase_count));
         }
-        if kind == PageKind::User || V::TRACKS_METADATA {
+        if kind == PageKind::User || self.validity.tracks_metadata() {
             self.validity.query(&mut self.core, victim, &mut self.dead)?;
         }
         let erase_count = self.find_live(victim, kind, purpose)?;
@@ -278,7 +278,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let geometry = *self.core.space.geometry();
         debug_assert!(self.live.is_empty() && self.moved == 0, "pages of another block are being moved");
         debug_assert!(self.core.space.state(victim) == BlockState::Collecting);
-        let asks = M::LAZY || (kind != PageKind::User && !V::TRACKS_METADATA);
+        let asks = M::LAZY || (kind != PageKind::User && !self.validity.tracks_metadata());
         let valid = self.core.space.valid(victim);
         let (mut erase_count, mut unreadable, mut erased, mut stale) = (0, false, false, 0);
         let mut next = 0;
@@ -310,7 +310,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                     let superseded = self.mapping.superseded(lpn, ppn)
                         || !self.fickle.is_empty() && self.is_shown_again(lpn, ppn)?;
                     stale += u32::from(superseded);
-                    if superseded && V::BUFFERED {
+                    if superseded && self.validity.is_buffered() {
                         self.page_died(ppn)?;
                     }
                     !superseded
@@ -398,7 +398,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             for lpn in (0..self.logical_pages).map(Lpn) {
                 if self.mapping.will_report(self.core.flash.nand_mut(), lpn, before)?
                     && self.mapping.superseded(lpn, before)
-                    && V::BUFFERED
+                    && self.validity.is_buffered()
                 {
                     self.page_died(before)?;
                 }
@@ -470,7 +470,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     fn record_move(&mut self, lpn: Lpn, from: Ppn, to: Ppn) -> Result<(), FtlError> {
         self.catch_up()?;
         self.call(|mapping, core| mapping.moved(core, lpn, from, to))?;
-        if V::BUFFERED
+        if self.validity.is_buffered()
             && let Err(error) = self.validity.invalidate(&mut self.core, from)
         {
             // It is counted when the move is done.
@@ -497,12 +497,12 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
 
     /// Erases a block that was emptied, or retires it.
     fn release(&mut self, block: BlockId, erase_count: u32, purpose: Purpose) -> Result<(), FtlError> {
-        if V::BUFFERED && self.pins.holds(block, self.validity.flushes()) {
+        if self.validity.is_buffered() && self.pins.holds(block, self.validity.flushes()) {
             self.unpin()?;
         }
         // Without a block for the map, power loss may undo trims.
         unless_short(self.keep_trims_of(block))?;
-        if V::BUFFERED && self.core.space.kind(block) != PageKind::User {
+        if self.validity.is_buffered() && self.core.space.kind(block) != PageKind::User {
             self.accompany()?;
         }
         self.placing.emptied(block);
@@ -523,7 +523,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             space.cancel_collecting(block);
             return Err(error.into());
         }
-        if kind == PageKind::User || V::TRACKS_METADATA {
+        if kind == PageKind::User || self.validity.tracks_metadata() {
             self.core.newly_erased.push((block, self.core.seq));
             self.tell()?;
         }

@@ -19,7 +19,7 @@
 //! [`Core::settling`]: crate::space::core::Core::settling
 
 use super::collect::room_for;
-use super::flat::{Copy, Table, entries};
+use super::flat::{FoundCopy, Table, entries};
 use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl};
 use crate::contract::FtlError;
@@ -53,7 +53,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
             // A translation page that is moved takes in what was found, and nothing may lead to a
             // page in doubt yet.
             if table.doubtful.is_empty() {
-                self.room()?;
+                self.make_room()?;
             }
             self.renew(table, page)?;
             table.newest = None;
@@ -67,7 +67,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         let changed = self.mapping.found().keys().map(|lpn| lpn.0 / table.entries_per_page);
         table.renew.extend(changed);
         while let Some(page) = table.renew.pop_first() {
-            self.room()?;
+            self.make_room()?;
             self.renew(table, page)?;
         }
         debug_assert!(self.mapping.found().is_empty(), "an entry is only in RAM");
@@ -85,7 +85,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
     /// What was kept in place of a page goes once that page is copied. Mounts that are cut short
     /// leave blocks to keep, and would run out of free ones.
     fn room_to_copy(&mut self, table: &Table, survey: &Survey) -> Result<(), FtlError> {
-        if self.core.space.free_blocks() < table.room() {
+        if self.core.space.free_blocks() < table.blocks_to_copy() {
             let keep = table.keep(&mut self.core.flash)?;
             self.free_dead(|block, _| !keep.contains(&block) && !survey.illegible().contains(&block))?;
             self.free_dead(|block, _| !keep.contains(&block))?;
@@ -102,9 +102,9 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
     }
 
     /// Copies a page that may have been cut short.
-    fn copy_doubtful(&mut self, table: &Table, survey: &Survey, copy: Copy) -> Result<(), FtlError> {
+    fn copy_doubtful(&mut self, table: &Table, survey: &Survey, copy: FoundCopy) -> Result<(), FtlError> {
         self.room_to_copy(table, survey)?;
-        let Copy { lpn, ppn, seq, age: aux, .. } = copy;
+        let FoundCopy { lpn, ppn, seq, age: aux, .. } = copy;
         debug_assert!(table.doubtful.iter().all(|copy| copy.seq <= seq), "a younger page in doubt comes first");
         let spare =
             Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count: 0, erased_at: 0, aux, flags: Flags::NONE };
@@ -120,7 +120,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
             self.core.seq = CachedMap::<LAZY>::next_bound(self.core.seq);
             debug_assert!(self.core.seq > survey.largest_seq());
             self.mapping.all_synchronised(self.core.seq);
-            self.room()?;
+            self.make_room()?;
             self.change(|mapping, core| mapping.write_found(core, 0))?;
         }
         let spoiled = survey.spoiled().iter().copied().filter(|_| !LAZY);
@@ -185,7 +185,7 @@ impl Table {
     }
 
     /// Free blocks with which pages in doubt can be copied.
-    pub(super) fn room(&self) -> u32 {
+    pub(super) fn blocks_to_copy(&self) -> u32 {
         room_for(self.doubtful.len() + usize::from(self.newest_of_table().is_some()))
     }
 

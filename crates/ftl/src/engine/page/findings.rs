@@ -7,6 +7,7 @@ use super::{Flash, Lpn, Nand};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::mapping::is_page;
+use crate::recovery::order;
 use crate::recovery::plausible;
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::space::core::Core;
@@ -22,7 +23,7 @@ pub(super) const FLUSH_SLACK: u64 = 16;
 
 /// A copy of a logical page. Ordered by page, youngest first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Copy {
+pub(super) struct HostCopy {
     pub(super) lpn: Lpn,
     pub(super) seq: u64,
     pub(super) ppn: Ppn,
@@ -36,7 +37,7 @@ pub(super) struct Findings {
     pub(super) bound: u64,
     pub(super) versions: Vec<FoundPage>,
     /// Copies that had entries only in RAM, oldest first.
-    pub(super) unsaved: Vec<Copy>,
+    pub(super) unsaved: Vec<HostCopy>,
     /// Pages that died since the last flush, and may not have been reported.
     pub(super) dead: Vec<Ppn>,
     /// Logical pages whose present copy cannot be read.
@@ -87,7 +88,7 @@ impl Findings {
     ) -> Result<Self, FtlError> {
         let mut versions = survey.read_kind(flash, PageKind::Translation, |_| true)?;
         let count = logical_pages.div_ceil(mapping.entries_per_page()) as usize;
-        versions.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
+        order::by_tag(&mut versions);
         let seen = versions.clone();
         let bound = bound_until(flash, &versions, u64::MAX)?;
         let (mut gmd, mut written) = (vec![Ppn::NONE; count], vec![0; count]);
@@ -173,15 +174,15 @@ impl Findings {
     }
 
     /// Copies by logical page, youngest first.
-    pub(super) fn sorted(&mut self, found: &[FoundPage], mapping: &Mapped) -> Result<Vec<Copy>, FtlError> {
+    pub(super) fn sorted(&mut self, found: &[FoundPage], mapping: &Mapped) -> Result<Vec<HostCopy>, FtlError> {
         let outside = |(_, spare): &&FoundPage| (spare.tag / mapping.entries_per_page()) as usize >= self.gmd.len();
         if let Some((ppn, _)) = found.iter().find(outside) {
             let reason = "its logical page lies outside the disk: the device was formatted with another size";
             return Err(FtlError::Damaged { structure: "page of host data", ppn: *ppn, reason });
         }
         self.seen.extend_from_slice(found);
-        let copy = |(ppn, spare): &FoundPage| Copy { lpn: Lpn(spare.tag), seq: spare.seq, ppn: *ppn };
-        let mut copies: Vec<Copy> = found.iter().map(copy).collect();
+        let copy = |(ppn, spare): &FoundPage| HostCopy { lpn: Lpn(spare.tag), seq: spare.seq, ppn: *ppn };
+        let mut copies: Vec<HostCopy> = found.iter().map(copy).collect();
         copies.sort_unstable_by_key(|copy| (copy.lpn, u64::MAX - copy.seq));
         Ok(copies)
     }

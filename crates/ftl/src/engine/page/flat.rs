@@ -38,6 +38,7 @@ use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only, witho
 use crate::flash::Purpose;
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use crate::mapping::{LOST, is_page};
+use crate::recovery::order;
 use crate::recovery::plausible;
 use crate::recovery::saved::{self, Saved};
 use crate::recovery::survey::{FoundPage, Survey};
@@ -53,7 +54,7 @@ use nand::{BlockId, Flags, Geometry, NandError, PageKind, Ppn, Spare};
 
 /// A copy of a logical page.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Copy {
+pub(super) struct FoundCopy {
     pub(super) lpn: Lpn,
     pub(super) seq: u64,
     pub(super) ppn: Ppn,
@@ -68,7 +69,7 @@ pub(super) struct Copy {
     complete: bool,
 }
 
-impl Copy {
+impl FoundCopy {
     /// Whether a translation page that says when it was written does not speak for it. A save that
     /// disowns what power loss cut short says that its translation page is as old as that.
     const fn is_younger(&self, written: u64) -> bool {
@@ -93,7 +94,7 @@ pub(super) struct Table {
     pub(super) written: Vec<u64>,
     pub(super) bound: u64,
     /// Copies that were looked at, by logical page, the youngest first.
-    pub(super) copies: Vec<Copy>,
+    pub(super) copies: Vec<FoundCopy>,
     /// Entries of copies that are older than this were on flash.
     pub(super) from: u64,
     /// Every copy was looked at.
@@ -107,7 +108,7 @@ pub(super) struct Table {
     /// The page programmed last, but for what a battery saved, unless it is settled.
     pub(super) newest: Option<FoundPage>,
     /// Copies still to be copied before anything depends on them, the youngest first.
-    pub(super) doubtful: Vec<Copy>,
+    pub(super) doubtful: Vec<FoundCopy>,
     /// What lives of their logical pages if those cannot be read, if it is a page.
     pub(super) kept: Vec<(Lpn, Ppn)>,
     /// Pages excluded by the mount, or that cannot be read although nothing younger can.
@@ -345,7 +346,7 @@ impl Table {
         versions.retain(|(_, spare)| spare.kind == PageKind::Translation);
         let mut last = vec![Ppn::NONE; geometry.blocks() as usize];
         versions.iter().for_each(|(ppn, _)| last[geometry.block_of(*ppn).index()] = *ppn);
-        versions.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
+        order::by_tag(&mut versions);
         let count = logical_pages.div_ceil(entries_per_page);
         if let Some((ppn, _)) = versions.iter().find(|(_, spare)| spare.tag >= count) {
             let reason = "it lies outside the disk: the device was formatted with another size";
@@ -432,7 +433,7 @@ impl Table {
             move |(ppn, spare): &FoundPage| {
                 let (lpn, seq) = (Lpn(spare.tag), spare.seq);
                 let stale = flags_dead && spare.flags.contains(STALE);
-                Copy { lpn, seq, ppn: *ppn, age: spare.aux, torn, stale, complete: true }
+                FoundCopy { lpn, seq, ppn: *ppn, age: spare.aux, torn, stale, complete: true }
             }
         };
         let torn = survey.torn().iter().filter(|(ppn, spare)| spare.kind == PageKind::User && !excluded.contains(ppn));

@@ -21,7 +21,7 @@
 //! [`without_doubt`]: crate::engine::read_only::without_doubt
 
 use super::collect::room_for;
-use super::findings::{Copy, Findings};
+use super::findings::{Findings, HostCopy};
 use super::known::Known;
 use super::recover::Mapped;
 use super::{Flash, Lpn, Mapping, Nand, PageFtl, Validity};
@@ -30,6 +30,7 @@ use crate::engine::read_only::is_unreadable;
 use crate::flash::Purpose;
 use crate::placement::Stream;
 use crate::recovery::can_be_read;
+use crate::recovery::order;
 use crate::recovery::plausible::Contents;
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::space::core::Origin;
@@ -101,7 +102,7 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
                 let moved = self.core.move_host_page(Purpose::Recovery, Stream(0), &origin);
                 self.core.settling = None;
                 let to = moved?;
-                findings.unsaved[at] = Copy { lpn: Lpn(spare.tag), seq: self.core.seq - 1, ppn: to };
+                findings.unsaved[at] = HostCopy { lpn: Lpn(spare.tag), seq: self.core.seq - 1, ppn: to };
                 findings.unsaved.sort_unstable_by_key(|copy| copy.seq);
                 self.core.space.page_died(ppn);
                 if let Err(at) = findings.dead.binary_search(&ppn) {
@@ -152,7 +153,7 @@ impl Findings {
         flash: &Flash<N>,
         mapping: &Mapped,
         survey: &Survey,
-        copies: &[Copy],
+        copies: &[HostCopy],
         doubt: &mut Doubt<'_>,
     ) {
         let seen = core::mem::take(&mut self.seen);
@@ -183,7 +184,7 @@ impl Findings {
         // A cut tears one page, the last. Any that another was begun after was complete, unless
         // its program failed: then the next was to hold the same, and was cut short itself.
         let mut found = [&seen[..], survey.torn()].concat();
-        found.sort_unstable_by_key(|(_, spare)| u64::MAX - spare.seq);
+        order::newest_first(&mut found);
         let mut cut_after = None;
         for page in &found {
             let (ppn, spare) = page;

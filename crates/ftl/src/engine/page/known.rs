@@ -11,7 +11,7 @@
 //!    among those of which nobody knows whose they are ([`Findings::unclaimed`]). As long as there
 //!    are such, it counts as lost.
 
-use super::findings::{Copy, FLUSH_SLACK, Findings};
+use super::findings::{FLUSH_SLACK, Findings, HostCopy};
 use super::in_doubt::Doubt;
 use super::recover::Mapped;
 use super::{Flash, Lpn, Nand, PageFtl};
@@ -88,7 +88,7 @@ impl Known {
     }
 
     /// Whether the present copy of a logical page is none of these.
-    fn misses_copy(&self, lpn: Lpn, entry: Ppn, of_page: &[Copy], unclaimed: bool) -> bool {
+    fn misses_copy(&self, lpn: Lpn, entry: Ppn, of_page: &[HostCopy], unclaimed: bool) -> bool {
         let found = |is_it: &dyn Fn(Ppn) -> bool| of_page.iter().any(|copy| copy.seq >= self.seq || is_it(copy.ppn));
         match self.cached(lpn) {
             Some(LOST) => !found(&|_| false),
@@ -178,7 +178,7 @@ impl Findings {
         &mut self,
         known: &Known,
         (lpn, entry): (Lpn, Ppn),
-        of_page: &[Copy],
+        of_page: &[HostCopy],
         unclaimed: bool,
     ) -> bool {
         let missing = known.misses_copy(lpn, entry, of_page, unclaimed);
@@ -208,13 +208,13 @@ mod tests {
         }
     }
 
-    fn at(ppn: u32, seq: u64) -> Copy {
-        Copy { lpn: Lpn(0), seq, ppn: Ppn(ppn) }
+    fn at(ppn: u32, seq: u64) -> HostCopy {
+        HostCopy { lpn: Lpn(0), seq, ppn: Ppn(ppn) }
     }
 
     #[test]
     fn of_a_cached_page_the_copy_counts_that_the_entry_names_or_that_was_programmed_since() {
-        let misses = |entry: u32, found: &[Copy]| known(true).misses_copy(Lpn(0), Ppn(entry), found, true);
+        let misses = |entry: u32, found: &[HostCopy]| known(true).misses_copy(Lpn(0), Ppn(entry), found, true);
         assert!(misses(6, &[]) && misses(6, &[at(6, 99)]), "an older copy counts");
         assert!(!misses(5, &[]), "flash names it");
         assert!(!misses(6, &[at(6, 7), at(5, 99)]), "it was found");
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn of_any_other_page_the_copy_counts_that_does_not_count_as_dead() {
-        let misses = |read, found: &[Copy], unclaimed| known(read).misses_copy(Lpn(3), Ppn::NONE, found, unclaimed);
+        let misses = |read, found: &[HostCopy], unclaimed| known(read).misses_copy(Lpn(3), Ppn::NONE, found, unclaimed);
         assert!(misses(true, &[], true) && misses(true, &[at(5, 99)], true));
         assert!(!misses(true, &[], false) && !misses(true, &[at(5, 99)], false), "every page says whose it is");
         assert!(!misses(true, &[at(5, 99), at(6, 7)], true), "the store says that it lives");

@@ -22,7 +22,7 @@
 //! Of a page whose spare area can be read and whose data cannot, that is done for its own entry
 //! alone.
 
-use super::findings::{Copy, Findings};
+use super::findings::{Findings, HostCopy};
 use super::in_doubt::Doubt;
 use super::recover::Mapped;
 use super::{Flash, Lpn, Mapping, Nand, PageFtl, Validity};
@@ -113,7 +113,7 @@ impl Findings {
 
     /// Whether a younger copy of a logical page than flash names was found.
     fn is_unsaved(&self, lpn: Lpn) -> bool {
-        self.unsaved.binary_search_by_key(&lpn, |copy: &Copy| copy.lpn).is_ok()
+        self.unsaved.binary_search_by_key(&lpn, |copy: &HostCopy| copy.lpn).is_ok()
     }
 
     /// Whether a block was erased since a translation page was written. What that says was true

@@ -53,7 +53,7 @@ use crate::placement::{self, Future, Placement, Placing};
 use crate::space::blocks::{Space, SpaceOptions};
 use crate::space::core::{Core, Origin};
 use crate::space::deaths::Deaths;
-use crate::validity::{self, PageSet, Receiver, Site, Store, Validity};
+use crate::validity::{self, Make, PageSet, Receiver, Site, Store, Validity};
 use crate::victim;
 use alloc::boxed::Box;
 use alloc::format;
@@ -234,9 +234,9 @@ struct Format<'a, N: Nand, M> {
 impl<N: Nand + 'static, M: Mapping + 'static> Receiver for Format<'_, N, M> {
     type Output = Result<Box<dyn Ftl<N>>, FtlError>;
 
-    fn receive<V: Store>(self) -> Self::Output {
+    fn receive<V: Validity + 'static>(self, make: Make<V>) -> Self::Output {
         let Self { flash, config, options, mapping } = self;
-        let validity = V::make(&site(flash.nand().geometry(), config, &mapping))?;
+        let validity = make(&site(flash.nand().geometry(), config, &mapping))?;
         Ok(Box::new(PageFtl::format(flash, config, options, mapping, validity)?))
     }
 }
@@ -257,14 +257,15 @@ fn site<M: Mapping>(geometry: &Geometry, config: &Config, mapping: &M) -> Site {
 ///
 /// # Errors
 /// As [`PageFtl::format`]; [`FtlError::Unsupported`] if no such store fits the device.
-pub fn format_over_store<N: Nand + 'static, M: Mapping + 'static>(
+pub fn format_over_store<Own: Store, N: Nand + 'static, M: Mapping + 'static>(
     flash: Flash<N>,
     config: &Config,
     options: PageOptions,
     mapping: M,
 ) -> Result<Box<dyn Ftl<N>>, FtlError> {
     let name = options.store(config);
-    validity::with(name, Format { flash, config, options, mapping }).unwrap_or_else(|| Err(options.no_store(name)))
+    validity::with::<Own, _>(name, Format { flash, config, options, mapping })
+        .unwrap_or_else(|| Err(options.no_store(name)))
 }
 
 impl PageOptions {
@@ -338,7 +339,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let trim_reserve = plan.overhead.trims.reserve;
         space.reserve_free(most_free(idle_blocks, reserve + trim_reserve, plan.overhead.rest));
         let limit = plan.overhead.metadata_limit(&geometry, config.logical_pages, usable);
-        let pins = if V::BUFFERED { limit + reserve } else { 0 };
+        let pins = if validity.is_buffered() { limit + reserve } else { 0 };
         let deaths = Deaths::with_capacity(mapping.most_deaths() + UNTOLD);
         Self {
             core: Core::new(flash, space, deaths, plan.needed),
@@ -550,7 +551,7 @@ impl<N: Nand, M: Mapping, V: Validity> Ftl<N> for PageFtl<N, M, V> {
         if let Some(bytes) = self.placing.wear_bytes() {
             report.push(RamItem { name: "wear", bytes });
         }
-        if V::BUFFERED {
+        if self.validity.is_buffered() {
             report.push(RamItem { name: "pinned_blocks", bytes: self.pins.ram_bytes() });
         }
         report

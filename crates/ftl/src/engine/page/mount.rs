@@ -12,7 +12,7 @@ use crate::placement::Single;
 use crate::recovery::scan::{FoundTrims, Look, Mounts, Scan};
 use crate::space::blocks::{BlockState, Found};
 use crate::validity::ram_bitmap::RamBitmap;
-use crate::validity::{self, Receiver, Store, Validity};
+use crate::validity::{self, Make, Receiver, Store, Validity};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -28,8 +28,8 @@ struct MountByScan<'a, N: Nand> {
 impl<N: Nand + 'static> Receiver for MountByScan<'_, N> {
     type Output = Mounted<N>;
 
-    fn receive<V: Store>(self) -> Self::Output {
-        PageFtl::<N, RamMap, V>::mount_by_scan(self.flash, self.config, self.options)
+    fn receive<V: Validity + 'static>(self, make: Make<V>) -> Self::Output {
+        PageFtl::<N, RamMap, V>::mount_by_scan(self.flash, self.config, self.options, make)
     }
 }
 
@@ -37,18 +37,19 @@ impl<N: Nand + 'static> Receiver for MountByScan<'_, N> {
 /// else the FTL's own.
 ///
 /// # Errors
-/// As [`PageFtl::mount_by_scan`]; [`FtlError::Unsupported`] if there is no such store or it does
-/// not fit the device.
-pub fn mount_by_scan_over_store<N: Nand + 'static>(
+/// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something
+/// else; the former too if there is no such store or it does not fit the device.
+pub fn mount_by_scan_over_store<Own: Store, N: Nand + 'static>(
     flash: Flash<N>,
     config: &Config,
     options: PageOptions,
 ) -> Mounted<N> {
     let name = options.store(config);
-    validity::with(name, MountByScan { flash, config, options }).unwrap_or_else(|| Err(options.no_store(name)))
+    validity::with::<Own, _>(name, MountByScan { flash, config, options })
+        .unwrap_or_else(|| Err(options.no_store(name)))
 }
 
-impl<N: Nand + 'static, V: Store> PageFtl<N, RamMap, V> {
+impl<N: Nand + 'static, V: Validity + 'static> PageFtl<N, RamMap, V> {
     /// Opens a disk by reading every spare area, whatever page-validity store it had: which pages
     /// are dead is then known better than any store on flash can know it. So pages of a store count
     /// as dead, and when all else is done as if the bitmap were in RAM, the store is written anew.
@@ -56,17 +57,18 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, RamMap, V> {
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for
     /// something else.
-    pub fn mount_by_scan(flash: Flash<N>, config: &Config, options: PageOptions) -> Mounted<N> {
-        or_read_only(Self::open_by_scan(flash, config, options), config, Evidence::TrimMap)
+    fn mount_by_scan(flash: Flash<N>, config: &Config, options: PageOptions, make: Make<V>) -> Mounted<N> {
+        or_read_only(Self::open_by_scan(flash, config, options, make), config, Evidence::TrimMap)
     }
 
     fn open_by_scan(
         flash: Flash<N>,
         config: &Config,
         options: PageOptions,
+        make: Make<V>,
     ) -> Result<(Self, MountReport), Unmounted<N>> {
         let mapping = RamMap::new(config.logical_pages, flash.nand().geometry());
-        let validity = V::make(&site(flash.nand().geometry(), config, &mapping))?;
+        let validity = make(&site(flash.nand().geometry(), config, &mapping))?;
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
         let (plan, flash) = plan.for_mount(flash)?;
         let (known, mut report) = PageFtl::<N, RamMap, RamBitmap>::scan_and_settle(flash, config, plan)?;
@@ -81,7 +83,7 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, RamMap, V> {
 impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
     /// The same FTL over another store, which is told all that the bitmap knows. Pages that the
     /// store had before count as dead.
-    pub(super) fn hand_over<V: Validity + Store>(mut self, mut validity: V) -> Result<PageFtl<N, M, V>, Unmounted<N>> {
+    pub(super) fn hand_over<V: Validity>(mut self, mut validity: V) -> Result<PageFtl<N, M, V>, Unmounted<N>> {
         if let Err(error) = self.write_store(&mut validity) {
             return Err(Unmounted::with(self.core.flash, error));
         }
@@ -93,7 +95,7 @@ impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
     }
 
     /// Tells a store everything that is known.
-    fn write_store<V: Validity + Store>(&mut self, validity: &mut V) -> Result<(), FtlError> {
+    fn write_store<V: Validity>(&mut self, validity: &mut V) -> Result<(), FtlError> {
         for block in (0..self.core.space.geometry().blocks()).map(BlockId) {
             let state = self.core.space.state(block);
             let used = matches!(state, BlockState::Closed | BlockState::Active);

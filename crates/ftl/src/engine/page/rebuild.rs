@@ -9,7 +9,7 @@
 //!
 //! Takes sixteen bytes for each page of host data in flash while it lasts.
 
-use super::findings::{Copy, Findings};
+use super::findings::{Findings, HostCopy};
 use super::in_doubt::Doubt;
 use super::recover::Mapped;
 use super::{Flash, Lpn, Nand};
@@ -92,7 +92,7 @@ impl Findings {
         &mut self,
         (flash, survey): (&mut Flash<N>, &Survey),
         (lpn, entry): (Lpn, Ppn),
-        of_page: &[Copy],
+        of_page: &[HostCopy],
         (page, missing): (usize, bool),
     ) -> Result<(), FtlError> {
         let written = self.written[page];

@@ -20,6 +20,7 @@ use crate::mapping::btree::{BtreeMap, Piece};
 use crate::mapping::{LOST, is_page};
 use crate::placement::Stream;
 use crate::recovery::leaves;
+use crate::recovery::order;
 use crate::recovery::survey::FoundPage;
 use crate::space::blocks::BlockState;
 use crate::space::core::Origin;
@@ -197,7 +198,7 @@ impl Table {
     /// Keeps of these pages those that nothing outranks yet, the youngest first.
     pub(super) fn set_doubts(&mut self, pages: Vec<FoundPage>) {
         self.doubts = pages;
-        self.doubts.sort_unstable_by_key(|(_, spare)| u64::MAX - spare.seq);
+        order::newest_first(&mut self.doubts);
         self.doubts.dedup_by_key(|(ppn, _)| *ppn);
         debug_assert!(self.doubts.is_sorted_by(|a, b| a.1.seq >= b.1.seq));
     }

@@ -154,7 +154,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 return Ok(());
             }
             Was::Erased => return Ok(()),
-            Was::Translation | Was::Metadata => V::TRACKS_METADATA,
+            Was::Translation | Was::Metadata => self.validity.tracks_metadata(),
         };
         if reported {
             self.validity.invalidate(&mut self.core, ppn)?;
@@ -162,7 +162,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if was == Was::Host && self.flags_dead {
             self.flag_dead(ppn)?;
         }
-        if was == Was::Translation && V::BUFFERED {
+        if was == Was::Translation && self.validity.is_buffered() {
             self.pins.pin(self.core.space.geometry().block_of(ppn), self.validity.flushes());
         }
         // The store may have been flushed into the block of the page.

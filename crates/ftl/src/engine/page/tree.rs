@@ -39,6 +39,7 @@ use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only, witho
 use crate::mapping::btree::{BtreeMap, BtreeOptions, Piece};
 use crate::mapping::{LOST, is_page};
 use crate::recovery::leaves;
+use crate::recovery::order;
 use crate::recovery::saved::{self, Saved};
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::saved::Source;
@@ -199,7 +200,7 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
         });
         let mut ftl = Self::assemble(flash, config, plan, space, mapping, validity);
         ftl.core.seq = survey.next_seq();
-        if !V::TRACKS_METADATA {
+        if !ftl.validity.tracks_metadata() {
             // The saved store may call pages dead that the block had before it was opened for the
             // run.
             let opened = survey.blocks().filter(|(_, info)| info.first_seq >= saved.since);
@@ -242,7 +243,7 @@ fn stranded_by_save(survey: &Survey, geometry: &Geometry, pages: &[FoundPage], s
         let next = seqs.get(seqs.partition_point(|seq| *seq <= spare.seq));
         next.is_some_and(|next| *next > spare.seq + 2 && is_gap(*next))
     };
-    tails.sort_unstable_by_key(|(ppn, _)| *ppn);
+    order::by_place(&mut tails);
     let tails = tails.chunk_by(|one, next| geometry.block_of(one.0) == geometry.block_of(next.0));
     tails.filter_map(|of_block| of_block.last().copied()).filter(is_stranded).collect()
 }
@@ -360,11 +361,11 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         let of_host = survey.torn().iter().filter(|page| page.1.kind == PageKind::User);
         let worn: Vec<FoundPage> = of_host.filter(|page| !in_doubt(page) && !is_copied(page)).copied().collect();
         young.extend(worn.iter().filter(|(_, spare)| spare.tag < self.logical_pages && spare.seq >= bound));
-        young.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
+        order::by_tag(young);
         last.retain(|(ppn, _)| !torn(*ppn));
         last.extend(newest.filter(|(_, spare)| counts(spare.kind)));
         // A copy of another would be the newest, and the newest look worn to the next mount.
-        last.sort_unstable_by_key(|(_, spare)| u64::MAX - spare.seq);
+        order::newest_first(&mut last);
         last.dedup_by_key(|(ppn, _)| *ppn);
         *seen = doubts.iter().chain(&last).copied().collect();
         let worn = |ppn: Ppn| young.iter().any(|(at, _)| *at == ppn);
@@ -395,7 +396,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         let entries = table.not_in_flash();
         let mut rest = &entries[..];
         while !rest.is_empty() {
-            self.room()?;
+            self.make_room()?;
             let restored = self.change(|mapping, core| mapping.restore_leaf(core, rest))?;
             rest = &rest[restored..];
         }

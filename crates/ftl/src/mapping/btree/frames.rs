@@ -368,14 +368,14 @@ impl Frames {
     }
 
     /// A frame holds an inner node that was saved. Lists and index know of it after
-    /// [`Frames::settle`].
+    /// [`Frames::link_saved`].
     pub(super) fn set_saved(&mut self, at: usize, parent: usize, dirty: bool) {
         let frame = &mut self.frames[at];
         (frame.parent, frame.dirty, frame.inner) = (parent as u32, dirty, true);
     }
 
     /// Makes lists and index anew.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn link_saved(&mut self) {
         self.buckets.fill(NONE);
         self.ends = [(NONE, NONE); LISTS];
         self.frames.iter_mut().for_each(|frame| frame.children = 0);

@@ -183,7 +183,7 @@ impl BtreeMap {
             }
         };
         debug_assert!(self.leaf.find(lpn) == ppn, "the leaf of {lpn} lost its entry");
-        self.settle(end, seen);
+        self.mark_agreed_clean(end, seen);
         if self.cmt.is_dirty(slot) {
             self.cmt.mark_clean(slot);
         }
@@ -232,7 +232,7 @@ impl BtreeMap {
 
     /// The leaf at hand is on flash: of the first dirty entries, so many, those that it agrees with
     /// are clean.
-    fn settle(&mut self, end: u32, seen: usize) {
+    fn mark_agreed_clean(&mut self, end: u32, seen: usize) {
         let mut rest = seen;
         self.for_each_dirty(end, |leaf, cmt, slot| {
             if rest == 0 {

@@ -162,7 +162,7 @@ impl BtreeMap {
             return Ok(());
         }
         let old = self.tree.replace(place, leaf);
-        self.settle(range.end, seen);
+        self.mark_agreed_clean(range.end, seen);
         if old.is_some() {
             core.translation_page_died(old);
         }

@@ -60,7 +60,7 @@ impl Tree {
         if !self.is_sound() {
             return None;
         }
-        self.frames.settle();
+        self.frames.link_saved();
         Some(())
     }
 

@@ -88,7 +88,7 @@ impl BtreeMap {
                 }
             }
         }
-        self.settle(place.end, seen);
+        self.mark_agreed_clean(place.end, seen);
         if old.is_some() {
             core.translation_page_died(old);
         }

@@ -3,6 +3,7 @@
 use super::{BlockInfo, FoundPage, Survey, written_seq};
 use crate::contract::FtlError;
 use crate::flash::Flash;
+use crate::recovery::order;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Nand, PageKind};
 
@@ -48,7 +49,7 @@ impl Survey {
         if scans_all {
             found.retain(|(ppn, _)| self.block(geometry.block_of(*ppn)).is_some_and(|info| info.may_reach(bound)));
         }
-        found.sort_unstable_by_key(|(_, spare)| (spare.tag, u64::MAX - spare.seq));
+        order::by_tag(&mut found);
         debug_assert!(found.iter().all(|(_, spare)| spare.seq <= self.burned_seq));
         Ok((found, bound))
     }
@@ -86,7 +87,7 @@ impl Survey {
             }
         };
         let mut tails = [pages, &self.torn].concat();
-        tails.sort_unstable_by_key(|(ppn, _)| *ppn);
+        order::by_place(&mut tails);
         let tails = tails.chunk_by(|one, next| geometry.block_of(one.0) == geometry.block_of(next.0));
         tails
             .filter_map(|of_block| of_block.last().copied())

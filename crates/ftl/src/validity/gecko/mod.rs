@@ -276,8 +276,15 @@ impl Store for Gecko {
 }
 
 impl Validity for Gecko {
-    const TRACKS_METADATA: bool = false;
-    const BUFFERED: bool = true;
+    #[inline]
+    fn tracks_metadata(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn is_buffered(&self) -> bool {
+        true
+    }
 
     /// On an error of the flush that makes room, the report was not taken and can be made again.
     #[inline]
@@ -352,10 +359,6 @@ impl Validity for Gecko {
             None if self.buffer.is_empty() => Ok(()),
             None => self.flush_buffer(store),
         }
-    }
-
-    fn room(&self) -> u32 {
-        self.buffer.room()
     }
 
     fn flushes(&self) -> u64 {

@@ -289,10 +289,17 @@ impl Store for ValidityLog {
 }
 
 impl Validity for ValidityLog {
-    const TRACKS_METADATA: bool = false;
+    #[inline]
+    fn tracks_metadata(&self) -> bool {
+        false
+    }
+
     /// Reports wait in RAM, but old translation pages do not help to find them: nothing need be
     /// kept for that.
-    const BUFFERED: bool = false;
+    #[inline]
+    fn is_buffered(&self) -> bool {
+        false
+    }
 
     /// On an error the report may have been taken; to make it again does no harm.
     fn invalidate<S: MetaStore>(&mut self, store: &mut S, ppn: Ppn) -> Result<(), FtlError> {

@@ -38,9 +38,9 @@ fn only_a_page_that_power_loss_may_have_torn_is_in_doubt() {
     assert_eq!(in_doubt(&table), [0; 0]);
     table.newest = Some((Ppn(25), spare(PageKind::User, 30)));
     assert_eq!(in_doubt(&table), [25], "the page programmed last");
-    let copy = Copy { lpn: Lpn(3), seq: 20, ppn: Ppn(17), age: 0, torn: false, stale: false, complete: false };
+    let copy = FoundCopy { lpn: Lpn(3), seq: 20, ppn: Ppn(17), age: 0, torn: false, stale: false, complete: false };
     table.doubtful.push(copy);
-    table.copies = [copy, Copy { lpn: Lpn(4), ppn: Ppn(18), ..copy }].to_vec();
+    table.copies = [copy, FoundCopy { lpn: Lpn(4), ppn: Ppn(18), ..copy }].to_vec();
     assert_eq!(in_doubt(&table), [17, 25], "what has to be copied first");
     table.versions = [8, 9, 10].map(|ppn| (Ppn(ppn), spare(PageKind::Translation, ppn.into()))).to_vec();
     assert_eq!(in_doubt(&table), [17, 25], "none of them is known to be the last of its block");
@@ -53,14 +53,14 @@ fn only_a_page_that_power_loss_may_have_torn_is_in_doubt() {
 #[test]
 fn a_block_is_free_for_each_page_in_doubt_and_one_beside() {
     let mut table = empty();
-    assert_eq!(table.room(), 2, "for a page of metadata");
-    let copy = Copy { lpn: Lpn(3), seq: 20, ppn: Ppn(17), age: 0, torn: false, stale: false, complete: false };
+    assert_eq!(table.blocks_to_copy(), 2, "for a page of metadata");
+    let copy = FoundCopy { lpn: Lpn(3), seq: 20, ppn: Ppn(17), age: 0, torn: false, stale: false, complete: false };
     table.doubtful = [copy; 3].to_vec();
-    assert_eq!(table.room(), 4);
+    assert_eq!(table.blocks_to_copy(), 4);
     table.newest = Some((Ppn(25), spare(PageKind::User, 30)));
-    assert_eq!(table.room(), 4, "one of those");
+    assert_eq!(table.blocks_to_copy(), 4, "one of those");
     table.newest = Some((Ppn(25), spare(PageKind::Translation, 30)));
-    assert_eq!(table.room(), 5);
+    assert_eq!(table.blocks_to_copy(), 5);
 }
 
 /// Mounts that are cut short each leave a block. If all were kept to the end, none would be free.
@@ -74,8 +74,8 @@ fn what_was_kept_in_place_of_a_page_goes_once_the_page_is_settled() {
     }
     table.versions = [(16, 11), (12, 10)].map(|(ppn, seq)| (Ppn(ppn), spare(PageKind::Translation, seq))).to_vec();
     table.newest = table.versions.first().copied();
-    let copy = Copy { lpn: Lpn(3), seq: 9, ppn: Ppn(20), age: 0, torn: false, stale: false, complete: false };
-    table.doubtful = [copy, Copy { lpn: Lpn(4), seq: 8, ppn: Ppn(21), ..copy }].to_vec();
+    let copy = FoundCopy { lpn: Lpn(3), seq: 9, ppn: Ppn(20), age: 0, torn: false, stale: false, complete: false };
+    table.doubtful = [copy, FoundCopy { lpn: Lpn(4), seq: 8, ppn: Ppn(21), ..copy }].to_vec();
     table.kept = [(Lpn(3), Ppn(0)), (Lpn(4), Ppn(4)), (Lpn(4), Ppn(8))].to_vec();
     let mut kept = |table: &Table| table.keep(&mut flash).unwrap().iter().map(|block| block.0).collect::<Vec<_>>();
     assert_eq!(kept(&table), [0, 1, 2, 3]);

@@ -173,7 +173,7 @@ fn a_block_finds_room_after_a_flush() {
     for entry in 0..full {
         rig.invalidate(entry * 32);
         rig.flush();
-        assert!(rig.gecko.room() >= 4, "{} entries left of {full}, and a block has 4", rig.gecko.room());
+        assert!(rig.gecko.buffer.room() >= 4, "{} entries left of {full}, and a block has 4", rig.gecko.buffer.room());
     }
     rig.check();
 }
