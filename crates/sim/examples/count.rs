@@ -1,8 +1,8 @@
 //! Something to count the instructions of, as scripts/instructions does:
 //! `cargo run --release -p openftl-sim --example count CASE WRITES`, or `FTL WRITES MIB`.
 //!
-//! Runs a case of the benchmark, or `bare` for its bare loop, on a device of 256 MiB. With a size, runs an
-//! FTL on a device of so many MiB, as `openftl bench --sizes` does.
+//! Runs a case of the benchmark, or `bare` for its bare loop, on a device of 256 MiB. With a size,
+//! runs an FTL on a device of so many MiB, as `openftl bench --sizes` does.
 
 use openftl_sim::bench::{Scale, available, bare, spec};
 use openftl_sim::{SimError, growth, run};

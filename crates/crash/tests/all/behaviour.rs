@@ -14,8 +14,8 @@ use std::path::Path;
 use std::thread;
 use table::AnyStamps;
 
-/// Of each pair. What differs from one operation on shows at the first cuts; more of them took half the
-/// time of all tests of this crate.
+/// Of each pair. What differs from one operation on shows at the first cuts; more of them took
+/// half the time of all tests of this crate.
 const CUTS: u64 = 300;
 
 fn lines(ftl: &str) -> String {

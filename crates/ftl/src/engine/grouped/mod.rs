@@ -1,5 +1,5 @@
-//! The grouped engine: groups of neighbouring logical blocks, *superblocks*, that are mapped by page
-//! within blocks of their own.
+//! The grouped engine: groups of neighbouring logical blocks, *superblocks*, that are mapped by
+//! page within blocks of their own.
 //!
 //! A write's journey:
 //! 1. The page goes to the next page of the block that its superblock has open for the host.
