@@ -14,15 +14,10 @@ use std::path::Path;
 use std::thread;
 use table::AnyStamps;
 
-/// Of each pair. What differs from one operation on shows at the first cuts; more of them took
-/// half the time of all tests of this crate.
-const CUTS: u64 = 300;
-
 fn lines(ftl: &str) -> String {
     let mut lines = String::new();
     for shape in SHAPES {
-        let options = Options { cuts: CUTS, ..Options::trail(ftl, shape.name) };
-        let report = run(&options, &mut |_| {}).unwrap();
+        let report = run(&Options::trail(ftl, shape.name), &mut |_| {}).unwrap();
         let ftl = &report.ftls[0];
         assert!(ftl.failures.is_empty(), "{:#?}", ftl.failures);
         if ftl.not_mountable.is_none() {
