@@ -31,6 +31,7 @@ pub fn bound_over_store<Own: Store, M: Mapping>(
     options: PageOptions,
     mapping: M,
 ) -> Option<Bound> {
+    debug_assert!(Own::ENTRY.name == options.validity, "{} is compiled for the store of another FTL", options.name);
     validity::with::<Own, _>(options.store(config), Bounding { geometry, config, options, mapping })?
 }
 
