@@ -62,33 +62,35 @@ pub(super) fn differences(base: &[u8], page: &[u8], changes: &mut Vec<Change>) -
     let most = page.len() / BYTES_A_CHANGE;
     for stride in 0..was.len().max(now.len()) {
         let (was, now) = (was.get(stride).unwrap_or(&ERASED), now.get(stride).unwrap_or(&ERASED));
-        if differ(was, now) {
-            let (words, len) = changes_of(stride * (STRIDE / WORD), was, now);
-            if changes.len() + len > most {
-                return false;
-            }
-            changes.extend_from_slice(&words[..len]);
-            debug_assert!(words[..len].iter().all(|change| change.is_in(page)), "a change is not what was programmed");
-            debug_assert!(words[..len].is_sorted_by(|one, next| { one.word } < { next.word }));
+        if !differ(was, now) {
+            continue;
         }
+        let mut differing = words_that_differ(was, now);
+        if changes.len() + differing.count_ones() as usize > most {
+            return false;
+        }
+        let (before, now) = (changes.len(), now.as_chunks::<WORD>().0);
+        while differing != 0 {
+            let word = differing.trailing_zeros() as usize;
+            changes.push(Change { word: (stride * (STRIDE / WORD) + word) as u16, now: now[word] });
+            differing &= differing - 1;
+        }
+        debug_assert!(changes[before..].iter().all(|change| change.is_in(page)), "a change is not what was programmed");
+        debug_assert!(changes[before..].is_sorted_by(|one, next| { one.word } < { next.word }));
     }
     true
 }
 
-/// The words in which a stride differs that begins with the word `first`, and how many there are.
-/// Without branches: which they are cannot be foreseen.
+/// The words in which two strides differ, a bit each, the first the lowest. Without a branch, so
+/// that a compiler compares several words at once.
 #[inline]
-fn changes_of(first: usize, was: &[u8; STRIDE], now: &[u8; STRIDE]) -> ([Change; STRIDE / WORD], usize) {
-    let mut changes = [Change { word: 0, now: [0; WORD] }; STRIDE / WORD];
-    let mut len = 0;
-    for (word, (was, now)) in was.as_chunks::<WORD>().0.iter().zip(now.as_chunks::<WORD>().0).enumerate() {
-        changes[len] = Change { word: (first + word) as u16, now: *now };
-        len += usize::from(was != now);
-    }
-    (changes, len)
+fn words_that_differ(was: &[u8; STRIDE], now: &[u8; STRIDE]) -> u32 {
+    let words = was.as_chunks::<WORD>().0.iter().zip(now.as_chunks::<WORD>().0);
+    let bits = words.enumerate().map(|(word, (was, now))| u32::from(was != now) << word);
+    bits.fold(0, |differing, bit| differing | bit)
 }
 
-/// Whether any byte differs, without a branch for each.
+/// Whether any byte differs, without a branch for each, nor a call of `memcmp` for so few.
 #[inline]
 fn differ(was: &[u8; STRIDE], now: &[u8; STRIDE]) -> bool {
     let words = was.as_chunks::<8>().0.iter().zip(now.as_chunks::<8>().0);

@@ -76,6 +76,13 @@ pub(super) struct Bytes {
 impl Bytes {
     /// Fills `out`, as far as there is something, of what is needed.
     pub(super) fn read(&self, out: &mut [u8], needed: Range<usize>) {
+        // The common case: a page that is kept whole.
+        if self.changes.is_none()
+            && let Some(base) = self.base.get(needed.clone())
+            && let Some(out) = out.get_mut(needed.clone())
+        {
+            return out.copy_from_slice(base);
+        }
         let changes = self.changes.as_deref().unwrap_or_default();
         // On a large device both come from memory: asked for now, the changes are there when the
         // page is.
