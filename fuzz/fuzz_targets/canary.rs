@@ -10,10 +10,10 @@ mod broken;
 use broken::{Defect, format, mount, page};
 use ftl::ftls::Entry;
 use openftl_crash::Operations;
-use table::AnyStamps;
+use table::AnyBytes;
 
 thread_local! {
-    static TABLE: Operations = Operations::new(table::table().into_iter().map(|entry: Entry<AnyStamps>| {
+    static TABLE: Operations = Operations::new(table::table().into_iter().map(|entry: Entry<AnyBytes>| {
         if entry.info.name != page().info.name {
             return entry;
         }

@@ -8,10 +8,11 @@
 //! use openftl_blockdev::{BlockDevice, Disk, DiskOptions, Keeping};
 //! use ftl::{Config, Flash};
 //! use nand::MemNand;
+//! use table::AnyBytes;
 //!
 //! let profile = nand::find("small").ok_or("no such profile")?;
-//! let device = MemNand::new(profile.geometry()?, profile.capabilities);
-//! let row = ftl::ftls::find::<MemNand>("gecko").ok_or("no such FTL")?;
+//! let device: AnyBytes = Box::new(MemNand::new(profile.geometry()?, profile.capabilities));
+//! let row = table::find::<AnyBytes>("gecko").ok_or("no such FTL")?;
 //! let ftl = (row.format)(Flash::new(device), &Config::new(400))?;
 //!
 //! let disk = Disk::new(vec![ftl], row.info, DiskOptions::new(Keeping::Nothing))?;

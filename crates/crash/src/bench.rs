@@ -4,19 +4,20 @@ use crate::case::Case;
 use crate::explorer::Line;
 use crate::rng::Rng;
 use crate::shape::LIMIT;
+use crate::stamps::Stamps;
 use crate::tap::Tapped;
 use crate::trail::Trail;
 use crate::workload::Step;
 use crate::{Device, Fault, Shared, faults};
 use ftl::ftls::{Durability, Entry, Mount};
-use ftl::{Config, Flash, Ftl, FtlError};
+use ftl::{Config, Ftl, FtlError};
 use nand::{Faulty, Lpn, SimNand};
-use table::AnyStamps;
+use table::AnyBytes;
 
 /// What stays the same over all lines of a case.
 pub(crate) struct Bench<'a> {
-    pub(crate) entry: &'a Entry<AnyStamps>,
-    pub(crate) mount: Mount<AnyStamps>,
+    pub(crate) entry: &'a Entry<AnyBytes>,
+    pub(crate) mount: Mount<AnyBytes>,
     pub(crate) case: &'a Case,
     pub(crate) config: Config,
     pub(crate) steps: Vec<Step>,
@@ -26,7 +27,7 @@ pub(crate) struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     /// `None` if the FTL cannot be mounted.
-    pub(crate) fn new(entry: &'a Entry<AnyStamps>, case: &'a Case) -> Option<Self> {
+    pub(crate) fn new(entry: &'a Entry<AnyBytes>, case: &'a Case) -> Option<Self> {
         let config = Config { battery: case.battery, ..case.shape().config(case.logical_pages) };
         Some(Self { entry, mount: entry.mount?, case, config, steps: case.steps(), trail: Trail::default() })
     }
@@ -49,7 +50,7 @@ impl<'a> Bench<'a> {
 
     /// Has the FTL save what it holds in RAM, if there is a battery for it; the device must be
     /// powered.
-    pub(crate) fn save(&self, ftl: &mut dyn Ftl<AnyStamps>) -> Result<(), String> {
+    pub(crate) fn save(&self, ftl: &mut dyn Ftl<AnyBytes>) -> Result<(), String> {
         if !self.has_battery() {
             return Ok(());
         }
@@ -74,7 +75,7 @@ impl<'a> Bench<'a> {
         if count_reads {
             faults::litter(device.get().flash(), self.case.seed);
         }
-        let formatted = (self.entry.format)(Flash::new(Box::new(device.clone())), &self.config);
+        let formatted = (self.entry.format)(device.flash_of_bytes(), &self.config);
         let ftl = formatted.map_err(|error| format!("formatting: {error}"))?;
         device.get().flash().plan_mut().failing_blocks =
             faults::worn_blocks(self.case.faults, self.case.seed, &geometry);
@@ -89,7 +90,7 @@ impl<'a> Bench<'a> {
         for _ in 0..self.case.shape().age {
             let lpn = rng.below(self.case.logical_pages);
             let stamp = line.model.begin_write(lpn);
-            line.ftl.write(Lpn(lpn), &stamp)?;
+            line.ftl.write_stamp(Lpn(lpn), stamp)?;
             line.model.complete_write(lpn);
         }
         Ok(())

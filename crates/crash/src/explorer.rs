@@ -22,13 +22,14 @@ use crate::quiet;
 use crate::report::Tally;
 use crate::rng::mix;
 use crate::shape::LIMIT;
+use crate::stamps::Stamps;
 use crate::story::{Effort, Event, efforts, ops_of, outcome_of};
 use crate::tap::{Casualties, Image, Tap};
 use crate::workload::Step;
 use crate::{Device, Fault, faults};
-use ftl::{Flash, Ftl, FtlError};
+use ftl::{Ftl, FtlError};
 use nand::{Cut, CutOutcome, Faulty, Lpn, NandError, SimNand, Snapshot, Stamp};
-use table::AnyStamps;
+use table::AnyBytes;
 
 /// Where the lines of one depth are cut.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +92,7 @@ pub(crate) const MAX_DEPTH: usize = 3;
 /// An FTL under test on its device, with what its host expects.
 pub(crate) struct Line {
     pub(crate) device: Device,
-    pub(crate) ftl: Box<dyn Ftl<AnyStamps>>,
+    pub(crate) ftl: Box<dyn Ftl<AnyBytes>>,
     pub(crate) model: Model,
     /// How to come here again, if there is a battery.
     again: Again,
@@ -99,7 +100,7 @@ pub(crate) struct Line {
 
 /// Checks what ties an FTL together. It reads the same pages hundreds of times, in one call in
 /// which the FTL can move nothing, so that these reads do not disturb.
-fn check(device: &Device, ftl: &mut dyn Ftl<AnyStamps>) -> Result<(), String> {
+fn check(device: &Device, ftl: &mut dyn Ftl<AnyBytes>) -> Result<(), String> {
     device.get().flash().let_reads_disturb(false);
     let outcome = ftl.check();
     device.get().flash().let_reads_disturb(true);
@@ -158,11 +159,10 @@ impl Call {
     }
 
     /// Does it; what was read, if anything.
-    fn to(self, device: &Device, ftl: &mut dyn Ftl<AnyStamps>) -> Result<Stamp, FtlError> {
-        let mut stamp = Stamp::UNWRITTEN;
+    fn to(self, device: &Device, ftl: &mut dyn Ftl<AnyBytes>) -> Result<Stamp, FtlError> {
         match self {
-            Self::Read(lpn) => ftl.read(lpn, &mut stamp)?,
-            Self::Write(lpn, stamp) => ftl.write(lpn, &stamp)?,
+            Self::Read(lpn) => return ftl.read_stamp(lpn),
+            Self::Write(lpn, stamp) => ftl.write_stamp(lpn, stamp)?,
             Self::Trim(lpn, count) => ftl.trim(lpn, count)?,
             Self::Flush => ftl.flush()?,
             Self::Idle => drop(ftl.idle()?),
@@ -173,7 +173,7 @@ impl Call {
             // It reads, and a read can be a page's last.
             Self::Check => drop(check(device, ftl)),
         }
-        Ok(stamp)
+        Ok(Stamp::UNWRITTEN)
     }
 }
 
@@ -183,7 +183,7 @@ impl Line {
         check(&self.device, &mut *self.ftl)
     }
 
-    pub(crate) fn new(device: Device, ftl: Box<dyn Ftl<AnyStamps>>, model: Model) -> Self {
+    pub(crate) fn new(device: Device, ftl: Box<dyn Ftl<AnyBytes>>, model: Model) -> Self {
         Self { device, ftl, model, again: Again::default() }
     }
 }
@@ -206,7 +206,7 @@ pub(crate) struct Explorer<'a> {
     inspected: Option<[u32; 3]>,
 }
 
-pub(crate) fn ram_bytes(ftl: &dyn Ftl<AnyStamps>) -> u64 {
+pub(crate) fn ram_bytes(ftl: &dyn Ftl<AnyBytes>) -> u64 {
     ftl.ram().iter().map(|item| item.bytes).sum()
 }
 
@@ -314,7 +314,7 @@ impl<'a> Explorer<'a> {
     }
 
     fn mount(&mut self, device: Device, model: Model, next: usize) -> Result<Line, Ending> {
-        let mounted = (self.bench.mount)(Flash::new(Box::new(device.clone())), &self.bench.config);
+        let mounted = (self.bench.mount)(device.flash_of_bytes(), &self.bench.config);
         self.tell(|cuts| Event::mount(cuts, &mounted));
         self.branch(&device, &model, next, None)?;
         match mounted {
@@ -474,7 +474,7 @@ impl<'a> Explorer<'a> {
             }
             Some(flash) => {
                 let device = self.bench.device(flash.snapshot());
-                let mounted = (self.bench.mount)(Flash::new(Box::new(device.clone())), &self.bench.config);
+                let mounted = (self.bench.mount)(device.flash_of_bytes(), &self.bench.config);
                 let (ftl, _) = mounted.map_err(|error| format!("mounting the same again: {error}"))?;
                 (device, ftl)
             }

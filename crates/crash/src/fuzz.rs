@@ -15,7 +15,7 @@ use crate::workload::Step;
 use ftl::ftls::Entry;
 use nand::{Cut, CutOutcome};
 use std::cell::OnceCell;
-use table::AnyStamps;
+use table::AnyBytes;
 
 /// Steps of a case made of bytes.
 const STEPS: usize = 64;
@@ -29,7 +29,7 @@ pub struct Operations {
 }
 
 struct Row {
-    entry: Entry<AnyStamps>,
+    entry: Entry<AnyBytes>,
     /// Rows of [`SHAPES`] and the largest disk on each.
     fits: OnceCell<Vec<(u8, u32)>>,
 }
@@ -37,7 +37,7 @@ struct Row {
 impl Operations {
     /// Cases over these FTLs; those that cannot be mounted are left out.
     #[must_use]
-    pub fn new(entries: impl IntoIterator<Item = Entry<AnyStamps>>) -> Self {
+    pub fn new(entries: impl IntoIterator<Item = Entry<AnyBytes>>) -> Self {
         let mountable = entries.into_iter().filter(|entry| entry.mount.is_some());
         Self { rows: mountable.map(|entry| Row { entry, fits: OnceCell::new() }).collect() }
     }

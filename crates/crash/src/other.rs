@@ -11,7 +11,7 @@ use crate::case::{Case, Scenario};
 use crate::quiet;
 use crate::report::Tally;
 use ftl::ftls::Entry;
-use table::AnyStamps;
+use table::AnyBytes;
 
 pub(crate) use worn::pages;
 
@@ -26,7 +26,7 @@ pub(crate) struct Record {
 }
 
 /// Runs a case that is not about single cuts; what it cost, and what went wrong, if anything did.
-pub(crate) fn run(entry: &Entry<AnyStamps>, case: &Case) -> (Record, Result<(), String>) {
+pub(crate) fn run(entry: &Entry<AnyBytes>, case: &Case) -> (Record, Result<(), String>) {
     let mut record = Record::default();
     let Some(bench) = Bench::new(entry, case) else { return (record, Ok(())) };
     record.tally.runs = 1;

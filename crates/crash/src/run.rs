@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
-use table::AnyStamps;
+use table::AnyBytes;
 
 /// Where a run stands.
 #[derive(Clone, Copy, Debug)]
@@ -80,13 +80,13 @@ pub fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Repo
 /// # Errors
 /// As [`run`].
 pub fn run_on(
-    entries: &[Entry<AnyStamps>],
+    entries: &[Entry<AnyBytes>],
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, OptionsError> {
     options.check(entries.iter().map(|entry| entry.info.name))?;
     let wanted = |name: &str| options.ftls.is_empty() || options.ftls.iter().any(|ftl| ftl == name);
-    let entries: Vec<&Entry<AnyStamps>> = entries.iter().filter(|entry| wanted(entry.info.name)).collect();
+    let entries: Vec<&Entry<AnyBytes>> = entries.iter().filter(|entry| wanted(entry.info.name)).collect();
     let next = AtomicUsize::new(0);
     let (told, news) = mpsc::channel();
     let mut ftls: Vec<(usize, FtlReport)> = thread::scope(|scope| {
@@ -131,7 +131,7 @@ pub fn replay(id: &str) -> Result<Option<Failure>, ReplayError> {
 ///
 /// # Errors
 /// As [`replay`].
-pub fn replay_on(entries: &[Entry<AnyStamps>], id: &str) -> Result<Option<Failure>, ReplayError> {
+pub fn replay_on(entries: &[Entry<AnyBytes>], id: &str) -> Result<Option<Failure>, ReplayError> {
     let (case, entry) = find(entries, id)?;
     Ok(shrink::replay(entry, &case).err().map(|finding| failure(&case, &finding)))
 }
@@ -147,7 +147,7 @@ pub fn trace(id: &str) -> Result<Trace, ReplayError> {
     Ok(Trace { events, failure: outcome.err().map(|finding| failure(&case, &finding)) })
 }
 
-fn find<'a>(entries: &'a [Entry<AnyStamps>], id: &str) -> Result<(Case, &'a Entry<AnyStamps>), ReplayError> {
+fn find<'a>(entries: &'a [Entry<AnyBytes>], id: &str) -> Result<(Case, &'a Entry<AnyBytes>), ReplayError> {
     let case = Case::parse(id)?;
     match entries.iter().find(|entry| entry.info.name == case.ftl && entry.mount.is_some()) {
         Some(entry) => Ok((case, entry)),
@@ -189,7 +189,7 @@ fn why_not(info: &Info) -> String {
 }
 
 struct Runner<'a, 'b> {
-    entry: &'a Entry<AnyStamps>,
+    entry: &'a Entry<AnyBytes>,
     options: &'a Options,
     report: FtlReport,
     /// Rows of [`SHAPES`] and the disk made of each, and in between shapes to be drawn by chance.
@@ -198,7 +198,7 @@ struct Runner<'a, 'b> {
 }
 
 impl<'a, 'b> Runner<'a, 'b> {
-    fn new(entry: &'a Entry<AnyStamps>, options: &'a Options, progress: &'b mut dyn FnMut(Progress)) -> Self {
+    fn new(entry: &'a Entry<AnyBytes>, options: &'a Options, progress: &'b mut dyn FnMut(Progress)) -> Self {
         let report = FtlReport { name: entry.info.name, promise: entry.info.promise(), ..FtlReport::default() };
         Self { entry, options, report, fits: Vec::new(), progress }
     }

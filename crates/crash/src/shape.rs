@@ -4,7 +4,7 @@ use crate::faults::Fault;
 use crate::tap::{Tapped, blank};
 use crate::{Device, Shared};
 use ftl::ftls::Entry;
-use ftl::{Config, Flash, FtlError, GeckoAsked, GeckoOptions, GroupOptions, JanusOptions, Setting, WearOptions};
+use ftl::{Config, FtlError, GeckoAsked, GeckoOptions, GroupOptions, JanusOptions, Setting, WearOptions};
 use nand::{BlockId, Capabilities, Dimensions, FaultPlan, Geometry, GeometryError, Pairing, ProgramOrder};
 
 /// A device, and what an FTL on it is told. The number of a row is part of replay ids: rows are
@@ -112,7 +112,7 @@ const RUNS: Shape = Shape {
     age: 900,
     ..MODERN
 };
-use table::AnyStamps;
+use table::AnyBytes;
 
 /// Every shape. A ring of the `n` updates made last is full of whole blocks, of one page more, or
 /// of one page less.
@@ -302,7 +302,7 @@ impl Shape {
 
     /// Whether the FTL can be mounted over the page-validity store; why not, if it cannot. Its own
     /// is what the other shapes have.
-    fn mounts(&self, entry: &Entry<AnyStamps>) -> Result<(), String> {
+    fn mounts(&self, entry: &Entry<AnyBytes>) -> Result<(), String> {
         let honours = |setting| entry.info.honours_over(setting, self.validity);
         if self.gecko != GeckoOptions::PAPER && !honours(Setting::Gecko) {
             return Err("it has no Logarithmic Gecko to be tuned".into());
@@ -324,7 +324,7 @@ impl Shape {
             return Err(format!("{store} is its own page-validity store"));
         }
         let device = self.device(FaultPlan::default()).map_err(|e| e.to_string())?;
-        match mount(Flash::new(Box::new(device)), &self.config(1)) {
+        match mount(device.flash_of_bytes(), &self.config(1)) {
             Err(error @ FtlError::Unsupported { .. }) => Err(error.to_string()),
             _ => Ok(()),
         }
@@ -337,14 +337,12 @@ impl Shape {
 
     /// How large a disk the FTL makes of the device when some blocks are left to go bad; why not,
     /// if it makes none.
-    pub(crate) fn logical_pages(&self, entry: &Entry<AnyStamps>) -> Result<u32, String> {
+    pub(crate) fn logical_pages(&self, entry: &Entry<AnyBytes>) -> Result<u32, String> {
         let make = |logical_pages| {
             let factory_bad = (0..self.spare_blocks).map(BlockId).collect();
             let plan = FaultPlan { factory_bad, ..FaultPlan::default() };
             let device = self.device(plan).map_err(|e| e.to_string())?;
-            (entry.format)(Flash::new(Box::new(device)), &self.config(logical_pages))
-                .map(drop)
-                .map_err(|e| e.to_string())
+            (entry.format)(device.flash_of_bytes(), &self.config(logical_pages)).map(drop).map_err(|e| e.to_string())
         };
         self.mounts(entry)?;
         let mut fits = (1, self.blocks * self.pages_per_block);

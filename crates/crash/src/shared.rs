@@ -3,8 +3,10 @@
 //! A mount consumes its device, also when it fails. What an interrupted mount left on flash is
 //! still there for the next one, because the handle kept outside leads to the same device.
 
-use nand::{BlockId, Capabilities, Flags, Geometry, Nand, NandError, Ppn, Spare};
+use ftl::Flash;
+use nand::{BlockId, Capabilities, Flags, Geometry, Nand, NandError, Ppn, Spare, Stamp, Stamped};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use table::AnyBytes;
 
 /// A handle to a device; clones lead to the same one.
 #[derive(Debug)]
@@ -31,6 +33,13 @@ impl<N: Nand> Shared<N> {
     pub fn get(&self) -> MutexGuard<'_, N> {
         // A panic is a finding; what the device held then is still to be looked at.
         self.device.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<N: Nand<Payload = Stamp> + 'static> Shared<N> {
+    /// The device for an FTL, which takes it for one of bytes.
+    pub fn flash_of_bytes(&self) -> Flash<AnyBytes> {
+        Flash::new(Box::new(Stamped(self.clone())))
     }
 }
 

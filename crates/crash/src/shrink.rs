@@ -18,19 +18,19 @@ use crate::story::Event;
 use crate::tap::Tap;
 use crate::workload::Step;
 use ftl::ftls::Entry;
-use table::AnyStamps;
+use table::AnyBytes;
 
 /// Cut points that may be tried in total.
 const BUDGET: u64 = 400_000;
 
 /// Runs a case as its path says.
-pub(crate) fn replay(entry: &Entry<AnyStamps>, case: &Case) -> Result<(), Finding> {
+pub(crate) fn replay(entry: &Entry<AnyBytes>, case: &Case) -> Result<(), Finding> {
     let levels = case.path.iter().map(|loss| Level::of(*loss, Tap::at(loss.cut))).collect();
     explore(entry, case, levels, u64::MAX).1
 }
 
 /// As [`replay`], and tells what happened.
-pub(crate) fn trace(entry: &Entry<AnyStamps>, case: &Case) -> (Vec<Event>, Result<(), Finding>) {
+pub(crate) fn trace(entry: &Entry<AnyBytes>, case: &Case) -> (Vec<Event>, Result<(), Finding>) {
     if !matches!(case.scenario, Scenario::Cuts) {
         let scenario = format!("{:?}", case.scenario);
         return (vec![Event::Scenario { scenario }], replay(entry, case));
@@ -48,7 +48,7 @@ pub(crate) fn trace(entry: &Entry<AnyStamps>, case: &Case) -> (Vec<Event>, Resul
 }
 
 /// Explores a case at these levels; how many cut points that took, and what was found.
-fn explore(entry: &Entry<AnyStamps>, case: &Case, levels: Vec<Level>, quota: u64) -> (u64, Result<(), Finding>) {
+fn explore(entry: &Entry<AnyBytes>, case: &Case, levels: Vec<Level>, quota: u64) -> (u64, Result<(), Finding>) {
     if !matches!(case.scenario, Scenario::Cuts) {
         return (1, other::run(entry, case).1.map_err(|what| Finding { path: Vec::new(), what }));
     }
@@ -62,7 +62,7 @@ fn explore(entry: &Entry<AnyStamps>, case: &Case, levels: Vec<Level>, quota: u64
 }
 
 struct Shrinker<'a> {
-    entry: &'a Entry<AnyStamps>,
+    entry: &'a Entry<AnyBytes>,
     /// Fails, as `finding` says.
     case: Case,
     finding: Finding,
@@ -70,7 +70,7 @@ struct Shrinker<'a> {
 }
 
 /// The smallest case found that still fails, and how.
-pub(crate) fn shrink(entry: &Entry<AnyStamps>, mut case: Case, finding: Finding) -> (Case, Finding) {
+pub(crate) fn shrink(entry: &Entry<AnyBytes>, mut case: Case, finding: Finding) -> (Case, Finding) {
     case.path.clone_from(&finding.path);
     let mut shrinker = Shrinker { entry, case, finding, left: BUDGET };
     shrinker.tail();

@@ -34,6 +34,23 @@ pub struct Stamp {
 impl Stamp {
     /// What a read of a page never written, or trimmed, returns.
     pub const UNWRITTEN: Self = Self { lpn: Lpn::NONE, version: 0 };
+
+    /// Bytes of a stamp.
+    pub const BYTES: usize = 6;
+
+    /// The stamp as bytes: those of [`Stamp::UNWRITTEN`] are zeros, as a host reads them.
+    #[must_use]
+    pub const fn to_bytes(self) -> [u8; Self::BYTES] {
+        let [a, b, c, d] = (!self.lpn.0).to_le_bytes();
+        let [e, f] = self.version.to_le_bytes();
+        [a, b, c, d, e, f]
+    }
+
+    /// The stamp that these bytes are of.
+    #[must_use]
+    pub const fn from_bytes([a, b, c, d, e, f]: [u8; Self::BYTES]) -> Self {
+        Self { lpn: Lpn(!u32::from_le_bytes([a, b, c, d])), version: u16::from_le_bytes([e, f]) }
+    }
 }
 
 impl Payload for Stamp {

@@ -47,6 +47,7 @@ pub mod mem;
 pub mod profiles;
 pub mod sim;
 pub mod spare;
+pub mod stamped;
 
 pub use addr::{BlockId, Lpn, Ppn};
 pub use any::AnyNand;
@@ -61,3 +62,4 @@ pub use mem::MemNand;
 pub use profiles::{Limits, Profile, ScaleError, find, profiles};
 pub use sim::SimNand;
 pub use spare::{PageKind, Spare};
+pub use stamped::Stamped;

@@ -1,8 +1,8 @@
 //! The table of FTLs, compiled.
 //!
 //! [`ftl::ftls::table`] is generic over the device, so that each crate that calls it compiles every
-//! FTL again. Here that is done once for each kind of device: the simulated one, any device that
-//! keeps stamps, and any that keeps bytes. A device of another kind goes behind a pointer.
+//! FTL again. Here that is done once for each kind of device: the simulated one, and any device
+//! that keeps bytes, behind a pointer. So explorer and served disk run the same compiled FTLs.
 //!
 //! ```
 //! use ftl::{Config, Flash};
@@ -20,12 +20,9 @@
 #![warn(missing_docs)]
 
 use ftl::ftls::{self, Entry};
-use nand::{AnyNand, Nand, SimNand, Stamp};
+use nand::{AnyNand, Nand, SimNand};
 
-/// Any device whose pages of host data hold a stamp.
-pub type AnyStamps = AnyNand<Stamp>;
-
-/// Any device that keeps every byte.
+/// Any device that keeps bytes; one that keeps stamps is one through [`nand::Stamped`].
 pub type AnyBytes = AnyNand<[u8]>;
 
 /// A kind of device for which every FTL is compiled.
@@ -46,7 +43,7 @@ macro_rules! compiled {
     };
 }
 
-compiled!(SimNand, AnyStamps, AnyBytes);
+compiled!(SimNand, AnyBytes);
 
 /// Every FTL, in the order of reports.
 #[must_use]

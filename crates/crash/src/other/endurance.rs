@@ -12,12 +12,13 @@ use crate::model::Model;
 use crate::other::Record;
 use crate::rng::{Rng, mix};
 use crate::shape::LIMIT;
+use crate::stamps::Stamps;
 use crate::tap::Tap;
 use crate::workload::{Step, generate};
 use crate::{Device, Shared};
-use ftl::{Flash, Ftl, FtlError};
+use ftl::{Ftl, FtlError};
 use nand::{Blemish, Cut, CutOutcome, Lpn, Nand, NandError, PageKind, Ppn, Spare, Stamp};
-use table::AnyStamps;
+use table::AnyBytes;
 
 /// Mounts that may be cut short in a row: each opens a block or two, so that many show whether they
 /// are given back.
@@ -68,7 +69,7 @@ pub(super) fn run(bench: &Bench<'_>, rounds: u32, record: &mut Record) -> Result
                 plug(&device, &mut rng);
             }
             device.get().begin(Tap::OFF, 0, LIMIT);
-            match (bench.mount)(Flash::new(Box::new(device.clone())), &bench.config) {
+            match (bench.mount)(device.flash_of_bytes(), &bench.config) {
                 Ok((ftl, _)) => break ftl,
                 Err(FtlError::Nand(NandError::PowerLost)) if !device.get().is_exhausted() => {
                     interrupted = interrupted.saturating_sub(1);
@@ -167,7 +168,7 @@ fn power_up(device: &Device) {
 fn save(
     bench: &Bench<'_>,
     device: &Device,
-    ftl: &mut dyn Ftl<AnyStamps>,
+    ftl: &mut dyn Ftl<AnyBytes>,
     model: &mut Model,
     rng: &mut Rng,
 ) -> Result<(), String> {
@@ -186,7 +187,7 @@ fn save(
 /// Does steps until power is cut.
 fn write_until_cut(
     device: &Device,
-    ftl: &mut dyn Ftl<AnyStamps>,
+    ftl: &mut dyn Ftl<AnyBytes>,
     model: &mut Model,
     steps: &[Step],
 ) -> Result<(), String> {
@@ -198,17 +199,10 @@ fn write_until_cut(
                 model.begin_trim(lpn, count);
                 ftl.trim(Lpn(lpn), count).map(|()| model.complete_trim(lpn, count))
             }
-            Step::Read { lpn } => {
-                let mut stamp = Stamp::UNWRITTEN;
-                match ftl.read(Lpn(lpn), &mut stamp) {
-                    Err(FtlError::Nand(NandError::PowerLost)) => Err(NandError::PowerLost.into()),
-                    got => model
-                        .read(lpn, got.map(|()| stamp))
-                        .map(drop)
-                        .map_err(|what| format!("before the cut: {what}"))
-                        .map(Ok)?,
-                }
-            }
+            Step::Read { lpn } => match ftl.read_stamp(Lpn(lpn)) {
+                Err(FtlError::Nand(NandError::PowerLost)) => Err(NandError::PowerLost.into()),
+                got => model.read(lpn, got).map(drop).map_err(|what| format!("before the cut: {what}")).map(Ok)?,
+            },
             Step::Flush => ftl.flush().map(|()| model.complete_flush()),
             Step::Idle => ftl.idle().map(drop),
         };
@@ -221,11 +215,11 @@ fn write_until_cut(
     Ok(())
 }
 
-fn write(ftl: &mut dyn Ftl<AnyStamps>, model: &mut Model, first: u32, count: u32) -> Result<(), FtlError> {
+fn write(ftl: &mut dyn Ftl<AnyBytes>, model: &mut Model, first: u32, count: u32) -> Result<(), FtlError> {
     let pages = model.logical_pages();
     for lpn in (0..count.min(pages)).map(|i| (first + i) % pages) {
         let stamp: Stamp = model.begin_write(lpn);
-        ftl.write(Lpn(lpn), &stamp)?;
+        ftl.write_stamp(Lpn(lpn), stamp)?;
         model.complete_write(lpn);
     }
     Ok(())

@@ -7,13 +7,14 @@ use crate::explorer::Line;
 use crate::model::Model;
 use crate::other::Record;
 use crate::rng::Rng;
+use crate::stamps::Stamps;
 use crate::workload::Step;
 use ftl::ftls::Entry;
-use ftl::{Config, Flash, Ftl, Setting};
+use ftl::{Config, Ftl, Setting};
 use nand::{
     Blemish, BlockId, Faulty, Flags, Geometry, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Snapshot, Spare, Stamp,
 };
-use table::AnyStamps;
+use table::AnyBytes;
 
 /// What the device holds.
 #[derive(Clone, Copy)]
@@ -57,13 +58,13 @@ pub(super) fn run(bench: &Bench<'_>, n: u32, record: &mut Record) -> Result<(), 
         }
         _ => bench.config,
     };
-    let Ok((mut ftl, report)) = (bench.mount)(Flash::new(Box::new(device.clone())), &config) else {
+    let Ok((mut ftl, report)) = (bench.mount)(device.flash_of_bytes(), &config) else {
         record.tally.refused += 1;
         return if device.get().is_exhausted() { Err("mounting does not end".into()) } else { Ok(()) };
     };
     if report.read_only.is_some() {
         // As good as an error: whatever is there, or an error.
-        (0..config.logical_pages).for_each(|lpn| drop(ftl.read(Lpn(lpn), &mut Stamp::UNWRITTEN.clone())));
+        (0..config.logical_pages).for_each(|lpn| drop(ftl.read_stamp(Lpn(lpn))));
         return Ok(());
     }
     judge(bench, config, Line::new(device, ftl, Model::new(bench.durable(), config.logical_pages)))
@@ -74,14 +75,14 @@ pub(super) fn run(bench: &Bench<'_>, n: u32, record: &mut Record) -> Result<(), 
 fn judge(bench: &Bench<'_>, config: Config, mut line: Line) -> Result<(), String> {
     for lpn in (0..config.logical_pages).map(Lpn) {
         // Whatever is there, or an error.
-        let _ = line.ftl.read(lpn, &mut Stamp::UNWRITTEN.clone());
+        let _ = line.ftl.read_stamp(lpn);
     }
     let info = &bench.entry.info;
     if info.honours(Setting::CacheEntries) || !info.outlives_worn_pages || bench.config.validity.is_some() {
         // Its mount does not read enough to see that an image contradicts itself: not to fall over
         // is all it promises.
         for lpn in (0..config.logical_pages).map(Lpn) {
-            let _ = line.ftl.write(lpn, &Stamp { lpn, version: 1 });
+            let _ = line.ftl.write_stamp(lpn, Stamp { lpn, version: 1 });
         }
         return Ok(());
     }
@@ -90,8 +91,8 @@ fn judge(bench: &Bench<'_>, config: Config, mut line: Line) -> Result<(), String
     let Line { device, ftl, mut model, .. } = line;
     drop(ftl);
     model.cut();
-    let mounted = (bench.mount)(Flash::new(Box::new(device.clone())), &config);
-    let (ftl, _): (Box<dyn Ftl<AnyStamps>>, _) = mounted.map_err(|error| format!("mounting again: {error}"))?;
+    let mounted = (bench.mount)(device.flash_of_bytes(), &config);
+    let (ftl, _): (Box<dyn Ftl<AnyBytes>>, _) = mounted.map_err(|error| format!("mounting again: {error}"))?;
     read_all(&mut Line::new(device, ftl, model))
 }
 
@@ -104,10 +105,8 @@ fn fill(bench: &Bench<'_>, content: Content, rng: &mut Rng) -> Result<Faulty<Sim
     match content {
         Content::Random => random(&mut out, rng),
         Content::Foreign => {
-            let others: Vec<Entry<AnyStamps>> = table::table()
-                .into_iter()
-                .filter(|e: &Entry<AnyStamps>| e.info.name != bench.entry.info.name)
-                .collect();
+            let others: Vec<Entry<AnyBytes>> =
+                table::table().into_iter().filter(|e: &Entry<AnyBytes>| e.info.name != bench.entry.info.name).collect();
             let other = &others[rng.below(others.len() as u32) as usize];
             return Ok(foreign(bench, other)?.unwrap_or(out));
         }
@@ -152,14 +151,14 @@ fn fill(bench: &Bench<'_>, content: Content, rng: &mut Rng) -> Result<Faulty<Sim
 
 /// What another FTL leaves on such a device after the same workload; `None` if it makes no disk of
 /// it.
-fn foreign(bench: &Bench<'_>, other: &Entry<AnyStamps>) -> Result<Option<Faulty<SimNand>>, String> {
+fn foreign(bench: &Bench<'_>, other: &Entry<AnyBytes>) -> Result<Option<Faulty<SimNand>>, String> {
     let device = bench.case.shape().device(nand::FaultPlan::default()).map_err(|e| e.to_string())?;
-    let Ok(mut ftl) = (other.format)(Flash::new(Box::new(device.clone())), &bench.config) else { return Ok(None) };
+    let Ok(mut ftl) = (other.format)(device.flash_of_bytes(), &bench.config) else { return Ok(None) };
     let pages = bench.config.logical_pages;
     for (version, step) in (1..).zip(&bench.steps) {
         if let Step::Write { lpn, .. } = step {
             let lpn = Lpn(lpn % pages);
-            if ftl.write(lpn, &Stamp { lpn, version }).is_err() {
+            if ftl.write_stamp(lpn, Stamp { lpn, version }).is_err() {
                 break;
             }
         }

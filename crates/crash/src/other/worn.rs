@@ -8,9 +8,9 @@ use crate::other::Record;
 use crate::report::outcome_name;
 use crate::rng::Rng;
 use crate::shape::LIMIT;
+use crate::stamps::Stamps;
 use crate::tap::{At, Image, Outcomes, Tap};
 use crate::workload::Step;
-use ftl::Flash;
 use nand::{Lpn, Nand, PageKind, Ppn, Snapshot, Stamp};
 
 /// Does the workload, no cuts.
@@ -31,7 +31,7 @@ pub(super) fn apply(line: &mut Line, step: Step) -> Result<(), String> {
         Step::Write { lpn, count } => {
             for lpn in (0..count.min(pages)).map(|i| (lpn % pages + i) % pages) {
                 let stamp = line.model.begin_write(lpn);
-                match line.ftl.write(Lpn(lpn), &stamp) {
+                match line.ftl.write_stamp(Lpn(lpn), stamp) {
                     Ok(()) => line.model.complete_write(lpn),
                     Err(error) if line.model.may_fail(&error) => line.model.fail(lpn, 1),
                     Err(error) => return Err(format!("writing: {error}")),
@@ -65,8 +65,7 @@ pub(super) fn apply(line: &mut Line, step: Step) -> Result<(), String> {
 }
 
 fn read(line: &mut Line, lpn: u32) -> Result<Seen, String> {
-    let mut stamp = Stamp::UNWRITTEN;
-    let got = line.ftl.read(Lpn(lpn), &mut stamp).map(|()| stamp);
+    let got = line.ftl.read_stamp(Lpn(lpn));
     line.model.read(lpn, got)
 }
 
@@ -224,7 +223,7 @@ fn mount_tapped(
     let device = bench.device(flash);
     model.cut();
     device.get().begin(tap, bench.case.seed, LIMIT);
-    let mounted = (bench.mount)(Flash::new(Box::new(device.clone())), &bench.config);
+    let mounted = (bench.mount)(device.flash_of_bytes(), &bench.config);
     device.get().tap(Tap::OFF);
     let images = device.get().take_images();
     match mounted {

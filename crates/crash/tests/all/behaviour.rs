@@ -12,7 +12,7 @@ use openftl_crash::{Options, SHAPES, run};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::thread;
-use table::AnyStamps;
+use table::AnyBytes;
 
 fn lines(ftl: &str) -> String {
     let mut lines = String::new();
@@ -28,7 +28,7 @@ fn lines(ftl: &str) -> String {
 }
 
 fn table() -> String {
-    let table = table::table::<AnyStamps>();
+    let table = table::table::<AnyBytes>();
     let lines: Vec<String> = thread::scope(|scope| {
         let each: Vec<_> = table.iter().map(|entry| scope.spawn(|| lines(entry.info.name))).collect();
         each.into_iter().map(|thread| thread.join().unwrap()).collect()

@@ -4,8 +4,8 @@
 
 use ftl::ftls::Entry;
 use ftl::{Config, Flash, Ftl, FtlError, MountReport, RamReport, Shortage};
-use nand::{BlockId, Lpn, Nand, Stamp};
-use table::AnyStamps;
+use nand::{BlockId, Lpn, Nand};
+use table::AnyBytes;
 
 /// What is broken.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,42 +23,42 @@ pub enum Defect {
 }
 
 struct Broken {
-    inner: Box<dyn Ftl<AnyStamps>>,
+    inner: Box<dyn Ftl<AnyBytes>>,
     defect: Defect,
     /// Acknowledged, not written.
-    held: Option<(Lpn, Stamp)>,
+    held: Option<(Lpn, Vec<u8>)>,
     mounted: bool,
 }
 
 impl Broken {
     fn settle(&mut self) -> Result<(), FtlError> {
         match self.held.take() {
-            Some((lpn, stamp)) => self.inner.write(lpn, &stamp),
+            Some((lpn, data)) => self.inner.write(lpn, &data),
             None => Ok(()),
         }
     }
 }
 
-impl Ftl<AnyStamps> for Broken {
+impl Ftl<AnyBytes> for Broken {
     fn logical_pages(&self) -> u32 {
         self.inner.logical_pages()
     }
 
-    fn read(&mut self, lpn: Lpn, out: &mut Stamp) -> Result<(), FtlError> {
-        if let Some((_, held)) = self.held.filter(|(held, _)| *held == lpn) {
-            *out = held;
+    fn read(&mut self, lpn: Lpn, out: &mut [u8]) -> Result<(), FtlError> {
+        if let Some((_, held)) = self.held.as_ref().filter(|(held, _)| *held == lpn) {
+            out.copy_from_slice(held);
             return Ok(());
         }
         let neighbour = self.mounted && self.defect == Defect::Neighbour && lpn.0 == 7;
         self.inner.read(if neighbour { Lpn(6) } else { lpn }, out)
     }
 
-    fn write(&mut self, lpn: Lpn, data: &Stamp) -> Result<(), FtlError> {
+    fn write(&mut self, lpn: Lpn, data: &[u8]) -> Result<(), FtlError> {
         if self.defect != Defect::Early {
             return self.inner.write(lpn, data);
         }
         self.settle()?;
-        self.held = Some((lpn, *data));
+        self.held = Some((lpn, data.to_vec()));
         Ok(())
     }
 
@@ -88,15 +88,15 @@ impl Ftl<AnyStamps> for Broken {
         self.inner.read_only()
     }
 
-    fn flash(&self) -> &Flash<AnyStamps> {
+    fn flash(&self) -> &Flash<AnyBytes> {
         self.inner.flash()
     }
 
-    fn flash_mut(&mut self) -> &mut Flash<AnyStamps> {
+    fn flash_mut(&mut self) -> &mut Flash<AnyBytes> {
         self.inner.flash_mut()
     }
 
-    fn into_flash(self: Box<Self>) -> Flash<AnyStamps> {
+    fn into_flash(self: Box<Self>) -> Flash<AnyBytes> {
         self.inner.into_flash()
     }
 
@@ -106,7 +106,7 @@ impl Ftl<AnyStamps> for Broken {
 }
 
 /// The FTL that is broken.
-pub fn page() -> Entry<AnyStamps> {
+pub fn page() -> Entry<AnyBytes> {
     table::find("page").unwrap()
 }
 
@@ -114,18 +114,18 @@ pub fn page() -> Entry<AnyStamps> {
 ///
 /// # Errors
 /// Those of the FTL below.
-pub fn format(flash: Flash<AnyStamps>, config: &Config, defect: Defect) -> Result<Box<dyn Ftl<AnyStamps>>, FtlError> {
+pub fn format(flash: Flash<AnyBytes>, config: &Config, defect: Defect) -> Result<Box<dyn Ftl<AnyBytes>>, FtlError> {
     Ok(Box::new(Broken { inner: (page().format)(flash, config)?, defect, held: None, mounted: false }))
 }
 
 /// What a mount answers.
-pub type Mounted = Result<(Box<dyn Ftl<AnyStamps>>, MountReport), FtlError>;
+pub type Mounted = Result<(Box<dyn Ftl<AnyBytes>>, MountReport), FtlError>;
 
 /// Mounts a disk with a defect.
 ///
 /// # Errors
 /// Those of the FTL below.
-pub fn mount(mut flash: Flash<AnyStamps>, config: &Config, defect: Defect) -> Mounted {
+pub fn mount(mut flash: Flash<AnyBytes>, config: &Config, defect: Defect) -> Mounted {
     let nand = flash.nand_mut();
     let blocks = nand.geometry().blocks();
     let pages: Vec<_> = (0..nand.geometry().pages()).map(nand::Ppn).collect();

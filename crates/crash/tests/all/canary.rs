@@ -6,11 +6,11 @@ use crate::broken::{Defect, format, mount, page};
 use ftl::Config;
 use ftl::ftls::Entry;
 use openftl_crash::{Fault, Mode, Options, replay_on, run_on};
-use table::AnyStamps;
+use table::AnyBytes;
 
 macro_rules! canary {
     ($defect:expr) => {
-        Entry::<AnyStamps> {
+        Entry::<AnyBytes> {
             info: page().info,
             format: |flash, config| format(flash, config, $defect),
             mount: Some(|flash, config| mount(flash, config, $defect)),
@@ -19,7 +19,7 @@ macro_rules! canary {
 }
 
 /// Explores a canary; what was found, after making sure that its id replays it.
-fn found(entry: Entry<AnyStamps>, faults: Vec<Fault>) -> Vec<openftl_crash::Failure> {
+fn found(entry: Entry<AnyBytes>, faults: Vec<Fault>) -> Vec<openftl_crash::Failure> {
     let options = Options {
         mode: Mode::Linear,
         cuts: 2000,
@@ -76,7 +76,7 @@ fn data_of_another_page_is_caught() {
 
 #[test]
 fn a_battery_that_saves_nothing_is_caught() {
-    fn dftl() -> Entry<AnyStamps> {
+    fn dftl() -> Entry<AnyBytes> {
         table::find("dftl").unwrap()
     }
     let failures = found(

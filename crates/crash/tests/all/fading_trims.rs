@@ -3,12 +3,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use ftl::{Config, Flash, Ftl};
+use ftl::{Config, Ftl};
 use nand::faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty};
 use nand::geometry::Dimensions;
 use nand::{Capabilities, Geometry, Lpn, Nand, PageKind, Ppn, SimNand, Stamp};
-use openftl_crash::Shared;
-use table::AnyStamps;
+use openftl_crash::{Shared, Stamps};
+use table::AnyBytes;
 
 type Device = Shared<Faulty<SimNand>>;
 
@@ -32,8 +32,8 @@ fn device() -> Device {
 
 /// The most logical pages that the device has room for: blocks are short.
 fn most() -> u32 {
-    let entry = table::find::<AnyStamps>("page").unwrap();
-    let fits = |pages| (entry.format)(Flash::new(Box::new(device())), &Config::new(pages)).is_ok();
+    let entry = table::find::<AnyBytes>("page").unwrap();
+    let fits = |pages| (entry.format)(device().flash_of_bytes(), &Config::new(pages)).is_ok();
     (1..BLOCKS).rev().map(|blocks| blocks * PAGES).find(|pages| fits(*pages)).unwrap()
 }
 
@@ -62,15 +62,14 @@ fn power_up(device: &Device) {
 fn cut_flush(logical: u32, flushes: u32) -> Option<Device> {
     let device = device();
     let mut ftl =
-        (table::find::<AnyStamps>("page").unwrap().format)(Flash::new(Box::new(device.clone())), &Config::new(logical))
-            .unwrap();
+        (table::find::<AnyBytes>("page").unwrap().format)(device.flash_of_bytes(), &Config::new(logical)).unwrap();
     let mut state = 3_u32;
     let random = (0..500).map(|_| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 8) % logical
     });
     for lpn in (0..logical).chain(random).map(Lpn) {
-        ftl.write(lpn, &Stamp { lpn, version: 1 }).unwrap();
+        ftl.write_stamp(lpn, Stamp { lpn, version: 1 }).unwrap();
     }
     ftl.trim(Lpn(0), GONE).unwrap();
     ftl.flush().unwrap();
@@ -86,20 +85,16 @@ fn cut_flush(logical: u32, flushes: u32) -> Option<Device> {
     (newest_of_map(&device) != before).then_some(device)
 }
 
-fn mount(device: &Device, logical: u32) -> Option<Box<dyn Ftl<AnyStamps>>> {
-    let mounted = (table::find::<AnyStamps>("page").unwrap().mount.unwrap())(
-        Flash::new(Box::new(device.clone())),
-        &Config::new(logical),
-    );
+fn mount(device: &Device, logical: u32) -> Option<Box<dyn Ftl<AnyBytes>>> {
+    let mounted =
+        (table::find::<AnyBytes>("page").unwrap().mount.unwrap())(device.flash_of_bytes(), &Config::new(logical));
     mounted.ok().map(|(ftl, _)| ftl)
 }
 
 /// What was trimmed and flushed reads as zeros.
-fn verify(ftl: &mut dyn Ftl<AnyStamps>, what: &str) {
+fn verify(ftl: &mut dyn Ftl<AnyBytes>, what: &str) {
     for lpn in (0..GONE).map(Lpn) {
-        let mut got = Stamp { lpn, version: 1 };
-        ftl.read(lpn, &mut got).unwrap();
-        assert_eq!(got, Stamp::UNWRITTEN, "{what}: {lpn}");
+        assert_eq!(ftl.read_stamp(lpn).unwrap(), Stamp::UNWRITTEN, "{what}: {lpn}");
     }
 }
 
@@ -134,9 +129,8 @@ fn a_flushed_trim_stays_trimmed_when_the_last_page_of_the_map_fades_during_a_mou
     assert!(cuts > PAGES, "{cuts} cuts");
 }
 
-fn read(ftl: &mut dyn Ftl<AnyStamps>, lpn: u32) -> Option<Stamp> {
-    let mut got = Stamp { lpn: Lpn(lpn), version: 9 };
-    ftl.read(Lpn(lpn), &mut got).ok().map(|()| got)
+fn read(ftl: &mut dyn Ftl<AnyBytes>, lpn: u32) -> Option<Stamp> {
+    ftl.read_stamp(Lpn(lpn)).ok()
 }
 
 #[test]
@@ -161,10 +155,9 @@ fn a_trim_that_was_read_and_flushed_after_a_mount_stays_when_the_page_that_said_
 fn what_a_page_in_doubt_superseded_is_an_error_if_it_is_worn() {
     let device = device();
     let mut ftl =
-        (table::find::<AnyStamps>("page").unwrap().format)(Flash::new(Box::new(device.clone())), &Config::new(100))
-            .unwrap();
+        (table::find::<AnyBytes>("page").unwrap().format)(device.flash_of_bytes(), &Config::new(100)).unwrap();
     for lpn in (0..3 * PAGES).map(Lpn) {
-        ftl.write(lpn, &Stamp { lpn, version: 1 }).unwrap();
+        ftl.write_stamp(lpn, Stamp { lpn, version: 1 }).unwrap();
     }
     let lpn = Lpn(PAGES - 1);
     let worn = (0..BLOCKS * PAGES).map(Ppn).find(|ppn| {
@@ -173,7 +166,7 @@ fn what_a_page_in_doubt_superseded_is_an_error_if_it_is_worn() {
     });
     // Read once by the scan, and then no more.
     cut_at(&device, 0, CutOutcome::Fading(1));
-    ftl.write(lpn, &Stamp { lpn, version: 2 }).unwrap_err();
+    ftl.write_stamp(lpn, Stamp { lpn, version: 2 }).unwrap_err();
     power_up(&device);
     device.get().damage(worn.unwrap(), Blemish::DataUnreadable);
     for _ in 0..2 {
@@ -188,16 +181,13 @@ fn mounts_cut_short_in_a_row_use_up_no_blocks_and_leave_what_the_page_in_doubt_s
     let logical = most();
     for outcome in [CutOutcome::Torn, CutOutcome::TornData, CutOutcome::Done] {
         let device = device();
-        let mut ftl = (table::find::<AnyStamps>("page").unwrap().format)(
-            Flash::new(Box::new(device.clone())),
-            &Config::new(logical),
-        )
-        .unwrap();
+        let mut ftl =
+            (table::find::<AnyBytes>("page").unwrap().format)(device.flash_of_bytes(), &Config::new(logical)).unwrap();
         for lpn in (0..logical).chain(0..logical).map(Lpn) {
-            ftl.write(lpn, &Stamp { lpn, version: 1 }).unwrap();
+            ftl.write_stamp(lpn, Stamp { lpn, version: 1 }).unwrap();
         }
         cut_at(&device, 0, CutOutcome::Fading(100));
-        ftl.write(Lpn(3), &Stamp { lpn: Lpn(3), version: 2 }).unwrap_err();
+        ftl.write_stamp(Lpn(3), Stamp { lpn: Lpn(3), version: 2 }).unwrap_err();
         power_up(&device);
         for attempt in 0..2 * u64::from(BLOCKS) {
             // An erase of the block, and the copy.
