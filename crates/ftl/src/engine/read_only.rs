@@ -166,11 +166,18 @@ pub fn or_read_only<N: Nand + 'static, F: Ftl<N> + 'static>(
 ) -> Mounted<N> {
     match outcome {
         Ok((ftl, report)) => Ok((Box::new(ftl), report)),
-        Err(Unmounted { error: FtlError::NoSpace(shortage), flash: Some(flash), .. }) => {
+        Err(unmounted) => read_only(unmounted, config, evidence),
+    }
+}
+
+/// Of a mount that failed for want of blocks, a disk that can be read.
+fn read_only<N: Nand + 'static>(unmounted: Unmounted<N>, config: &Config, evidence: Evidence) -> Mounted<N> {
+    match unmounted {
+        Unmounted { error: FtlError::NoSpace(shortage), flash: Some(flash), .. } => {
             let (ftl, report) = ReadOnlyFtl::mount(*flash, config, evidence, shortage)?;
             Ok((Box::new(ftl), report))
         }
-        Err(Unmounted { error, .. }) => Err(error),
+        Unmounted { error, .. } => Err(error),
     }
 }
 

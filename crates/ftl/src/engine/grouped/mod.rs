@@ -77,7 +77,7 @@ impl<N: Nand> GroupedFtl<N> {
         name: &'static str,
         groups: GroupOptions,
     ) -> Result<Self, FtlError> {
-        let area = Area::format(flash, config, options(name), room)?;
+        let area = Area::format(flash, config, options(name), &room)?;
         Ok(Self::new(area, groups))
     }
 
@@ -112,7 +112,7 @@ impl<N: Nand> GroupedFtl<N> {
         excluded: &[Ppn],
     ) -> Result<(Self, MountReport), Unmounted<N>> {
         let (area, mut recovered) =
-            Area::mount(flash, config, options(name), Others::LogsAndPaged(|_| 0), room, excluded)?;
+            Area::mount(flash, config, options(name), Others::LogsAndPaged(|_| 0), &room, excluded)?;
         let mut ftl = Self::new(area, groups);
         if let Err(error) = ftl.settle(&recovered) {
             return Err(ftl.area.unmounted(error));

@@ -123,7 +123,7 @@ impl<N: Nand> HybridFtl<N> {
     pub fn format(flash: Flash<N>, config: &Config, name: &'static str, goal: Goal) -> Result<Self, FtlError> {
         check_options(config, name)?;
         let options = AreaOptions { name, least_logs: LEAST, order: ProgramOrder::Sequential, picks_victims: true };
-        let area = Area::format(flash, config, options, |data, over| Self::room(goal, config.janus, data, over))?;
+        let area = Area::format(flash, config, options, &|data, over| Self::room(goal, config.janus, data, over))?;
         Ok(Self::new(area, goal, config.janus))
     }
 
@@ -167,7 +167,7 @@ impl<N: Nand> HybridFtl<N> {
             config,
             options,
             Others::LogsAndPaged(SequentialLogs::most),
-            |data, over| Self::room(goal, config.janus, data, over),
+            &|data, over| Self::room(goal, config.janus, data, over),
             excluded,
         )?;
         let mut ftl = Self::new(area, goal, config.janus);

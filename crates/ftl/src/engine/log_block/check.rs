@@ -106,7 +106,7 @@ pub(in crate::engine) mod tests {
     /// An area on which nothing was written.
     pub(in crate::engine) fn empty(picks_victims: bool) -> Area<SimNand> {
         let options = AreaOptions { name: "log blocks", least_logs: 2, order: ProgramOrder::Sequential, picks_victims };
-        Area::format(device(), &Config::new(LOGICAL_PAGES), options, |_, logs| Room { logs, fused: 2 }).unwrap()
+        Area::format(device(), &Config::new(LOGICAL_PAGES), options, &|_, logs| Room { logs, fused: 2 }).unwrap()
     }
 
     /// Every page at home, but one that was overwritten.

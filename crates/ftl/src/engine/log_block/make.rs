@@ -60,9 +60,9 @@ impl<N: Nand> Area<N> {
         mut flash: Flash<N>,
         config: &Config,
         options: AreaOptions,
-        room: impl Fn(u32, u32) -> Room,
+        room: &dyn Fn(u32, u32) -> Room,
     ) -> Result<Self, FtlError> {
-        let size = Self::check_size(&flash, config, options, &room)?;
+        let size = Self::check_size(&flash, config, options, room)?;
         let geometry = *flash.nand().geometry();
         let usable = geometry.blocks() - size.bad_blocks;
         if size.needed > usable {
@@ -87,7 +87,7 @@ impl<N: Nand> Area<N> {
         flash: &Flash<N>,
         config: &Config,
         options: AreaOptions,
-        room: impl Fn(u32, u32) -> Room,
+        room: &dyn Fn(u32, u32) -> Room,
     ) -> Result<Budget, FtlError> {
         let refuse = |reason: String| FtlError::Unsupported { ftl: options.name, reason };
         if let Some(store) = config.validity {
@@ -130,7 +130,7 @@ impl<N: Nand> Area<N> {
         config: &Config,
         options: AreaOptions,
         size: &Budget,
-        room: impl Fn(u32, u32) -> Room,
+        room: &dyn Fn(u32, u32) -> Room,
     ) -> Self {
         let geometry = *flash.nand().geometry();
         let (data, pages) = (config.logical_pages.div_ceil(geometry.pages_per_block()), geometry.pages_per_block());

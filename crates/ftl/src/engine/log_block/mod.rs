@@ -51,6 +51,11 @@ pub struct LogFtl<N, S> {
     scheme: S,
 }
 
+/// All over-provisioned blocks may be log blocks.
+const fn logs_only(_: u32, logs: u32) -> Room {
+    Room { logs, fused: 0 }
+}
+
 impl<N: Nand + 'static, S: Scheme + 'static> LogFtl<N, S> {
     /// Opens a disk again, also after power loss.
     ///
@@ -75,7 +80,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
         make: impl FnOnce(Size) -> S,
     ) -> Result<Self, FtlError> {
         let options = AreaOptions { name, least_logs: S::LEAST_LOGS, order: S::ORDER, picks_victims: false };
-        let area = Area::format(flash, config, options, |_, logs| Room { logs, fused: 0 })?;
+        let area = Area::format(flash, config, options, &logs_only)?;
         let scheme = make(Size::of(&area));
         Ok(Self { area, scheme })
     }
@@ -95,8 +100,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
         excluded: &[Ppn],
     ) -> Result<(Self, MountReport), Unmounted<N>> {
         let options = AreaOptions { name, least_logs: S::LEAST_LOGS, order: S::ORDER, picks_victims: false };
-        let (area, mut recovered) =
-            Area::mount(flash, config, options, Others::Logs, |_, logs| Room { logs, fused: 0 }, excluded)?;
+        let (area, mut recovered) = Area::mount(flash, config, options, Others::Logs, &logs_only, excluded)?;
         let scheme = make(Size::of(&area));
         let mut ftl = Self { area, scheme };
         if let Err(error) = ftl.settle(&recovered) {

@@ -122,7 +122,7 @@ impl<N: Nand> Area<N> {
         config: &Config,
         options: AreaOptions,
         others: Others,
-        room: impl Fn(u32, u32) -> Room,
+        room: &dyn Fn(u32, u32) -> Room,
         excluded: &[Ppn],
     ) -> Result<(Self, Recovered), Unmounted<N>> {
         if config.maps == Maps::NonVolatile {
@@ -130,7 +130,7 @@ impl<N: Nand> Area<N> {
                           in flash, as it was formatted";
             return Err(FtlError::Unsupported { ftl: options.name, reason: reason.into() }.into());
         }
-        let size = Self::check_size(&flash, config, options, &room)?;
+        let size = Self::check_size(&flash, config, options, room)?;
         let (blocks, needed, bad_blocks) = (flash.nand().geometry().blocks(), size.needed, size.bad_blocks);
         if bad_blocks + needed > blocks {
             return Err(Unmounted::with(flash, Shortage { bad_blocks, blocks, needed }.into()));

@@ -186,7 +186,7 @@ mod tests {
         let options = AreaOptions { name: "log blocks", least_logs: 2, order, picks_victims: false };
         let flash = Flash::new(Faulty::new(device().into_nand(), FaultPlan::default()));
         let room = |_, logs| Room { logs, fused: 0 };
-        let mut area = Area::format(flash, &Config::new(LOGICAL_PAGES), options, room).unwrap();
+        let mut area = Area::format(flash, &Config::new(LOGICAL_PAGES), options, &room).unwrap();
         for lpn in (0..LOGICAL_PAGES).map(Lpn) {
             assert!(area.write_home(lpn, &stamp(lpn)).unwrap());
         }

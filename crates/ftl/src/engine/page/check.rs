@@ -1,12 +1,13 @@
 //! The invariants that tie mapping, validity, space and flash together.
 
-use super::{Mapping, Nand, PageFtl, Validity};
+use super::{Core, Mapping, Nand, PageFtl, Validity};
 use crate::mapping::is_page;
 use crate::space::blocks::BlockState;
 use crate::validity::PageSet;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
+use alloc::vec::Vec;
 use nand::{BlockId, Lpn, NandError, PageKind, Ppn};
 
 impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
@@ -24,23 +25,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     pub(super) fn check_invariants(&mut self) -> Result<(), String> {
         let geometry = *self.core.space.geometry();
         let table = self.healing(|ftl| ftl.mapping.dump(ftl.core.flash.nand_mut())).map_err(|e| e.to_string())?;
-        let mut owner = vec![u32::MAX; geometry.pages() as usize];
-        for (lpn, &ppn) in table.iter().enumerate().filter(|(_, ppn)| is_page(**ppn)) {
-            let Some(owner) = owner.get_mut(ppn.index()) else {
-                return Err(format!("logical page {lpn} is mapped to {ppn}, which the device does not have"));
-            };
-            if core::mem::replace(owner, lpn as u32) != u32::MAX {
-                return Err(format!("{ppn} is mapped twice, once for logical page {lpn}"));
-            }
-            match self.core.flash.nand_mut().read_spare(ppn) {
-                // Worn: reading the logical page says so.
-                Err(NandError::Uncorrectable { .. }) => {}
-                // Torn, with the one that superseded it lost.
-                Ok(None) if self.core.space.state(geometry.block_of(ppn)) == BlockState::Closed => {}
-                Ok(Some(s)) if s.kind == PageKind::User && s.tag as usize == lpn => {}
-                other => return Err(format!("logical page {lpn} is mapped to {ppn}, which holds {other:?}")),
-            }
-        }
+        let owner = owners(&mut self.core, &table)?;
         if self.core.is_starved() {
             return Ok(());
         }
@@ -96,6 +81,29 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             _ => Ok(()),
         }
     }
+}
+
+/// Invariants 1 and 2: the logical page that each page is mapped for, [`u32::MAX`] for none.
+fn owners<N: Nand>(core: &mut Core<N>, table: &[Ppn]) -> Result<Vec<u32>, String> {
+    let geometry = *core.space.geometry();
+    let mut owner = vec![u32::MAX; geometry.pages() as usize];
+    for (lpn, &ppn) in table.iter().enumerate().filter(|(_, ppn)| is_page(**ppn)) {
+        let Some(owner) = owner.get_mut(ppn.index()) else {
+            return Err(format!("logical page {lpn} is mapped to {ppn}, which the device does not have"));
+        };
+        if core::mem::replace(owner, lpn as u32) != u32::MAX {
+            return Err(format!("{ppn} is mapped twice, once for logical page {lpn}"));
+        }
+        match core.flash.nand_mut().read_spare(ppn) {
+            // Worn: reading the logical page says so.
+            Err(NandError::Uncorrectable { .. }) => {}
+            // Torn, with the one that superseded it lost.
+            Ok(None) if core.space.state(geometry.block_of(ppn)) == BlockState::Closed => {}
+            Ok(Some(s)) if s.kind == PageKind::User && s.tag as usize == lpn => {}
+            other => return Err(format!("logical page {lpn} is mapped to {ppn}, which holds {other:?}")),
+        }
+    }
+    Ok(owner)
 }
 
 #[cfg(test)]

@@ -68,13 +68,13 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             Need::InBank { bank, live_pages } => {
                 self.metadata().or_else(|| self.core.space.pick_in(bank, live_pages).map(collect))
             }
-            Need::Mount => self.emptiest(|_| true).map(Decision::Collect),
-            Need::Unsettled => self.emptiest(|kind| kind == PageKind::Translation).map(Decision::Collect),
+            Need::Mount => self.core.space.emptiest(None).map(Decision::Collect),
+            Need::Unsettled => self.core.space.emptiest(Some(PageKind::Translation)).map(Decision::Collect),
             Need::Later | Need::Now => {
                 // On a nearly full disk the policy's order can cost more pages of metadata than it
                 // frees.
                 let losing = need == Need::Now && self.is_scarce() && self.mapping.footprint_pages() > 0;
-                let emptiest = if losing { self.emptiest(|_| true) } else { None };
+                let emptiest = if losing { self.core.space.emptiest(None) } else { None };
                 let metadata = || emptiest.map(Decision::Collect);
                 metadata().or_else(|| self.metadata()).or_else(|| self.ask(unpinned))
             }
@@ -93,26 +93,13 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         self.core.space.free_blocks() + SCARCE < self.reserve_blocks
     }
 
-    /// The full block of some kinds in which least lives, of those with something to gain. Looks at
-    /// every block.
-    #[cold]
-    fn emptiest(&self, wanted: impl Fn(PageKind) -> bool) -> Option<BlockId> {
-        let space = &self.core.space;
-        let closed = (0..space.geometry().blocks()).map(BlockId).filter(|block| {
-            let block = *block;
-            space.state(block) == BlockState::Closed && wanted(space.kind(block))
-        });
-        let least = closed.map(|block| (space.valid(block), block)).min()?;
-        (least.0 < space.geometry().pages_per_block()).then_some(least.1)
-    }
-
     /// A metadata block in which nothing lives, if the policy offers one.
     fn tidy(&mut self) -> Option<Decision> {
         let choice = match self.core.space.pick_metadata() {
             Some(choice) if self.is_pinned(choice.block) => {
                 return (self.core.space.dead_metadata() >= PATIENCE).then_some(Decision::Unpin);
             }
-            None => self.core.space.pick(|valid| valid == 0),
+            None => self.core.space.pick(0),
             choice => choice.filter(|choice| choice.valid == 0),
         };
         choice.map(|choice| Decision::Collect(choice.block))
@@ -148,11 +135,11 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 return Some(Decision::Collect(block));
             }
         }
-        let picked = self.core.space.pick(|valid| valid < pages);
+        let picked = self.core.space.pick(pages - 1);
         // Rather a block of a queue before its time than none.
         let picked = picked.or_else(|| {
             self.core.space.set_queues(0);
-            self.core.space.pick(|valid| valid < pages)
+            self.core.space.pick(pages - 1)
         });
         match picked {
             Some(Choice { block, .. }) => Some(Decision::Collect(block)),

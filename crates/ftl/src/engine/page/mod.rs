@@ -27,6 +27,7 @@ mod lost;
 mod mount;
 mod overhead;
 mod pins;
+mod plan;
 mod rebuild;
 mod recover;
 mod refresh;
@@ -42,15 +43,15 @@ mod wear;
 pub use bound::bound_over_store;
 pub use mount::mount_by_scan_over_store;
 
-use super::read_only::{Unmounted, unless_short};
+use super::read_only::unless_short;
 use crate::config::{Config, Preset};
 use crate::contract::{Ftl, FtlError, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
 use crate::inspect::Inspector;
 use crate::mapping::ram::RamMap;
 use crate::mapping::{LOST, Mapping, is_page};
-use crate::placement::{self, Future, Placement, Placing};
-use crate::space::blocks::{Space, SpaceOptions};
+use crate::placement::{self, Future, Placing};
+use crate::space::blocks::Space;
 use crate::space::core::{Core, Origin};
 use crate::space::deaths::Deaths;
 use crate::validity::{self, Make, PageSet, Receiver, Site, Store, Validity};
@@ -61,8 +62,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use choose::{Need, most_free};
 use nand::{BlockId, Geometry, Law, Lpn, Nand, NandError, PageKind, Payload, Ppn};
-use overhead::{Overhead, Shares};
 use pins::Pins;
+use plan::Plan;
 use sight::IDLE_STEPS;
 use trims::trim_step;
 
@@ -135,92 +136,6 @@ pub struct PageFtl<N: Nand, M, V> {
     half_rebuilt: bool,
     /// Pages of host data that died are flagged.
     flags_dead: bool,
-}
-
-/// Parts by name, and whether the device is large enough: for formatting and mounting.
-struct Plan {
-    overhead: Overhead,
-    /// Good blocks that the disk needs.
-    needed: u32,
-    /// Blocks that are bad.
-    bad_blocks: u32,
-    space: SpaceOptions,
-    placement: Box<dyn Placement>,
-    battery: bool,
-    flags_dead: bool,
-}
-
-impl Plan {
-    fn new<N: Nand, M: Mapping, V: Validity>(
-        nand: &N,
-        config: &Config,
-        options: PageOptions,
-        mapping: &M,
-        validity: &V,
-    ) -> Result<Self, FtlError> {
-        let refuse = |reason: String| FtlError::Unsupported { ftl: options.name, reason };
-        if let Some(reason) = mapping.refusal() {
-            return Err(refuse(reason));
-        }
-        let can = nand.capabilities().spare_reprograms;
-        if can < options.flags {
-            return Err(refuse(format!(
-                "it sets flags of a programmed page up to {} times, and the device can {can} times; use a device with \
-                 spare_reprograms of at least {}",
-                options.flags, options.flags
-            )));
-        }
-        let victim = victim::find(config.victim)
-            .ok_or_else(|| refuse(format!("there is no victim policy '{}'", config.victim)))?;
-        let placement = config.placement.unwrap_or(Preset::PAPER.placement);
-        let placement =
-            placement::find(placement).ok_or_else(|| refuse(format!("there is no placement policy '{placement}'")))?;
-        let placement = (placement.make)(config, nand.geometry(), mapping.keeps_pasts());
-        let geometry = nand.geometry();
-        if geometry.pages_per_block() > u32::from(u16::MAX) {
-            return Err(refuse(format!("blocks of {} pages exceed 65535", geometry.pages_per_block())));
-        }
-        let battery = options.battery && config.battery;
-        let Shares { mut overhead, host_streams, lanes, metadata_lanes, .. } =
-            Shares::of(geometry, config, options, placement.streams(), mapping, validity);
-        let bad_blocks = (0..geometry.blocks()).filter(|&block| nand.is_bad(BlockId(block))).count() as u32;
-        Overhead::check(geometry, config.logical_pages, geometry.blocks(), overhead.work()).map_err(refuse)?;
-        let needed = config.logical_pages.div_ceil(geometry.pages_per_block()) + overhead.work();
-        overhead.keep_for_bad_blocks(geometry.blocks() - bad_blocks, needed);
-        let level_wear = config.wear.is_some();
-        let space = SpaceOptions {
-            host_streams,
-            lanes,
-            metadata_lanes,
-            victim,
-            metadata_apart: options.metadata_apart,
-            has_queues: placement.names_victims(),
-            level_wear,
-        };
-        let flags_dead = options.flags > 0;
-        Ok(Self { overhead, needed, bad_blocks, space, placement, battery, flags_dead })
-    }
-
-    /// Refuses to make a disk of a device of which too many blocks are bad.
-    fn for_format(self, geometry: &Geometry, config: &Config, options: PageOptions) -> Result<Self, FtlError> {
-        let usable = geometry.blocks() - self.bad_blocks;
-        // Only here: a disk that was made before there were trim maps can do without.
-        let work = self.overhead.work() + self.overhead.trims.all;
-        match Overhead::check(geometry, config.logical_pages, usable, work) {
-            Ok(()) => Ok(self),
-            Err(reason) => Err(FtlError::Unsupported { ftl: options.name, reason }),
-        }
-    }
-
-    /// Gives the device back if too many blocks have gone bad since a disk was made of it.
-    fn for_mount<N: Nand>(self, flash: Flash<N>) -> Result<(Self, Flash<N>), Unmounted<N>> {
-        let blocks = flash.nand().geometry().blocks();
-        let Self { needed, bad_blocks, .. } = self;
-        if bad_blocks + needed <= blocks {
-            return Ok((self, flash));
-        }
-        Err(Unmounted::with(flash, Shortage { bad_blocks, blocks, needed }.into()))
-    }
 }
 
 /// What makes an FTL of a mapping and the store whose type it is handed.

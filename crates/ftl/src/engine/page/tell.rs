@@ -27,8 +27,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if self.mapping.urgent() { self.maintain() } else { Ok(()) }
     }
 
-    /// A step of what the mapping owes.
-    #[inline]
+    /// A step of what the mapping owes. Not in line: each change of the mapping has two calls.
+    #[inline(never)]
     pub(super) fn maintain(&mut self) -> Result<(), FtlError> {
         while self.call(|mapping, core| mapping.maintain(core))? {}
         Ok(())

@@ -13,9 +13,9 @@ fn full(blocks: &BlockTable) -> impl Fn(BlockId) -> Option<(PageKind, u32)> {
 }
 
 impl Space {
-    /// The block to collect next that is `wanted` by its live pages: of the bank with the fewest
-    /// free blocks that has one.
-    pub fn pick(&mut self, wanted: impl Fn(u32) -> bool) -> Option<Choice> {
+    /// The block to collect next with up to so many live pages: of the bank with the fewest free
+    /// blocks that has one.
+    pub fn pick(&mut self, live_pages: u32) -> Option<Choice> {
         let mut looked_at = None;
         for _ in 0..self.banks.count() {
             let next = (self.free_of.iter().copied().zip(0..)).filter(|bank| looked_at.is_none_or(|last| *bank > last));
@@ -23,7 +23,7 @@ impl Space {
             let (_, bank) = looked_at?;
             let choice = self.candidates.pick(bank, full(&self.blocks));
             debug_assert!(choice.is_none_or(|choice| self.is_candidate(choice)), "{choice:?}");
-            if let Some(choice) = choice.filter(|choice| wanted(choice.valid)) {
+            if let Some(choice) = choice.filter(|choice| choice.valid <= live_pages) {
                 return Some(choice);
             }
         }
@@ -35,6 +35,18 @@ impl Space {
         let choice = self.candidates.pick(bank, full(&self.blocks));
         debug_assert!(choice.is_none_or(|choice| self.is_candidate(choice)), "{choice:?}");
         choice.filter(|choice| choice.valid <= live_pages)
+    }
+
+    /// The full block, of a kind if one is named, in which least lives, of those with something to
+    /// gain. Looks at every block.
+    #[cold]
+    pub fn emptiest(&self, only: Option<PageKind>) -> Option<BlockId> {
+        let closed = self
+            .blocks
+            .iter()
+            .filter(|(_, block)| block.state == BlockState::Closed && only.is_none_or(|kind| block.kind == kind));
+        let (valid, block) = closed.map(|(id, block)| (u32::from(block.valid), id)).min()?;
+        (valid < self.geometry.pages_per_block()).then_some(block)
     }
 
     /// Of the metadata blocks that are held back, the one with the fewest live pages.
