@@ -27,12 +27,13 @@ impl Trail {
     /// Takes in bytes.
     pub(crate) fn bytes(&self, bytes: &[u8]) {
         // A word costs one multiplication, for metadata is most of what is written.
-        let mut sum = bytes.len() as u64;
-        for part in bytes.chunks(8) {
-            let mut number = [0; 8];
-            number[..part.len()].copy_from_slice(part);
-            sum = (sum.rotate_left(23) ^ u64::from_le_bytes(number)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        }
+        let (words, rest) = bytes.as_chunks::<8>();
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        let last = (!rest.is_empty()).then_some(&last);
+        let sum = words.iter().chain(last).fold(bytes.len() as u64, |sum, word| {
+            (sum.rotate_left(23) ^ u64::from_le_bytes(*word)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        });
         self.note(sum);
     }
 

@@ -1,6 +1,7 @@
 //! Dies in groups, one for each block that a write stream fills at once; or planes, if each of them
 //! has such a block.
 
+use core::ops::Range;
 use nand::{BlockId, Geometry};
 
 /// Banks of a device: as many groups of dies with about as many dies in each, or its planes.
@@ -89,8 +90,9 @@ impl Banks {
     }
 
     /// The dies of a bank, or its plane, in order: the first block of each.
-    pub fn units_of(self, bank: u32) -> impl Iterator<Item = u32> {
-        (0..self.units).filter(move |unit| self.of_unit(*unit) == bank)
+    pub fn units_of(self, bank: u32) -> Range<u32> {
+        let first = |bank: u32| (u64::from(bank) * u64::from(self.units)).div_ceil(self.count.into()) as u32;
+        first(bank)..first(bank + 1)
     }
 }
 
@@ -106,6 +108,14 @@ mod tests {
         for dies in 1..20 {
             for count in 1..=dies {
                 let banks = Banks::new(dies, count);
+                for bank in 0..count {
+                    let of_bank: Vec<u32> = (0..dies).filter(|die| banks.of(BlockId(*die)) == bank).collect();
+                    assert_eq!(
+                        banks.units_of(bank).collect::<Vec<_>>(),
+                        of_bank,
+                        "bank {bank} of {count}, {dies} dies"
+                    );
+                }
                 let sizes: Vec<usize> = (0..count).map(|bank| banks.units_of(bank).count()).collect();
                 let least = (dies / count) as usize;
                 assert_eq!(sizes.iter().sum::<usize>(), dies as usize);
