@@ -30,12 +30,14 @@ impl Change {
         page.get(at..at + WORD).unwrap_or(&[0xFF; WORD]) == self.now
     }
 
-    /// Makes the change, if it lies in the page.
+    /// Makes the change, as far as it lies in the page.
     #[inline]
     pub(super) fn apply(&self, page: &mut [u8]) {
         let at = usize::from(self.word) * WORD;
         if let Some(word) = page.get_mut(at..at + WORD) {
             word.copy_from_slice(&self.now);
+        } else if let Some(rest) = page.get_mut(at..) {
+            rest.copy_from_slice(&self.now[..rest.len()]);
         }
     }
 }
