@@ -2,13 +2,13 @@
 //!
 //! The faults come in two groups. A failure ends the process before it is shrunk.
 
-use openftl_crash::{Device, Fault, Options, SHAPES, replay, run};
+use openftl_crash::{Fault, Options, SHAPES, replay, run};
 
 /// Names the FTLs.
 #[test]
 fn ftls() {
-    for entry in ftl::ftls::table::<Device>() {
-        println!("\nFTL {}", entry.info.name);
+    for info in ftl::ftls::infos() {
+        println!("\nFTL {}", info.name);
     }
 }
 
