@@ -34,6 +34,7 @@ impl<N: Nand<Payload = Stamp>> Nand for Stamped<N> {
         let mut stamp = Stamp::UNWRITTEN;
         let spare = self.0.read(ppn, &mut stamp)?;
         *out = stamp.to_bytes();
+        debug_assert!(Stamp::from_bytes(*out) == stamp, "{ppn} holds another stamp than its bytes say");
         Ok(spare)
     }
 

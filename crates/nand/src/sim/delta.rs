@@ -80,6 +80,7 @@ pub(super) fn differences(base: &[u8], page: &[u8], changes: &mut Vec<Change>) -
         debug_assert!(changes[before..].iter().all(|change| change.is_in(page)), "a change is not what was programmed");
         debug_assert!(changes[before..].is_sorted_by(|one, next| { one.word } < { next.word }));
     }
+    debug_assert!(changes.len() <= most, "{} changes are kept, and {most} at most", changes.len());
     true
 }
 
