@@ -137,7 +137,7 @@ impl Options {
     /// A sample of everything in a few seconds for each FTL: for continuous integration.
     #[must_use]
     pub fn sample() -> Self {
-        Self { mode: Mode::Linear, cuts: 6000, depth: 2, images: 210, endurance: 200, worn_step: 9, ..Self::default() }
+        Self { mode: Mode::Linear, cuts: 6000, depth: 2, images: 210, endurance: 200, worn_step: 31, ..Self::default() }
     }
 
     /// So little of everything that it takes less than a second: to compare what two builds do, by
@@ -146,7 +146,7 @@ impl Options {
     pub fn trail(ftl: &str, shape: &str) -> Self {
         let (ftls, geometry) = (vec![ftl.to_owned()], Some(shape.to_owned()));
         let options = Self { ftls, geometry, seed: 5, jobs: 1, ..Self::default() };
-        Self { cuts: 1000, depth: 2, images: 7, endurance: 25, worn_step: 41, ..options }
+        Self { cuts: 300, depth: 2, images: 7, endurance: 25, worn_step: 61, ..options }
     }
 
     pub(crate) fn check<'a>(&self, known: impl Iterator<Item = &'a str> + Clone) -> Result<(), OptionsError> {

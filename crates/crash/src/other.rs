@@ -13,7 +13,7 @@ use crate::report::Tally;
 use ftl::ftls::Entry;
 use table::AnyBytes;
 
-pub(crate) use worn::pages;
+pub(crate) use worn::{Left, pages};
 
 /// What a scenario was and cost.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,13 +26,15 @@ pub(crate) struct Record {
 }
 
 /// Runs a case that is not about single cuts; what it cost, and what went wrong, if anything did.
-pub(crate) fn run(entry: &Entry<AnyBytes>, case: &Case) -> (Record, Result<(), String>) {
+/// What the workload left is taken from `left`, where a case needs no more of it, or put there for
+/// the next case with the same workload.
+pub(crate) fn run(entry: &Entry<AnyBytes>, case: &Case, left: &mut Option<Left>) -> (Record, Result<(), String>) {
     let mut record = Record::default();
     let Some(bench) = Bench::new(entry, case) else { return (record, Ok(())) };
     record.tally.runs = 1;
     let outcome = quiet::catch(|| match case.scenario {
         Scenario::Cuts => Ok(()),
-        Scenario::Worn(worn) if worn.mounted => worn::mounted(&bench, worn, &mut record),
+        Scenario::Worn(worn) if worn.mounted => worn::mounted(&bench, worn, left, &mut record),
         Scenario::Worn(worn) => worn::powered(&bench, worn, &mut record),
         Scenario::Image { n } => images::run(&bench, n, &mut record),
         Scenario::Flipped { n } => flipped::run(&bench, n, &mut record),

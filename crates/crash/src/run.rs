@@ -12,7 +12,7 @@ use crate::drawn::drawn;
 use crate::explorer::{Ending, Explorer, Finding, Level};
 use crate::faults::Fault;
 use crate::options::{Mode, Options, OptionsError};
-use crate::other;
+use crate::other::{self, Left};
 use crate::report::{Failure, FtlReport, Report, Trace, outcome_name};
 use crate::rng::mix;
 use crate::shape::{DRAWN, DRAWN_NUMBER, SHAPES};
@@ -400,9 +400,9 @@ impl<'a, 'b> Runner<'a, 'b> {
         self.report.failures.push(failure(&case, &finding));
     }
 
-    fn try_other(&mut self, fault: Fault, case: Case) {
+    fn try_other(&mut self, fault: Fault, case: Case, left: &mut Option<Left>) {
         *self.report.other_runs.entry(fault.name()).or_default() += 1;
-        let (record, outcome) = other::run(self.entry, &case);
+        let (record, outcome) = other::run(self.entry, &case, left);
         *self.report.by_fault.entry(record.fault).or_default() += record.tally;
         self.follow(record.trail);
         if let Err(what) = outcome {
@@ -421,7 +421,7 @@ impl<'a, 'b> Runner<'a, 'b> {
                 return;
             }
             let case = self.case(n.into(), 0, scenario(n));
-            self.try_other(fault, case);
+            self.try_other(fault, case, &mut None);
         }
     }
 
@@ -436,6 +436,7 @@ impl<'a, 'b> Runner<'a, 'b> {
                 Ok(pages) => pages,
                 Err(what) => return self.failed(case, Finding { path: Vec::new(), what }),
             };
+            let mut left = None;
             let harms = || Harm::ALL.into_iter().flat_map(|harm| [(harm, false), (harm, true)]);
             for (nth, ppn) in pages.iter().copied().enumerate().step_by(self.options.worn_step as usize) {
                 if !self.is_drawn(nth as u64) {
@@ -452,7 +453,7 @@ impl<'a, 'b> Runner<'a, 'b> {
                     if self.is_done() {
                         return;
                     }
-                    self.try_other(Fault::Worn, Case { scenario: Scenario::Worn(worn), ..case.clone() });
+                    self.try_other(Fault::Worn, Case { scenario: Scenario::Worn(worn), ..case.clone() }, &mut left);
                 }
             }
         }

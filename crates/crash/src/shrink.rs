@@ -50,7 +50,7 @@ pub(crate) fn trace(entry: &Entry<AnyBytes>, case: &Case) -> (Vec<Event>, Result
 /// Explores a case at these levels; how many cut points that took, and what was found.
 fn explore(entry: &Entry<AnyBytes>, case: &Case, levels: Vec<Level>, quota: u64) -> (u64, Result<(), Finding>) {
     if !matches!(case.scenario, Scenario::Cuts) {
-        return (1, other::run(entry, case).1.map_err(|what| Finding { path: Vec::new(), what }));
+        return (1, other::run(entry, case, &mut None).1.map_err(|what| Finding { path: Vec::new(), what }));
     }
     let Some(bench) = Bench::new(entry, case) else { return (0, Ok(())) };
     let mut quiet = || {};

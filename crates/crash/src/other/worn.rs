@@ -11,7 +11,9 @@ use crate::shape::LIMIT;
 use crate::stamps::Stamps;
 use crate::tap::{At, Image, Outcomes, Tap};
 use crate::workload::Step;
-use nand::{Lpn, Nand, PageKind, Ppn, Snapshot, Stamp};
+use nand::{Faulty, Lpn, Nand, PageKind, Ppn, SimNand, Snapshot, Stamp};
+
+type Flash = Faulty<SimNand>;
 
 /// Does the workload, no cuts.
 pub(super) fn work(bench: &Bench<'_>) -> Result<Line, String> {
@@ -84,10 +86,8 @@ pub(crate) fn pages(bench: &Bench<'_>) -> Result<Vec<u32>, String> {
 
 /// Harms a page, also in the eyes of the model; the logical page that suffers, if it is one only.
 /// `Err` if nothing is there.
-fn harm_page(bench: &Bench<'_>, line: &mut Line, worn: Worn) -> Result<Option<u32>, Nothing> {
+fn harm_page(bench: &Bench<'_>, flash: &mut Flash, model: &mut Model, worn: Worn) -> Result<Option<u32>, Nothing> {
     let Worn { ppn, harm, mounted, other } = worn;
-    let mut device = line.device.get();
-    let flash = device.flash();
     let Ok(Some(spare)) = flash.inner_mut().read_spare(Ppn(ppn)) else { return Err(Nothing) };
     let (blemish, pages) = (harm.blemish(flash.plan().correctable_bits), flash.geometry().pages());
     let nand = flash.inner_mut();
@@ -100,36 +100,42 @@ fn harm_page(bench: &Bench<'_>, line: &mut Line, worn: Worn) -> Result<Option<u3
     if spare.kind == PageKind::User {
         if harm.fades() {
             // Also of a superseded version: without a battery it may be the one that is left.
-            line.model.fade(spare.tag);
+            model.fade(spare.tag);
         }
         let mut stamp = Stamp::UNWRITTEN;
-        if flash.inner_mut().read(Ppn(ppn), &mut stamp).is_ok() && !line.model.is_current(stamp) {
+        if flash.inner_mut().read(Ppn(ppn), &mut stamp).is_ok() && !model.is_current(stamp) {
             // Nobody needs a superseded version.
             return Ok(Some(spare.tag));
         }
         if mounted && (is_last || !harm.spares_oob()) {
-            line.model.harm_unseen(spare.tag);
+            model.harm_unseen(spare.tag);
         } else {
-            line.model.harm(spare.tag);
+            model.harm(spare.tag);
         }
         return Ok(Some(spare.tag));
     }
     if spare.kind == PageKind::Checkpoint {
         // What a battery saved, or a checkpoint: without it the pages of host data say all that was
         // written.
-        line.model.battery_died();
+        model.battery_died();
     }
     if bench.entry.info.outlives_worn_pages && other.is_none() {
-        line.model.harm_trims();
+        model.harm_trims();
     } else {
-        line.model.lose_metadata();
+        model.lose_metadata();
     }
     Ok(None)
 }
 
 /// Harms the pages of a scenario; the logical page that suffers, if it is one only.
-fn harm(bench: &Bench<'_>, line: &mut Line, worn: Worn, record: &mut Record) -> Result<Option<u32>, Nothing> {
-    let harmed = harm_page(bench, line, worn)?;
+fn harm(
+    bench: &Bench<'_>,
+    flash: &mut Flash,
+    model: &mut Model,
+    worn: Worn,
+    record: &mut Record,
+) -> Result<Option<u32>, Nothing> {
+    let harmed = harm_page(bench, flash, model, worn)?;
     let Some(other) = worn.other else {
         record.fault = match (worn.mounted, worn.harm, harmed) {
             (_, Harm::Correctable, _) => "correctable bits",
@@ -142,7 +148,7 @@ fn harm(bench: &Bench<'_>, line: &mut Line, worn: Worn, record: &mut Record) -> 
         return Ok(harmed);
     };
     record.fault = if worn.mounted { "two worn pages, then a mount" } else { "two worn pages, power on" };
-    harm_page(bench, line, Worn { ppn: other, ..worn }).map(|_| None)
+    harm_page(bench, flash, model, Worn { ppn: other, ..worn }).map(|_| None)
 }
 
 /// The page to be harmed holds nothing.
@@ -153,24 +159,48 @@ struct Nothing;
 pub(super) fn powered(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Result<(), String> {
     let mut line = work(bench)?;
     record.fault = "worn page, power on";
-    let Ok(harmed) = harm(bench, &mut line, worn, record) else { return Ok(()) };
-    let outcome =
-        read_all(&mut line).and_then(|()| write_others(&mut line, harmed)).and_then(|()| accepts_writes(&mut line));
+    let harmed = harm(bench, line.device.get().flash(), &mut line.model, worn, record);
+    let Ok(harmed) = harmed else { return Ok(()) };
+    let outcome = read_all(&mut line)
+        .and_then(|()| write_others(&mut line, worn.ppn, harmed))
+        .and_then(|()| accepts_writes(&mut line));
     record.tally += line.model.take_tally();
     outcome
 }
 
+/// What a workload leaves when its disk is put away: the device, and what its host expects.
+pub(crate) struct Left {
+    flash: Flash,
+    model: Model,
+}
+
+impl Left {
+    fn by(bench: &Bench<'_>) -> Result<Self, String> {
+        let mut line = work(bench)?;
+        bench.save(&mut *line.ftl)?;
+        let flash = line.device.get().flash().snapshot();
+        Ok(Self { flash, model: line.model })
+    }
+}
+
 /// The same after a mount, and after another. Of a page that cannot be read at all nobody knows
-/// then whose it was: it may also read as an older version of itself.
-pub(super) fn mounted(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Result<(), String> {
-    let mut line = work(bench)?;
-    bench.save(&mut *line.ftl)?;
+/// then whose it was: it may also read as an older version of itself. The workload is done if
+/// nothing is `left` of it yet.
+pub(super) fn mounted(
+    bench: &Bench<'_>,
+    worn: Worn,
+    left: &mut Option<Left>,
+    record: &mut Record,
+) -> Result<(), String> {
     record.fault = "worn page, then a mount";
-    let Ok(harmed) = harm(bench, &mut line, worn, record) else { return Ok(()) };
-    let flash = line.device.get().flash().snapshot();
-    let tap = if line.model.is_metadata_lost() { Tap::OFF } else { SOME };
-    let model = line.model.clone();
-    let (mounted, images) = mount_tapped(bench, flash, line.model, tap)?;
+    let left = match left {
+        Some(left) => left,
+        None => left.insert(Left::by(bench)?),
+    };
+    let (mut flash, mut model) = (left.flash.snapshot(), left.model.clone());
+    let Ok(harmed) = harm(bench, &mut flash, &mut model, worn, record) else { return Ok(()) };
+    let tap = if model.is_metadata_lost() { Tap::OFF } else { SOME };
+    let (mounted, images) = mount_tapped(bench, flash, model.clone(), tap)?;
     for image in images {
         after_cut(bench, image, model.clone())?;
     }
@@ -189,8 +219,9 @@ pub(super) fn mounted(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Res
         };
         line = again;
     }
-    let outcome =
-        read_all(&mut line).and_then(|()| write_others(&mut line, harmed)).and_then(|()| accepts_writes(&mut line));
+    let outcome = read_all(&mut line)
+        .and_then(|()| write_others(&mut line, worn.ppn, harmed))
+        .and_then(|()| accepts_writes(&mut line));
     record.tally += line.model.take_tally();
     outcome?;
     if line.model.is_metadata_lost() {
@@ -206,7 +237,7 @@ pub(super) fn mounted(bench: &Bench<'_>, worn: Worn, record: &mut Record) -> Res
 }
 
 /// `None` if the mount was refused as it may be.
-pub(super) fn mount(bench: &Bench<'_>, flash: nand::Faulty<nand::SimNand>, line: Line) -> Result<Option<Line>, String> {
+pub(super) fn mount(bench: &Bench<'_>, flash: Flash, line: Line) -> Result<Option<Line>, String> {
     mount_tapped(bench, flash, line.model, Tap::OFF).map(|(line, _)| line)
 }
 
@@ -216,7 +247,7 @@ const SOME: Tap = Tap { at: At::Chance(40), outcomes: Outcomes::Rolled, reads: 0
 /// The same, with an image of every cut of the mount that is wanted.
 fn mount_tapped(
     bench: &Bench<'_>,
-    flash: nand::Faulty<nand::SimNand>,
+    flash: Flash,
     mut model: Model,
     tap: Tap,
 ) -> Result<(Option<Line>, Vec<Image>), String> {
@@ -248,16 +279,25 @@ fn after_cut(bench: &Bench<'_>, image: Image, mut model: Model) -> Result<(), St
     })
 }
 
-/// Writes all pages but one until every block was collected: nothing of that one may come to light
-/// as another's.
-fn write_others(line: &mut Line, except: Option<u32>) -> Result<(), String> {
+/// Erases of a block after which its pages have been others', and those were collected too.
+const ERASES: u32 = 2;
+
+/// Writes all pages but one, until the block of the harmed page was collected and used again, or
+/// the device was written over and over: nothing of that one may come to light as another's.
+fn write_others(line: &mut Line, ppn: u32, except: Option<u32>) -> Result<(), String> {
     let Some(except) = except else { return Ok(()) };
     let pages = line.model.logical_pages();
+    let block = line.device.get().geometry().block_of(Ppn(ppn));
+    let erases = |line: &Line| line.device.get().flash().inner_mut().erase_count(block);
+    let enough = erases(line) + ERASES;
     let mut rng = Rng::new(except.into(), 0x3071);
     for _ in 0..4 {
         // By chance, or other blocks would always have less to move.
         for lpn in (0..2 * pages).map(|_| rng.below(pages)).filter(|lpn| *lpn != except) {
             apply(line, Step::Write { lpn, count: 1 })?;
+            if erases(line) >= enough {
+                return read_all(line);
+            }
         }
         read_all(line)?;
     }

@@ -29,7 +29,7 @@ fn a_sample_of_every_fault_finds_nothing() {
 fn every_operation_with_every_outcome_and_three_cuts_in_a_row() {
     let mut outcomes = BTreeSet::new();
     for (mode, depth, cuts) in
-        [(Mode::Exhaustive, 1, 8000), (Mode::Exhaustive, 3, 6000), (Mode::Random, 2, 2000), (Mode::Log, 1, 500)]
+        [(Mode::Exhaustive, 1, 3000), (Mode::Exhaustive, 3, 2000), (Mode::Random, 2, 1000), (Mode::Log, 1, 500)]
     {
         let faults = if depth == 1 { Fault::ALL[..5].to_vec() } else { vec![] };
         let report = clean(&Options { mode, depth, cuts, faults, ..Options::default() });
@@ -90,7 +90,7 @@ fn without_its_battery_an_ftl_loses_writes_and_nothing_else() {
         depth: 2,
         images: 70,
         endurance: 100,
-        worn_step: 20,
+        worn_step: 97,
         ..Options::default()
     };
     assert_eq!(clean(&options).ftls[0].lost_writes, 0);
