@@ -4,7 +4,7 @@
 
 use ftl::ftls::Entry;
 use ftl::{Config, Flash, Ftl, FtlError, MountReport, RamReport, Shortage};
-use nand::{BlockId, Lpn, Nand};
+use nand::{BlockId, Lpn, Nand, NandError, PageKind, Ppn};
 use table::AnyBytes;
 
 /// What is broken.
@@ -20,6 +20,10 @@ pub enum Defect {
     Hang,
     /// After a mount a page reads as its neighbour.
     Neighbour,
+    /// Of a page that reads as zeros no byte is set.
+    Mute,
+    /// A page that could not be read once reads as whatever its flash page holds by then.
+    Reused,
 }
 
 struct Broken {
@@ -28,9 +32,22 @@ struct Broken {
     /// Acknowledged, not written.
     held: Option<(Lpn, Vec<u8>)>,
     mounted: bool,
+    /// Which page could not be read, and where it was.
+    unreadable: Option<(Lpn, Ppn)>,
 }
 
 impl Broken {
+    fn new(inner: Box<dyn Ftl<AnyBytes>>, defect: Defect, mounted: bool) -> Self {
+        Self { inner, defect, held: None, mounted, unreadable: None }
+    }
+
+    /// The page that has come to be where the unreadable one was.
+    fn successor(&mut self, lpn: Lpn) -> Option<Lpn> {
+        let (_, ppn) = self.unreadable.filter(|(unreadable, _)| *unreadable == lpn)?;
+        let spare = self.inner.flash_mut().nand_mut().read_spare(ppn).ok()??;
+        (spare.kind == PageKind::User && spare.tag != lpn.0).then_some(Lpn(spare.tag))
+    }
+
     fn settle(&mut self) -> Result<(), FtlError> {
         match self.held.take() {
             Some((lpn, data)) => self.inner.write(lpn, &data),
@@ -49,8 +66,26 @@ impl Ftl<AnyBytes> for Broken {
             out.copy_from_slice(held);
             return Ok(());
         }
-        let neighbour = self.mounted && self.defect == Defect::Neighbour && lpn.0 == 7;
-        self.inner.read(if neighbour { Lpn(6) } else { lpn }, out)
+        let mut data = out.to_vec();
+        match self.defect {
+            Defect::Neighbour if self.mounted && lpn.0 == 7 => self.inner.read(Lpn(6), out),
+            Defect::Mute => {
+                self.inner.read(lpn, &mut data)?;
+                if data.iter().any(|byte| *byte != 0) {
+                    out.copy_from_slice(&data);
+                }
+                Ok(())
+            }
+            Defect::Reused => {
+                let lpn = self.successor(lpn).unwrap_or(lpn);
+                let outcome = self.inner.read(lpn, out);
+                if let Err(FtlError::Nand(NandError::Uncorrectable { ppn })) = outcome {
+                    self.unreadable = Some((lpn, ppn));
+                }
+                outcome
+            }
+            _ => self.inner.read(lpn, out),
+        }
     }
 
     fn write(&mut self, lpn: Lpn, data: &[u8]) -> Result<(), FtlError> {
@@ -115,7 +150,7 @@ pub fn page() -> Entry<AnyBytes> {
 /// # Errors
 /// Those of the FTL below.
 pub fn format(flash: Flash<AnyBytes>, config: &Config, defect: Defect) -> Result<Box<dyn Ftl<AnyBytes>>, FtlError> {
-    Ok(Box::new(Broken { inner: (page().format)(flash, config)?, defect, held: None, mounted: false }))
+    Ok(Box::new(Broken::new((page().format)(flash, config)?, defect, false)))
 }
 
 /// What a mount answers.
@@ -140,8 +175,8 @@ pub fn mount(mut flash: Flash<AnyBytes>, config: &Config, defect: Defect) -> Mou
         Defect::Hang => pages
             .iter()
             .for_each(|&ppn| while matches!(nand.read_spare(ppn), Err(nand::NandError::Uncorrectable { .. })) {}),
-        Defect::Early | Defect::Neighbour => {}
+        Defect::Early | Defect::Neighbour | Defect::Mute | Defect::Reused => {}
     }
     let (inner, report) = (page().mount.unwrap())(flash, config)?;
-    Ok((Box::new(Broken { inner, defect, held: None, mounted: true }), report))
+    Ok((Box::new(Broken::new(inner, defect, true)), report))
 }

@@ -75,6 +75,18 @@ fn data_of_another_page_is_caught() {
 }
 
 #[test]
+fn a_read_that_sets_nothing_is_caught() {
+    let failures = found(canary!(Defect::Mute), vec![]);
+    assert!(!failures.is_empty());
+}
+
+#[test]
+fn a_worn_page_that_reads_as_what_its_flash_page_holds_by_then_is_caught() {
+    let failures = found(canary!(Defect::Reused), vec![Fault::Worn]);
+    assert!(failures.iter().any(|failure| failure.faults.contains("Worn")), "{failures:#?}");
+}
+
+#[test]
 fn a_battery_that_saves_nothing_is_caught() {
     fn dftl() -> Entry<AnyBytes> {
         table::find("dftl").unwrap()

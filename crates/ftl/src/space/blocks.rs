@@ -21,6 +21,9 @@ mod alone;
 mod free;
 mod pick;
 mod queues;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod sample;
 mod table;
 mod within;
 

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::one_die;
-use ftl::{Config, Flash, Ftl, Maps, Purpose, ftls};
+use ftl::{Config, Flash, Ftl, Maps, Purpose};
 use nand::{Capabilities, Lpn, SimNand, Stamp};
 use openftl_ftl as ftl;
 
@@ -24,7 +24,7 @@ impl Disk {
         let geometry = one_die(BLOCKS, PAGES, 512);
         let device = SimNand::new(geometry, Capabilities::MODERN);
         let config = Config { maps: Maps::NonVolatile, ..Config::new(LOGICAL) };
-        let ftl = (ftls::find(name).unwrap().format)(Flash::new(device), &config).unwrap();
+        let ftl = (table::find(name).unwrap().format)(Flash::new(device), &config).unwrap();
         let mut disk = Self { ftl, versions: vec![0; LOGICAL as usize] };
         disk.copied(0..LOGICAL);
         disk

@@ -2,14 +2,14 @@
 //! lets pages move apart.
 
 use super::one_die;
-use ftl::{Branch, Config, Flash, Op, OpKind, Purpose, ftls};
+use ftl::{Branch, Config, Flash, Op, OpKind, Purpose};
 use nand::{Capabilities, Lpn, SimNand, Stamp};
 use openftl_ftl as ftl;
 use std::collections::BTreeSet;
 
 /// The copies of each collection of host data, under random writes.
 fn collections(name: &str) -> Vec<Vec<Op>> {
-    let entry = ftls::find::<SimNand>(name).expect("an FTL of the table");
+    let entry = table::find::<SimNand>(name).expect("an FTL of the table");
     let flash = Flash::new(SimNand::new(one_die(80, 16, 512), Capabilities::MODERN));
     let config = Config { cache_entries: 40, ..Config::new(800) };
     let mut disk = (entry.format)(flash, &config).expect("a disk that fits");

@@ -63,7 +63,7 @@ fn mounts(name: &str) -> [MountReport; 2] {
 
 #[test]
 fn a_checkpoint_spares_a_mount_most_of_the_device_and_without_one_nothing_is_lost() {
-    for name in log_block_ftls::<Device>().map(|entry| entry.info.name) {
+    for name in log_block_ftls().map(|entry| entry.info.name) {
         let [with, without] = mounts(name);
         let spares = |report: &MountReport| report.steps.iter().map(|step| step.ops.spare_reads).sum::<u64>();
         let reads = |report: &MountReport| report.steps.iter().map(|step| step.ops.reads).sum::<u64>();
@@ -85,7 +85,7 @@ fn a_checkpoint_spares_a_mount_most_of_the_device_and_without_one_nothing_is_los
 
 #[test]
 fn maps_in_non_volatile_memory_leave_nothing_to_mount_and_cost_no_checkpoints() {
-    for entry in log_block_ftls::<Device>() {
+    for entry in log_block_ftls() {
         let name = entry.info.name;
         let config = Config { maps: Maps::NonVolatile, ..Config::new(LOGICAL) };
         let mut ftl = (entry.format)(Flash::new(device(&entry, BLOCKS, PAGES)), &config).unwrap();

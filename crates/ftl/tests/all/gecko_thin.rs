@@ -8,14 +8,16 @@
 #![allow(clippy::unwrap_used)]
 
 use super::one_die;
-use ftl::{Config, Flash, Ftl, FtlError, GeckoOptions, Purpose, ftls};
+use ftl::{Config, Flash, Ftl, FtlError, GeckoOptions, Purpose};
 use nand::faults::{Blemish, CutOutcome, FaultPlan, Faulty};
 use nand::{
     BlockId, Capabilities, Flags, Geometry, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Snapshot, Spare, Stamp,
+    Stamped,
 };
 use openftl_ftl as ftl;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
+use table::AnyBytes;
 
 /// A device that stays when a mount of it ends, as a mount that is cut short consumes what it was
 /// given.
@@ -35,6 +37,11 @@ impl Device {
 
     fn get(&self) -> MutexGuard<'_, Faulty<SimNand>> {
         self.flash.lock().unwrap()
+    }
+
+    /// The device for an FTL, which takes it for one of bytes.
+    fn flash(&self) -> Flash<AnyBytes> {
+        Flash::new(Box::new(Stamped(self.clone())))
     }
 
     /// An operation is about to begin.
@@ -145,7 +152,7 @@ const SMALL: Shape = Shape { blocks: 64, pages_per_block: 8, logical_pages: 260,
 /// A disk, and what each of its logical pages may read as.
 struct Disk {
     device: Device,
-    ftl: Box<dyn Ftl<Device>>,
+    ftl: Box<dyn Ftl<AnyBytes>>,
     host: Host,
 }
 
@@ -179,7 +186,7 @@ impl Disk {
         let gecko = GeckoOptions { partitions: shape.partitions, ..GeckoOptions::PAPER };
         let config =
             Config { cache_entries: shape.cache_entries, gecko: gecko.into(), ..Config::new(shape.logical_pages) };
-        let ftl = (ftls::find::<Device>(name).unwrap().format)(Flash::new(device.clone()), &config).unwrap();
+        let ftl = (table::find(name).unwrap().format)(device.flash(), &config).unwrap();
         let versions = vec![vec![0]; shape.logical_pages as usize];
         Self { device, ftl, host: Host { name, config, versions, next: 0, state: 2016 } }
     }
@@ -198,7 +205,7 @@ impl Disk {
         self.host.next += 1;
         let version = self.host.next;
         let versions = &mut self.host.versions[lpn as usize];
-        match self.ftl.write(Lpn(lpn), &Stamp { lpn: Lpn(lpn), version }) {
+        match self.ftl.write(Lpn(lpn), &Stamp { lpn: Lpn(lpn), version }.to_bytes()) {
             Ok(()) => *versions = vec![version],
             Err(FtlError::Nand(NandError::PowerLost)) => {
                 versions.push(version);
@@ -223,8 +230,9 @@ impl Disk {
     }
 
     fn read(&mut self, lpn: u32) {
-        let mut got = Stamp::UNWRITTEN;
+        let mut got = [0xA5; Stamp::BYTES];
         self.ftl.read(Lpn(lpn), &mut got).unwrap_or_else(|error| panic!("logical page {lpn}: {error}"));
+        let got = Stamp::from_bytes(got);
         let versions = &mut self.host.versions[lpn as usize];
         let may = versions
             .iter()
@@ -283,8 +291,8 @@ impl Disk {
 impl Off {
     fn mount(self) -> Disk {
         let Self { device, host } = self;
-        let mount = ftls::find::<Device>(host.name).unwrap().mount.unwrap();
-        let outcome = mount(Flash::new(device.clone()), &host.config);
+        let mount = table::find(host.name).unwrap().mount.unwrap();
+        let outcome = mount(device.flash(), &host.config);
         let (ftl, _) = outcome.unwrap_or_else(|error| panic!("mounting: {error}"));
         Disk { device, ftl, host }
     }

@@ -4,10 +4,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{log_block_ftls, one_die};
+use super::one_die;
 use ftl::engine::hybrid::{Goal, HybridFtl};
 use ftl::recovery::mark::{Mark, Writer};
-use ftl::{Config, Flash, Ftl, FtlError, ftls};
+use ftl::{Config, Flash, Ftl, FtlError, Setting, ftls};
 use nand::{BlockId, Capabilities, Lpn, Nand, NandError, Ppn, ProgramOrder, SimNand, Spare, Stamp};
 use openftl_ftl as ftl;
 
@@ -148,7 +148,8 @@ fn no_logical_block_fused_runs_for_ever() {
 
 /// Every FTL with log blocks that a device of sequential programs serves.
 fn of_any_order() -> impl Iterator<Item = ftls::Entry<SimNand>> {
-    log_block_ftls().filter(|entry| entry.info.program_order == ProgramOrder::Sequential)
+    let table = table::table().into_iter().filter(|entry: &ftls::Entry<SimNand>| entry.info.honours(Setting::Maps));
+    table.filter(|entry| entry.info.program_order == ProgramOrder::Sequential)
 }
 
 /// Every FTL with data blocks on a device of this order, and its model.

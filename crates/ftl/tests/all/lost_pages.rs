@@ -76,7 +76,7 @@ fn write_others(ftl: &mut dyn Ftl<Device>, harmed: Ppn) -> Result<(), FtlError> 
 
 #[test]
 fn a_lost_page_stays_lost_after_its_block_was_erased_and_a_mount() {
-    for name in log_block_ftls::<Device>().map(|entry| entry.info.name).chain(["page"]) {
+    for name in log_block_ftls().map(|entry| entry.info.name).chain(["page"]) {
         let (entry, config) = (ftls::find::<Device>(name).unwrap(), Config::new(LOGICAL));
         let mount = entry.mount.unwrap();
         for (blemish, flushed) in [(Blemish::DataUnreadable, false), (Blemish::Unreadable, true)] {
@@ -103,7 +103,7 @@ fn a_lost_page_stays_lost_after_its_block_was_erased_and_a_mount() {
 
 #[test]
 fn maps_in_non_volatile_memory_say_what_is_lost_and_flash_does_not() {
-    for entry in log_block_ftls::<Device>() {
+    for entry in log_block_ftls() {
         let (name, config) = (entry.info.name, Config { maps: ftl::Maps::NonVolatile, ..Config::new(LOGICAL) });
         let (mut ftl, ppn) = harmed(&entry, &config, Blemish::DataUnreadable);
         write_others(&mut *ftl, ppn).unwrap();
@@ -166,7 +166,7 @@ fn a_lost_page_stays_lost_although_every_page_of_the_table_wears_out() {
 
 #[test]
 fn a_lost_page_stays_lost_wherever_power_is_cut_while_its_block_is_merged() {
-    for name in log_block_ftls::<Device>().map(|entry| entry.info.name) {
+    for name in log_block_ftls().map(|entry| entry.info.name) {
         let (entry, config) = (ftls::find::<Device>(name).unwrap(), Config::new(LOGICAL));
         for outcome in [CutOutcome::Done, CutOutcome::TornData, CutOutcome::Fading(2), CutOutcome::HalfErased] {
             for at in 0.. {

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::one_die;
-use ftl::{Config, Flash, Ftl, Maps, OpCounts, Purpose, ftls};
+use ftl::{Config, Flash, Ftl, Maps, OpCounts, Purpose};
 use nand::{Capabilities, Lpn, ProgramOrder, SimNand, Stamp};
 use openftl_ftl as ftl;
 
@@ -24,7 +24,7 @@ impl Disk {
         let capabilities = Capabilities { program_order: ProgramOrder::Free, ..Capabilities::MODERN };
         let config = Config { maps: Maps::NonVolatile, ..Config::new(PAGES * LOGICAL_BLOCKS) };
         let device = SimNand::new(geometry, capabilities);
-        let ftl = (ftls::find("nftl").unwrap().format)(Flash::new(device), &config).unwrap();
+        let ftl = (table::find("nftl").unwrap().format)(Flash::new(device), &config).unwrap();
         Self { ftl, versions: [0; (PAGES * LOGICAL_BLOCKS) as usize] }
     }
 

@@ -12,10 +12,13 @@ use ftl::{
 use nand::geometry::Dimensions;
 use nand::{
     BlockId, Capabilities, FaultPlan, Faulty, Flags, Geometry, Lpn, Nand, NandError, Ppn, SimNand, Spare, Stamp,
+    Stamped,
 };
 use openftl_ftl as ftl;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::{Arc, Mutex};
+use table::AnyBytes;
 
 thread_local! {
     /// Allocations of this thread since they are counted; `None` while they are not.
@@ -65,15 +68,24 @@ fn allocations_of(act: impl FnOnce()) -> u64 {
     ALLOCATIONS.replace(None).unwrap()
 }
 
-/// A simulated device, which may allocate: what it does is not counted.
-struct Device(Faulty<SimNand>);
+/// A simulated device, which may allocate: what it does is not counted. Clones lead to the same one.
+#[derive(Clone)]
+struct Device {
+    flash: Arc<Mutex<Faulty<SimNand>>>,
+    geometry: Geometry,
+}
 
 impl Device {
-    fn uncounted<T>(&mut self, act: impl FnOnce(&mut Faulty<SimNand>) -> T) -> T {
+    fn uncounted<T>(&self, act: impl FnOnce(&mut Faulty<SimNand>) -> T) -> T {
         let count = ALLOCATIONS.take();
-        let outcome = act(&mut self.0);
+        let outcome = act(&mut self.flash.lock().unwrap());
         ALLOCATIONS.set(count);
         outcome
+    }
+
+    /// The device for an FTL, which takes it for one of bytes.
+    fn flash(&self) -> Flash<AnyBytes> {
+        Flash::new(Box::new(Stamped(self.clone())))
     }
 }
 
@@ -81,11 +93,11 @@ impl Nand for Device {
     type Payload = Stamp;
 
     fn geometry(&self) -> &Geometry {
-        self.0.geometry()
+        &self.geometry
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.0.capabilities()
+        self.uncounted(|nand| nand.capabilities())
     }
 
     fn read(&mut self, ppn: Ppn, out: &mut Stamp) -> Result<Spare, NandError> {
@@ -121,7 +133,7 @@ impl Nand for Device {
     }
 
     fn is_bad(&self, block: BlockId) -> bool {
-        self.0.is_bad(block)
+        self.uncounted(|nand| nand.is_bad(block))
     }
 
     fn mark_bad(&mut self, block: BlockId) -> Result<(), NandError> {
@@ -138,7 +150,7 @@ const PAGES_PER_BLOCK: u32 = 16;
 const PAGES: u32 = BLOCKS * PAGES_PER_BLOCK / 2;
 
 /// What every NAND made today can do, and the order of programs that an FTL needs.
-fn device(entry: &ftls::Entry<Device>) -> Device {
+fn device(entry: &ftls::Entry<AnyBytes>) -> Device {
     let capabilities = capabilities(&entry.info);
     let geometry = Geometry::new(Dimensions {
         channels: 2,
@@ -148,13 +160,15 @@ fn device(entry: &ftls::Entry<Device>) -> Device {
         pages_per_block: PAGES_PER_BLOCK,
         page_bytes: 512,
         spare_bytes: 32,
-    });
-    Device(Faulty::new(SimNand::new(geometry.unwrap(), capabilities), FaultPlan::default()))
+    })
+    .unwrap();
+    let nand = Faulty::new(SimNand::new(geometry, capabilities), FaultPlan::default());
+    Device { flash: Arc::new(Mutex::new(nand)), geometry }
 }
 
 /// A way to make an FTL.
 struct Composition {
-    entry: ftls::Entry<Device>,
+    entry: ftls::Entry<AnyBytes>,
     config: Config,
     what: String,
 }
@@ -172,12 +186,12 @@ fn compositions() -> Vec<Composition> {
         Config { janus, gecko, victim: "fifo", placement: Some("single"), ..plain },
     ];
     configs.extend(validity::table().iter().map(|store| Config { validity: Some(store.name), ..plain }));
-    let rows = ftls::table::<Device>().len();
+    let rows = table::table::<AnyBytes>().len();
     let all = (0..rows).flat_map(|row| configs.iter().map(move |config| (row, *config)));
     all.filter_map(|(row, config)| {
-        let entry = ftls::table::<Device>().into_iter().nth(row)?;
+        let entry = table::table::<AnyBytes>().into_iter().nth(row)?;
         let what = format!("{} with {config:?}", entry.info.name);
-        match (entry.format)(Flash::new(device(&entry)), &config) {
+        match (entry.format)(device(&entry).flash(), &config) {
             Ok(_) => Some(Composition { entry, config, what }),
             // Levelling, or a store, that means nothing to it.
             Err(FtlError::Unsupported { reason, .. }) if reason.contains("wear") || reason.contains("store") => None,
@@ -202,9 +216,9 @@ impl Rng {
 
 /// Counts the allocations of a method, which should be none.
 fn counted(
-    ftl: &mut dyn Ftl<Device>,
+    ftl: &mut dyn Ftl<AnyBytes>,
     what: &str,
-    act: impl FnOnce(&mut dyn Ftl<Device>) -> Result<(), FtlError>,
+    act: impl FnOnce(&mut dyn Ftl<AnyBytes>) -> Result<(), FtlError>,
 ) -> Result<(), String> {
     let before = *ftl.flash().counts();
     let mut outcome = Ok(());
@@ -234,15 +248,22 @@ enum Failing {
 }
 
 /// Everything that a host does, on a disk that is full after a while.
-fn use_it(ftl: &mut dyn Ftl<Device>, what: &str, rng: &mut Rng, failing: Failing) -> Result<(), String> {
+fn use_it(
+    ftl: &mut dyn Ftl<AnyBytes>,
+    device: &Device,
+    what: &str,
+    rng: &mut Rng,
+    failing: Failing,
+) -> Result<(), String> {
     for i in 0..12_000_u32 {
-        let op = ftl.flash().nand().0.ops() + u64::from(rng.below(50));
-        let plan = ftl.flash_mut().nand_mut().0.plan_mut();
-        match i % 1200 {
-            0 if failing != Failing::Nothing => plan.failing_blocks.push(BlockId(rng.below(BLOCKS))),
-            600 if failing == Failing::All => plan.failing_programs.push(op),
-            _ => {}
-        }
+        device.uncounted(|flash| {
+            let op = flash.ops() + u64::from(rng.below(50));
+            match i % 1200 {
+                0 if failing != Failing::Nothing => flash.plan_mut().failing_blocks.push(BlockId(rng.below(BLOCKS))),
+                600 if failing == Failing::All => flash.plan_mut().failing_programs.push(op),
+                _ => {}
+            }
+        });
         let lpn = match i % 8 {
             // In sequence, so that log blocks can become data blocks; within few pages; anywhere.
             0..=2 => i / 8 * 3 % PAGES + i % 8,
@@ -251,7 +272,7 @@ fn use_it(ftl: &mut dyn Ftl<Device>, what: &str, rng: &mut Rng, failing: Failing
         };
         let lpn = Lpn(lpn % PAGES);
         let near = [lpn, Lpn(rng.below(PAGES))];
-        let stamp = Stamp { lpn, version: i as u16 | 1 };
+        let stamp = Stamp { lpn, version: i as u16 | 1 }.to_bytes();
         let on = |method: &str| format!("{method} {i} of {what}");
         counted(ftl, &on("hint"), |ftl| {
             ftl.hint(&near);
@@ -265,7 +286,7 @@ fn use_it(ftl: &mut dyn Ftl<Device>, what: &str, rng: &mut Rng, failing: Failing
             })?;
         }
         let lpn = Lpn(rng.below(PAGES));
-        counted(ftl, &on("read"), |ftl| ftl.read(lpn, &mut Stamp::UNWRITTEN.clone()))?;
+        counted(ftl, &on("read"), |ftl| ftl.read(lpn, &mut [0; Stamp::BYTES]))?;
         match i % 97 {
             3 => {
                 let count = rng.below(700).min(PAGES - lpn.0) / (1 + i % 20);
@@ -307,22 +328,22 @@ fn reached(composition: &Composition, counts: &Counts) {
 fn run(composition: &Composition) -> Result<(), String> {
     let Composition { entry, config, what } = composition;
     let mut rng = Rng(7);
-    let mut ftl = (entry.format)(Flash::new(device(entry)), config).map_err(|error| format!("{what}: {error}"))?;
-    use_it(&mut *ftl, what, &mut rng, Failing::Nothing)?;
+    let device = device(entry);
+    let mut ftl = (entry.format)(device.flash(), config).map_err(|error| format!("{what}: {error}"))?;
+    use_it(&mut *ftl, &device, what, &mut rng, Failing::Nothing)?;
     reached(composition, ftl.flash().counts());
     // The collector of an FTL that is mapped by page may allocate when it meets a page that cannot
     // be read.
     let failing = if entry.info.validity.is_some() { Failing::Erases } else { Failing::All };
-    let bad = |ftl: &dyn Ftl<Device>| (0..BLOCKS).filter(|block| ftl.flash().nand().is_bad(BlockId(*block))).count();
-    use_it(&mut *ftl, &format!("{what}, while blocks fail"), &mut rng, failing)?;
+    let bad = |ftl: &dyn Ftl<AnyBytes>| (0..BLOCKS).filter(|block| ftl.flash().nand().is_bad(BlockId(*block))).count();
+    use_it(&mut *ftl, &device, &format!("{what}, while blocks fail"), &mut rng, failing)?;
     assert!(bad(&*ftl) > 2, "{what}: {} blocks went bad", bad(&*ftl));
     let own_store = config.validity.is_none_or(|store| Some(store) == entry.info.validity);
     let Some(mount) = entry.mount.filter(|_| own_store || entry.info.name == "page") else { return Ok(()) };
     ftl.power_failing().map_err(|error| format!("{what}: {error}"))?;
-    let mut flash = ftl.into_flash();
-    flash.nand_mut().0.plan_mut().failing_blocks.clear();
-    let (mut ftl, _) = mount(flash, config).map_err(|error| format!("{what}: {error}"))?;
-    use_it(&mut *ftl, &format!("{what}, mounted"), &mut rng, Failing::Nothing)
+    device.uncounted(|flash| flash.plan_mut().failing_blocks.clear());
+    let (mut ftl, _) = mount(ftl.into_flash(), config).map_err(|error| format!("{what}: {error}"))?;
+    use_it(&mut *ftl, &device, &format!("{what}, mounted"), &mut rng, Failing::Nothing)
 }
 
 #[test]

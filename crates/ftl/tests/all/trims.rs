@@ -393,7 +393,7 @@ fn newest(nand: &mut Device, lpn: u32) -> Ppn {
 #[test]
 fn a_page_that_fades_after_a_flush_is_an_error_and_never_unwritten() {
     // After few writes no checkpoint is on flash before the flush.
-    let names = log_block_ftls::<Device>().map(|entry| entry.info.name);
+    let names = log_block_ftls().map(|entry| entry.info.name);
     for (name, written) in names.flat_map(|name| [(name, 2 * PAGES), (name, LOGICAL)]) {
         let entry = ftls::find::<Device>(name).unwrap();
         let (mount, config) = (entry.mount.unwrap(), Config::new(LOGICAL));

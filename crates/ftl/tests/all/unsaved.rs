@@ -5,7 +5,7 @@
 
 use super::{capabilities, one_die};
 use ftl::ftls::{Durability, Entry};
-use ftl::{Config, Flash, Ftl, FtlError, ftls};
+use ftl::{Config, Flash, Ftl, FtlError};
 use nand::{Lpn, SimNand, Stamp};
 use openftl_ftl as ftl;
 
@@ -80,7 +80,7 @@ impl Host {
 #[test]
 fn what_was_written_is_there_although_the_battery_saved_nothing() {
     let with_battery = |entry: &Entry<SimNand>| entry.info.durable == Durability::Battery;
-    for entry in ftls::table::<SimNand>().into_iter().filter(with_battery) {
+    for entry in table::table::<SimNand>().into_iter().filter(with_battery) {
         let config = Config { cache_entries: 8, battery: true, ..Config::new(LOGICAL) };
         for seed in 0..SEEDS {
             let device = SimNand::new(one_die(60, 8, 512), capabilities(&entry.info));
@@ -99,7 +99,7 @@ fn what_was_written_is_there_although_the_battery_saved_nothing() {
 #[test]
 fn only_an_ftl_with_a_battery_programs_pages_while_it_lasts() {
     let mut with = 0;
-    for entry in ftls::table::<SimNand>() {
+    for entry in table::table::<SimNand>() {
         for battery in [true, false] {
             let flash = Flash::new(SimNand::new(one_die(60, 16, 512), capabilities(&entry.info)));
             let config = Config { battery, cache_entries: 40, ..Config::new(320) };

@@ -62,3 +62,39 @@ impl Space {
         self.state(choice.block) == BlockState::Closed && self.valid(choice.block) == choice.valid
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{PAGES, fill, space};
+    use super::*;
+
+    fn fill_metadata(space: &mut Space, live: u32) -> BlockId {
+        let slots = (0..PAGES).filter_map(|_| space.next_metadata_page(PageKind::Translation)).map(|slot| slot.ppn);
+        let pages: alloc::vec::Vec<_> = slots.collect();
+        pages.iter().for_each(|ppn| space.page_born(*ppn));
+        pages.iter().skip(live as usize).for_each(|ppn| space.page_died(*ppn));
+        space.geometry().block_of(pages[0])
+    }
+
+    #[test]
+    fn the_emptiest_block_is_of_the_kind_that_is_asked_for() {
+        let mut space = space();
+        assert_eq!(space.emptiest(None), None);
+        let (host, metadata) = (fill(&mut space, 0, 2), fill_metadata(&mut space, 1));
+        assert_eq!(space.emptiest(None), Some(metadata));
+        assert_eq!(space.emptiest(Some(PageKind::User)), Some(host));
+        assert_eq!(space.emptiest(Some(PageKind::Translation)), Some(metadata));
+        space.begin_collecting(metadata);
+        assert_eq!(space.emptiest(Some(PageKind::Translation)), None, "it is being collected");
+        assert_eq!(space.emptiest(None), Some(host));
+    }
+
+    #[test]
+    fn a_block_in_which_everything_lives_is_never_the_emptiest() {
+        let mut space = space();
+        let full = fill(&mut space, 0, PAGES);
+        assert_eq!(space.emptiest(None), None);
+        space.page_died(space.geometry().page_at(full, 1));
+        assert_eq!(space.emptiest(None), Some(full));
+    }
+}
