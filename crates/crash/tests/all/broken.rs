@@ -89,6 +89,7 @@ impl Ftl<AnyBytes> for Broken {
     }
 
     fn write(&mut self, lpn: Lpn, data: &[u8]) -> Result<(), FtlError> {
+        self.unreadable = self.unreadable.filter(|(unreadable, _)| *unreadable != lpn);
         if self.defect != Defect::Early {
             return self.inner.write(lpn, data);
         }
