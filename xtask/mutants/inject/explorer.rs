@@ -26,7 +26,7 @@ fn explore(left_out: &[Fault]) {
         seed: number("OPENFTL_EXPLORER_SEED").unwrap_or(1),
         images: 60,
         endurance: 60,
-        worn_step: 17,
+        worn_step: 97,
         faults: Fault::ALL.into_iter().filter(|fault| !left_out.contains(fault)).collect(),
         ..Options::default()
     };
