@@ -68,7 +68,8 @@ fn allocations_of(act: impl FnOnce()) -> u64 {
     ALLOCATIONS.replace(None).unwrap()
 }
 
-/// A simulated device, which may allocate: what it does is not counted. Clones lead to the same one.
+/// A simulated device, which may allocate: what it does is not counted. Clones lead to the same
+/// one.
 #[derive(Clone)]
 struct Device {
     flash: Arc<Mutex<Faulty<SimNand>>>,
