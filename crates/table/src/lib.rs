@@ -20,6 +20,7 @@
 #![warn(missing_docs)]
 
 use ftl::ftls::{self, Entry};
+use ftl::validity::{Fast, Small};
 use nand::{AnyNand, Nand, SimNand};
 
 /// Any device that keeps bytes; one that keeps stamps is one through [`nand::Stamped`].
@@ -32,18 +33,19 @@ pub trait Compiled: Nand + Sized {
 }
 
 macro_rules! compiled {
-    ($($device:ty),* $(,)?) => {
+    ($($device:ty: $build:ty),* $(,)?) => {
         $(impl Compiled for $device {
             // Inlined, it would bring the FTLs into its caller's crate.
             #[inline(never)]
             fn table() -> Vec<Entry<Self>> {
-                ftls::table()
+                ftls::table_of::<Self, $build>()
             }
         })*
     };
 }
 
-compiled!(SimNand, AnyBytes);
+// A device of bytes is called through a pointer anyway.
+compiled!(SimNand: Fast, AnyBytes: Small);
 
 /// Every FTL, in the order of reports.
 #[must_use]

@@ -295,7 +295,7 @@ fn with_translation_pages<N: Nand>(
             Err(error) => return Err(error.into()),
         }
         let per_page = entries_of(buffer.len() as u32, pasts);
-        let entries = || CachedMap::<true>::entries(&buffer).take(per_page as usize);
+        let entries = || CachedMap::entries(&buffer).take(per_page as usize);
         debug_assert!(done == Some(spare.tag));
         let first = u64::from(spare.tag) * u64::from(per_page);
         if first >= scan.copies.len() as u64 {

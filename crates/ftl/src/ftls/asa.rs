@@ -15,8 +15,8 @@ use crate::bound::Formula;
 use crate::config::{Config, Preset, Setting};
 use crate::engine::page::{PageFtl, PageOptions, bound_over_store, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
-use crate::validity::Store;
 use crate::validity::ram_bitmap::RamBitmap;
+use crate::validity::{Build, Store};
 use nand::{Nand, ProgramOrder};
 
 const VALIDITY: &str = RamBitmap::ENTRY.name;
@@ -37,8 +37,8 @@ pub(super) const INFO: Info = Info {
         programs: "none",
         longest: "collections: victims by cost, age and times may be almost full",
         most: |geometry, config| {
-            let mapping = CachedMap::<false>::new(config.logical_pages, geometry.page_bytes(), cached(config));
-            bound_over_store::<RamBitmap, _>(geometry, &with_policies(config), OPTIONS, mapping)
+            let mapping = CachedMap::new(config.logical_pages, geometry.page_bytes(), cached(config));
+            bound_over_store(geometry, &with_policies(config), OPTIONS, mapping)
         },
     },
 };
@@ -54,16 +54,16 @@ fn with_policies(config: &Config) -> Config {
     Config { placement: Some("asa"), victim: "cat", ..*config }
 }
 
-pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
+pub(super) fn entry<N: Nand + 'static, B: Build>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| {
             let page_bytes = flash.nand().geometry().page_bytes();
-            let mapping = CachedMap::<false>::new(config.logical_pages, page_bytes, cached(config));
-            format_over_store::<RamBitmap, _, _>(flash, &with_policies(config), OPTIONS, mapping)
+            let mapping = CachedMap::new(config.logical_pages, page_bytes, cached(config));
+            format_over_store::<B, RamBitmap, _, _>(flash, &with_policies(config), OPTIONS, mapping)
         },
         mount: Some(|flash, config| {
-            PageFtl::<N, CachedMap<false>, _>::mount_flat(flash, &with_policies(config), OPTIONS, cached(config))
+            PageFtl::<N, CachedMap, B::Bitmap>::mount_flat(flash, &with_policies(config), OPTIONS, cached(config))
         }),
     }
 }

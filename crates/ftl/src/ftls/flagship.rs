@@ -13,6 +13,7 @@ use super::{Entry, Info};
 use crate::bound::Formula;
 use crate::config::{Config, GeckoOptions, Preset};
 use crate::engine::page::{PageFtl, PageOptions};
+use crate::validity::Build;
 use nand::Nand;
 
 pub(super) const INFO: Info = Info {
@@ -38,10 +39,10 @@ fn preset(config: &Config) -> Config {
     config.or(&INFO.preset)
 }
 
-pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
+pub(super) fn entry<N: Nand + 'static, B: Build>() -> Entry<N> {
     Entry {
         info: INFO,
-        format: |flash, config| format(flash, &preset(config), OPTIONS),
+        format: |flash, config| format::<N, B>(flash, &preset(config), OPTIONS),
         mount: Some(|flash, config| PageFtl::mount_by_steps(flash, &preset(config), OPTIONS)),
     }
 }

@@ -26,6 +26,7 @@ use super::{Durability, Entry, Info};
 use crate::config::{Config, Preset, Setting};
 use crate::engine::page::PageOptions;
 use crate::mapping::cached::{CachedOptions, Upkeep};
+use crate::validity::Build;
 use nand::{Nand, ProgramOrder};
 
 pub(super) const INFO: Info = Info {
@@ -78,6 +79,6 @@ impl OverRing for Ftrm {
     }
 }
 
-pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
-    row::<N, Ftrm>()
+pub(super) fn entry<N: Nand + 'static, B: Build>() -> Entry<N> {
+    row::<N, B, Ftrm>()
 }

@@ -10,6 +10,7 @@ use super::{Entry, Info};
 use crate::config::Config;
 use crate::engine::page::PageOptions;
 use crate::mapping::cached::{CachedOptions, Upkeep};
+use crate::validity::Build;
 use nand::Nand;
 
 pub(super) const INFO: Info = Info {
@@ -31,6 +32,6 @@ impl OverRing for Base {
     }
 }
 
-pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
-    row::<N, Base>()
+pub(super) fn entry<N: Nand + 'static, B: Build>() -> Entry<N> {
+    row::<N, B, Base>()
 }

@@ -9,8 +9,8 @@ use crate::bound::Formula;
 use crate::config::{Preset, Setting};
 use crate::engine::page::{PageOptions, bound_over_store, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
-use crate::validity::Store;
 use crate::validity::ram_bitmap::RamBitmap;
+use crate::validity::{Build, Store};
 use nand::{Nand, ProgramOrder};
 
 const VALIDITY: &str = RamBitmap::ENTRY.name;
@@ -38,22 +38,21 @@ pub(super) const INFO: Info = Info {
         programs: "1 + n·v + (U + 2)",
         longest: "n collections of v pages, and a synchronisation for each page that moves",
         most: |geometry, config| {
-            let mapping =
-                CachedMap::<false>::new(config.logical_pages, geometry.page_bytes(), CachedOptions::new(config));
-            bound_over_store::<RamBitmap, _>(geometry, config, OPTIONS, mapping)
+            let mapping = CachedMap::new(config.logical_pages, geometry.page_bytes(), CachedOptions::new(config));
+            bound_over_store(geometry, config, OPTIONS, mapping)
         },
     },
 };
 
 const OPTIONS: PageOptions = PageOptions::over(INFO.name, VALIDITY);
 
-pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
+pub(super) fn entry<N: Nand + 'static, B: Build>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| {
             let page_bytes = flash.nand().geometry().page_bytes();
-            let mapping = CachedMap::<false>::new(config.logical_pages, page_bytes, CachedOptions::new(config));
-            format_over_store::<RamBitmap, _, _>(flash, config, OPTIONS, mapping)
+            let mapping = CachedMap::new(config.logical_pages, page_bytes, CachedOptions::new(config));
+            format_over_store::<B, RamBitmap, _, _>(flash, config, OPTIONS, mapping)
         },
         mount: None,
     }

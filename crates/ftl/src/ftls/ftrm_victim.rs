@@ -7,6 +7,7 @@ use super::{Entry, Info};
 use crate::config::Config;
 use crate::engine::page::PageOptions;
 use crate::mapping::cached::{CachedOptions, Upkeep};
+use crate::validity::Build;
 use nand::Nand;
 
 pub(super) const INFO: Info = Info {
@@ -25,6 +26,6 @@ impl OverRing for Victim {
     }
 }
 
-pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
-    row::<N, Victim>()
+pub(super) fn entry<N: Nand + 'static, B: Build>() -> Entry<N> {
+    row::<N, B, Victim>()
 }

@@ -13,8 +13,8 @@ use crate::contract::{Ftl, FtlError};
 use crate::engine::page::{PageFtl, PageOptions, bound_over_store, format_over_store};
 use crate::flash::Flash;
 use crate::mapping::cached::{CachedMap, CachedOptions};
-use crate::validity::Store;
 use crate::validity::gecko::Gecko;
+use crate::validity::{Build, Store};
 use alloc::boxed::Box;
 use nand::{Geometry, Nand, ProgramOrder};
 
@@ -49,18 +49,18 @@ pub(super) const INFO: Info = Info {
 
 pub(super) const OPTIONS: PageOptions = PageOptions { metadata_apart: true, ..PageOptions::over(INFO.name, VALIDITY) };
 
-fn mapping(config: &Config, page_bytes: u32) -> CachedMap<true> {
-    let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config).warmed_for(config) };
+fn mapping(config: &Config, page_bytes: u32) -> CachedMap {
+    let cached = CachedOptions::new(config).warmed_for(config).checkpointed();
     CachedMap::new(config.logical_pages, page_bytes, cached)
 }
 
 /// The most that its requests do.
 pub(super) fn most(geometry: &Geometry, config: &Config, options: PageOptions) -> Option<Bound> {
-    bound_over_store::<Gecko, _>(geometry, config, options, mapping(config, geometry.page_bytes()))
+    bound_over_store(geometry, config, options, mapping(config, geometry.page_bytes()))
 }
 
 /// Makes an empty disk; over its own page-validity store one that rebuilds its metadata.
-pub(super) fn format<N: Nand + 'static>(
+pub(super) fn format<N: Nand + 'static, B: Build>(
     flash: Flash<N>,
     config: &Config,
     options: PageOptions,
@@ -69,13 +69,13 @@ pub(super) fn format<N: Nand + 'static>(
         return Ok(Box::new(PageFtl::format_to_heal(flash, config, options)?));
     }
     let page_bytes = flash.nand().geometry().page_bytes();
-    format_over_store::<Gecko, _, _>(flash, config, options, mapping(config, page_bytes))
+    format_over_store::<B, Gecko, _, _>(flash, config, options, mapping(config, page_bytes))
 }
 
-pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
+pub(super) fn entry<N: Nand + 'static, B: Build>() -> Entry<N> {
     Entry {
         info: INFO,
-        format: |flash, config| format(flash, config, OPTIONS),
+        format: |flash, config| format::<N, B>(flash, config, OPTIONS),
         mount: Some(|flash, config| PageFtl::mount_by_steps(flash, config, OPTIONS)),
     }
 }

@@ -18,6 +18,7 @@ use super::{Durability, Entry, Info};
 use crate::config::{Config, Preset, Setting};
 use crate::engine::page::PageOptions;
 use crate::mapping::cached::CachedOptions;
+use crate::validity::Build;
 use nand::{Nand, ProgramOrder};
 
 pub(super) const INFO: Info = Info {
@@ -66,6 +67,6 @@ impl OverRing for Lazy {
     }
 }
 
-pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
-    row::<N, Lazy>()
+pub(super) fn entry<N: Nand + 'static, B: Build>() -> Entry<N> {
+    row::<N, B, Lazy>()
 }

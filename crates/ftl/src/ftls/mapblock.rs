@@ -17,6 +17,7 @@ use super::{Durability, Entry, Info};
 use crate::config::{Config, Preset, Setting};
 use crate::engine::page::PageOptions;
 use crate::mapping::cached::{CachedOptions, Refill};
+use crate::validity::Build;
 use nand::{Nand, ProgramOrder};
 
 pub(super) const INFO: Info = Info {
@@ -52,6 +53,6 @@ impl OverRing for MapBlock {
     }
 }
 
-pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
-    row::<N, MapBlock>()
+pub(super) fn entry<N: Nand + 'static, B: Build>() -> Entry<N> {
+    row::<N, B, MapBlock>()
 }

@@ -33,7 +33,7 @@ use crate::config::{Config, Preset, Setting};
 use crate::contract::{Ftl, FtlError, MountReport};
 use crate::flash::Flash;
 use crate::placement;
-use crate::validity;
+use crate::validity::{self, Build, Fast};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -198,24 +198,25 @@ pub struct Entry<N: Nand> {
     pub mount: Option<Mount<N>>,
 }
 
-/// The rows, in the order of reports.
+/// The rows, in the order of reports: those of FTLs with a page-validity store first.
 macro_rules! rows {
-    ($($module:ident::INFO),* $(,)?) => {
+    (over a store: $($paged:ident::INFO),*; others: $($module:ident::INFO),*;) => {
         /// What is known of every FTL, in the order of reports. It costs no code of theirs.
         #[must_use]
         pub fn infos() -> &'static [Info] {
-            &[$($module::INFO),*]
+            &[$($paged::INFO,)* $($module::INFO),*]
         }
 
-        /// Every FTL, in the order of reports.
+        /// Every FTL, in the order of reports, compiled for its stores as `B` says.
         #[must_use]
-        pub fn table<N: Nand + 'static>() -> Vec<Entry<N>> {
-            vec![$($module::entry()),*]
+        pub fn table_of<N: Nand + 'static, B: Build>() -> Vec<Entry<N>> {
+            vec![$($paged::entry::<N, B>(),)* $($module::entry()),*]
         }
     };
 }
 
-rows!(
+rows! {
+    over a store:
     page::INFO,
     dftl::INFO,
     asa::INFO,
@@ -229,7 +230,8 @@ rows!(
     ftrm_victim::INFO,
     transblock::INFO,
     mapblock::INFO,
-    ftrm_baseline::INFO,
+    ftrm_baseline::INFO;
+    others:
     block::INFO,
     nftl::INFO,
     bast::INFO,
@@ -240,8 +242,14 @@ rows!(
     superblock::INFO,
     aftl::INFO,
     janus_fixed::INFO,
-    janus::INFO,
-);
+    janus::INFO;
+}
+
+/// Every FTL, in the order of reports, as fast as it can be.
+#[must_use]
+pub fn table<N: Nand + 'static>() -> Vec<Entry<N>> {
+    table_of::<N, Fast>()
+}
 
 /// The row with this name.
 #[must_use]

@@ -6,8 +6,8 @@ use crate::bound::Formula;
 use crate::config::Config;
 use crate::engine::page::{PageFtl, PageOptions, bound_over_store, format_over_store};
 use crate::mapping::cached::{CachedMap, CachedOptions};
-use crate::validity::Store;
 use crate::validity::ram_bitmap::RamBitmap;
+use crate::validity::{Build, Store};
 use nand::Nand;
 
 /// Their page-validity store.
@@ -25,16 +25,16 @@ pub(super) trait OverRing: 'static {
 }
 
 /// The row of one.
-pub(super) fn row<N: Nand + 'static, F: OverRing>() -> Entry<N> {
+pub(super) fn row<N: Nand + 'static, B: Build, F: OverRing>() -> Entry<N> {
     Entry {
         info: F::INFO,
         format: |flash, config| {
             let page_bytes = flash.nand().geometry().page_bytes();
-            let mapping = CachedMap::<true>::new(config.logical_pages, page_bytes, F::cached(config));
-            format_over_store::<RamBitmap, _, _>(flash, config, F::OPTIONS, mapping)
+            let mapping = CachedMap::new(config.logical_pages, page_bytes, F::cached(config).lazy());
+            format_over_store::<B, RamBitmap, _, _>(flash, config, F::OPTIONS, mapping)
         },
         mount: Some(|flash, config| {
-            PageFtl::<N, CachedMap<true>, _>::mount_flat(flash, config, F::OPTIONS, F::cached(config))
+            PageFtl::<N, CachedMap, B::Bitmap>::mount_flat(flash, config, F::OPTIONS, F::cached(config).lazy())
         }),
     }
 }
@@ -45,8 +45,8 @@ pub(super) const fn bound<F: OverRing>() -> Formula {
         programs: "1 + n·v + (U + 2) + min(U, r, T)",
         longest: "n collections of v pages, and a synchronisation for each page that moves",
         most: |geometry, config| {
-            let mapping = CachedMap::<true>::new(config.logical_pages, geometry.page_bytes(), F::cached(config));
-            bound_over_store::<RamBitmap, _>(geometry, config, F::OPTIONS, mapping)
+            let mapping = CachedMap::new(config.logical_pages, geometry.page_bytes(), F::cached(config).lazy());
+            bound_over_store(geometry, config, F::OPTIONS, mapping)
         },
     }
 }

@@ -10,8 +10,8 @@ use crate::bound::Formula;
 use crate::config::{Preset, Setting};
 use crate::engine::page::{PageOptions, bound_over_store, format_over_store, mount_by_scan_over_store};
 use crate::mapping::ram::RamMap;
-use crate::validity::Store;
 use crate::validity::ram_bitmap::RamBitmap;
+use crate::validity::{Build, Store};
 use nand::{Nand, ProgramOrder};
 
 const VALIDITY: &str = RamBitmap::ENTRY.name;
@@ -32,20 +32,20 @@ pub(super) const INFO: Info = Info {
         programs: "1 + n·v + t",
         longest: "n collections of v pages",
         most: |geometry, config| {
-            bound_over_store::<RamBitmap, _>(geometry, config, OPTIONS, RamMap::new(config.logical_pages, geometry))
+            bound_over_store(geometry, config, OPTIONS, RamMap::new(config.logical_pages, geometry))
         },
     },
 };
 
 const OPTIONS: PageOptions = PageOptions::over(INFO.name, VALIDITY);
 
-pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
+pub(super) fn entry<N: Nand + 'static, B: Build>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| {
             let map = RamMap::new(config.logical_pages, flash.nand().geometry());
-            format_over_store::<RamBitmap, _, _>(flash, config, OPTIONS, map)
+            format_over_store::<B, RamBitmap, _, _>(flash, config, OPTIONS, map)
         },
-        mount: Some(|flash, config| mount_by_scan_over_store::<RamBitmap, _>(flash, config, OPTIONS)),
+        mount: Some(|flash, config| mount_by_scan_over_store::<B, RamBitmap, _>(flash, config, OPTIONS)),
     }
 }

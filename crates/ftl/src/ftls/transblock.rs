@@ -12,6 +12,7 @@ use super::{Durability, Entry, Info};
 use crate::config::{Config, Preset, Setting};
 use crate::engine::page::PageOptions;
 use crate::mapping::cached::{CachedOptions, Refill};
+use crate::validity::Build;
 use nand::{Nand, ProgramOrder};
 
 pub(super) const INFO: Info = Info {
@@ -47,6 +48,6 @@ impl OverRing for TransBlock {
     }
 }
 
-pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
-    row::<N, TransBlock>()
+pub(super) fn entry<N: Nand + 'static, B: Build>() -> Entry<N> {
+    row::<N, B, TransBlock>()
 }

@@ -9,10 +9,10 @@
 use super::{Durability, Entry, Info};
 use crate::bound::Formula;
 use crate::config::{Config, Preset, Setting};
-use crate::engine::page::{PageFtl, PageOptions, bound_over_store, format_over_store};
+use crate::engine::page::{PageOptions, bound_over_store, format_over_store, mount_tree_over_store};
 use crate::mapping::btree::{BtreeMap, BtreeOptions};
-use crate::validity::Store;
 use crate::validity::flash_bitmap::FlashBitmap;
+use crate::validity::{Build, Store};
 use nand::{Nand, ProgramOrder};
 
 const VALIDITY: &str = FlashBitmap::ENTRY.name;
@@ -34,7 +34,7 @@ pub(super) const INFO: Info = Info {
         longest: "n collections of v pages, and nodes of the tree for each page that moves; the bitmap for each erase",
         most: |geometry, config| {
             let (page_bytes, pages) = (geometry.page_bytes(), geometry.pages_per_block());
-            bound_over_store::<FlashBitmap, _>(
+            bound_over_store(
                 geometry,
                 config,
                 OPTIONS,
@@ -58,14 +58,14 @@ const fn tree(config: &Config) -> BtreeOptions {
     }
 }
 
-pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
+pub(super) fn entry<N: Nand + 'static, B: Build>() -> Entry<N> {
     Entry {
         info: INFO,
         format: |flash, config| {
             let (page_bytes, pages) = (flash.nand().geometry().page_bytes(), flash.nand().geometry().pages_per_block());
             let mapping = BtreeMap::new(config.logical_pages, page_bytes, pages, tree(config));
-            format_over_store::<FlashBitmap, _, _>(flash, config, OPTIONS, mapping)
+            format_over_store::<B, FlashBitmap, _, _>(flash, config, OPTIONS, mapping)
         },
-        mount: Some(|flash, config| PageFtl::<N, _, FlashBitmap>::mount_tree(flash, config, OPTIONS, tree(config))),
+        mount: Some(|flash, config| mount_tree_over_store::<B, FlashBitmap, _>(flash, config, OPTIONS, tree(config))),
     }
 }

@@ -36,7 +36,9 @@ pub trait Mapping: Send {
     /// Whether superseded pages may be unknown to the validity store, so that a collector has to
     /// read the spare area of every page that the store believes to live and ask
     /// [`Mapping::superseded`].
-    const LAZY: bool;
+    fn is_lazy(&self) -> bool {
+        false
+    }
 
     /// Where a logical page is: a page, [`Ppn::NONE`] if it was never written, or [`LOST`].
     ///

@@ -68,8 +68,6 @@ impl RamMap {
 }
 
 impl Mapping for RamMap {
-    const LAZY: bool = false;
-
     #[inline]
     fn lookup<N: Nand>(&mut self, _: &mut Core<N>, lpn: Lpn) -> Result<Ppn, FtlError> {
         Ok(self.table[lpn.index()])

@@ -108,7 +108,11 @@ pub const fn is_wear(spare: &Spare, erased_at: u32) -> bool {
 ///
 /// # Errors
 /// Those of the device, except pages that cannot be read.
-pub fn largest<N: Nand>(flash: &mut Flash<N>, pages: &[FoundPage], says: fn(&Spare) -> u64) -> Result<u64, FtlError> {
+pub fn largest<N: Nand>(
+    flash: &mut Flash<N>,
+    pages: &[FoundPage],
+    says: impl Fn(&Spare) -> u64,
+) -> Result<u64, FtlError> {
     let mut said: Vec<(u64, Ppn)> = pages.iter().map(|(ppn, spare)| (says(spare), *ppn)).collect();
     said.sort_unstable_by_key(|(number, _)| u64::MAX - number);
     for (number, ppn) in said.into_iter().filter(|(number, _)| *number > 0) {

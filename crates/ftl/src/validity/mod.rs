@@ -321,12 +321,8 @@ macro_rules! stores {
             };
         }
 
-        /// Hands the store with this name to `receiver`; `None` if there is none. Code is compiled
-        /// for `Own`, which is as fast as if it were the only store, and once for all others.
-        pub fn with<Own: Store, R: Receiver>(name: &str, receiver: R) -> Option<R::Output> {
-            if name == Own::ENTRY.name {
-                return Some(receiver.receive::<Own>(Own::make));
-            }
+        /// Hands the store with this name, as any store, to `receiver`; `None` if there is none.
+        pub fn with<R: Receiver>(name: &str, receiver: R) -> Option<R::Output> {
             $(if name == <$store>::ENTRY.name {
                 let make = |site: &Site| <$store>::make(site).map(|store| AnyStore::$kind(Box::new(store)));
                 return Some(receiver.receive::<AnyStore>(make));
@@ -344,91 +340,10 @@ stores! {
     Gecko: gecko::Gecko,
 }
 
-impl Validity for AnyStore {
-    fn tracks_metadata(&self) -> bool {
-        of_any!(self, store => store.tracks_metadata())
-    }
+// It matches over the rows above.
+mod any;
 
-    fn is_buffered(&self) -> bool {
-        of_any!(self, store => store.is_buffered())
-    }
-
-    fn invalidate<S: MetaStore>(&mut self, meta: &mut S, ppn: Ppn) -> Result<(), FtlError> {
-        of_any!(self, store => store.invalidate(meta, ppn))
-    }
-
-    fn erased<S: MetaStore>(&mut self, meta: &mut S, block: BlockId, seq: u64) -> Result<(), FtlError> {
-        of_any!(self, store => store.erased(meta, block, seq))
-    }
-
-    fn fill<S: MetaStore>(&mut self, meta: &mut S, block: BlockId, dead: &PageSet) -> Result<(), FtlError> {
-        of_any!(self, store => store.fill(meta, block, dead))
-    }
-
-    fn query<S: MetaStore>(&mut self, meta: &mut S, block: BlockId, dead: &mut PageSet) -> Result<(), FtlError> {
-        of_any!(self, store => store.query(meta, block, dead))
-    }
-
-    fn owns(&self, ppn: Ppn, spare: &Spare) -> bool {
-        of_any!(self, store => store.owns(ppn, spare))
-    }
-
-    fn find_own(&self, wanted: impl Fn(Ppn) -> bool) -> Option<Ppn> {
-        of_any!(self, store => store.find_own(wanted))
-    }
-
-    fn moved(&mut self, from: Ppn, to: Ppn, spare: &Spare) {
-        of_any!(self, store => store.moved(from, to, spare));
-    }
-
-    fn flush<S: MetaStore>(&mut self, meta: &mut S) -> Result<(), FtlError> {
-        of_any!(self, store => store.flush(meta))
-    }
-
-    fn flushes(&self) -> u64 {
-        of_any!(self, store => store.flushes())
-    }
-
-    fn reserve_pages(&self) -> u32 {
-        of_any!(self, store => store.reserve_pages())
-    }
-
-    fn most_work(&self, reports: u64, erases: u64, flushes: u64) -> Most {
-        of_any!(self, store => store.most_work(reports, erases, flushes))
-    }
-
-    fn most_query_reads(&self) -> u32 {
-        of_any!(self, store => store.most_query_reads())
-    }
-
-    fn footprint_pages(&self) -> u32 {
-        of_any!(self, store => store.footprint_pages())
-    }
-
-    fn saved_bytes(&self) -> u64 {
-        of_any!(self, store => store.saved_bytes())
-    }
-
-    fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
-        of_any!(self, store => store.save(sink))
-    }
-
-    fn load(&mut self, source: &mut Source<'_>) -> bool {
-        of_any!(self, store => store.load(source))
-    }
-
-    fn hint(&self, ppn: Ppn) {
-        of_any!(self, store => store.hint(ppn));
-    }
-
-    fn inspect(&self, inspector: &mut dyn Inspector) {
-        of_any!(self, store => store.inspect(inspector));
-    }
-
-    fn ram(&self, report: &mut RamReport) {
-        of_any!(self, store => store.ram(report));
-    }
-}
+pub use any::{Build, Fast, Small};
 
 /// The row with this name.
 #[must_use]

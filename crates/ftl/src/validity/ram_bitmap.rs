@@ -92,6 +92,35 @@ impl RamBitmap {
     }
 }
 
+/// A store that is a bitmap in RAM, as a mount fills it.
+pub trait HoldsBitmap: Validity {
+    /// The store that is this bitmap.
+    fn of_bitmap(bitmap: RamBitmap) -> Self;
+
+    /// The bitmap of which it was made.
+    fn bitmap(&self) -> &RamBitmap;
+
+    /// The bitmap of which it was made.
+    fn bitmap_mut(&mut self) -> &mut RamBitmap;
+}
+
+impl HoldsBitmap for RamBitmap {
+    #[inline]
+    fn of_bitmap(bitmap: RamBitmap) -> Self {
+        bitmap
+    }
+
+    #[inline]
+    fn bitmap(&self) -> &RamBitmap {
+        self
+    }
+
+    #[inline]
+    fn bitmap_mut(&mut self) -> &mut RamBitmap {
+        self
+    }
+}
+
 impl Store for RamBitmap {
     const ENTRY: Entry = Entry {
         name: "ram-bitmap",

@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::one_die;
-use ftl::{Config, Flash, Ftl, FtlError, Purpose, ftls};
+use super::{ftl_named, one_die};
+use ftl::{Config, Flash, Ftl, FtlError, Purpose};
 use nand::faults::{CutOutcome, FaultPlan, Faulty};
 use nand::{Capabilities, Lpn, NandError, SimNand, Stamp};
 use openftl_ftl as ftl;
@@ -124,7 +124,7 @@ fn comes_back(
     expected: &mut [Vec<u16>],
     cut: u64,
 ) -> Box<dyn Ftl<Device>> {
-    let mount = ftls::find::<Device>(name).unwrap().mount.unwrap();
+    let mount = ftl_named(name).unwrap().mount.unwrap();
     let mut device = device.clone();
     *device.plan_mut() = FaultPlan::cut(device.ops() + cut, CutOutcome::Torn);
     let (mut ftl, report) = loop {
@@ -158,7 +158,7 @@ fn a_tree_with_more_inner_nodes_than_fit_ram_comes_back_after_power_loss() {
     for (name, battery) in [("uftl", true), ("uftl", false), ("ib-ftl", false)] {
         let config = Config { battery, ..config() };
         let device = Faulty::new(device(), FaultPlan::default());
-        let mut ftl = (ftls::find::<Device>(name).unwrap().format)(Flash::new(device), &config).unwrap();
+        let mut ftl = (ftl_named(name).unwrap().format)(Flash::new(device), &config).unwrap();
         (0..PAGES).for_each(|lpn| ftl.write(Lpn(lpn), &Stamp { lpn: Lpn(lpn), version: 1 }).unwrap());
         let mut expected = vec![vec![1]; PAGES as usize];
         for round in 2..6_u16 {
@@ -181,7 +181,7 @@ fn a_young_tree_comes_back_from_a_cut_at_any_operation() {
         let config = Config { battery, cache_entries, ..config() };
         for cut in 0..60 {
             let device = Faulty::new(device(), FaultPlan::default());
-            let mut ftl = (ftls::find::<Device>(name).unwrap().format)(Flash::new(device), &config).unwrap();
+            let mut ftl = (ftl_named(name).unwrap().format)(Flash::new(device), &config).unwrap();
             let ops = ftl.flash().nand().ops();
             *ftl.flash_mut().nand_mut().plan_mut() = FaultPlan::cut(ops + first + cut, CutOutcome::Torn);
             let mut expected = vec![vec![0]; PAGES as usize];

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{capabilities, log_block_ftls, one_die};
+use super::{capabilities, every_ftl, ftl_named, log_block_ftls, one_die};
 use ftl::config::Maps;
 use ftl::ftls::Entry;
-use ftl::{Config, Flash, MountReport, ftls};
+use ftl::{Config, Flash, MountReport};
 use nand::faults::{Blemish, FaultPlan, Faulty};
 use nand::{BlockId, Lpn, Nand, PageKind, SimNand, Stamp};
 use openftl_ftl as ftl;
@@ -32,7 +32,7 @@ fn lose_checkpoints(nand: &mut Device) {
 
 /// Fills the disk, writes at random, mounts; then the same with every checkpoint unreadable.
 fn mounts(name: &str) -> [MountReport; 2] {
-    let entry = ftls::find::<Device>(name).unwrap();
+    let entry = ftl_named(name).unwrap();
     let config = Config::new(LOGICAL);
     let mut ftl = (entry.format)(Flash::new(device(&entry, BLOCKS, PAGES)), &config).unwrap();
     let mut versions = vec![0_u16; LOGICAL as usize];
@@ -104,8 +104,8 @@ fn maps_in_non_volatile_memory_leave_nothing_to_mount_and_cost_no_checkpoints() 
 fn trimmed_pages_that_come_back_do_not_make_the_page_mapped_area_too_large() {
     const LOGICAL: u32 = 64 * 8;
     let (mut returned, config) = (0, Config::new(LOGICAL));
-    for (row, seed) in (0..ftls::table::<Device>().len()).flat_map(|row| (0..20_u32).map(move |seed| (row, seed))) {
-        let [.., ref entry] = ftls::table::<Device>()[..=row] else { continue };
+    for (row, seed) in (0..every_ftl().len()).flat_map(|row| (0..20_u32).map(move |seed| (row, seed))) {
+        let [.., ref entry] = every_ftl()[..=row] else { continue };
         let (Some(mount), None) = (entry.mount, entry.info.validity) else { continue };
         let mut ftl = (entry.format)(Flash::new(device(entry, 80, 8)), &config).unwrap();
         let (mut written, mut state) = (vec![0_u16; LOGICAL as usize], seed);

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{capabilities, one_die};
+use super::{capabilities, every_ftl, one_die};
 use ftl::crc::Crc;
 use ftl::ftls::{Durability, Entry};
 use ftl::recovery::checkpoint::words;
-use ftl::{Config, Flash, Ftl, FtlError, MountReport, Purpose, Setting, ftls};
+use ftl::{Config, Flash, Ftl, FtlError, MountReport, Purpose, Setting};
 use nand::{
     BlockId, Cut, CutOutcome, FaultPlan, Faulty, Geometry, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Spare, Stamp,
 };
@@ -139,7 +139,7 @@ fn youngest(nand: &mut Device) -> (Vec<Ppn>, Vec<u8>) {
 }
 
 fn cases(seed: u64) -> impl Iterator<Item = Case> {
-    ftls::table::<Device>().into_iter().filter_map(move |entry| Case::new(entry, seed))
+    every_ftl().into_iter().filter_map(move |entry| Case::new(entry, seed))
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {

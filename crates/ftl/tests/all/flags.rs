@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{capabilities, one_die};
+use super::{capabilities, ftl_named, one_die};
 use ftl::{Config, Flash, Ftl, FtlError, Purpose, ftls};
 use nand::faults::{Blemish, FaultPlan, Faulty};
 use nand::{Capabilities, Lpn, Nand, PageKind, Ppn, SimNand, Stamp};
@@ -23,7 +23,7 @@ fn device(capabilities: Capabilities) -> Device {
 }
 
 fn entry(name: &str) -> ftls::Entry<Device> {
-    ftls::find::<Device>(name).unwrap()
+    ftl_named(name).unwrap()
 }
 
 fn format(name: &str) -> Box<dyn Ftl<Device>> {

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::one_die;
+use super::{every_ftl, one_die};
 use ftl::{Config, Flash, Ftl, FtlError, ftls};
 use nand::faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty};
 use nand::{Capabilities, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Stamp};
@@ -18,7 +18,7 @@ fn device(blocks: u32, pages_per_block: u32, plan: FaultPlan) -> Device {
 }
 
 fn entry(name: &str) -> ftls::Entry<Device> {
-    ftls::table::<Device>().into_iter().find(|entry| entry.info.name == name).unwrap()
+    every_ftl().into_iter().find(|entry| entry.info.name == name).unwrap()
 }
 
 fn mount(name: &str, device: Device, config: &Config) -> Box<dyn Ftl<Device>> {

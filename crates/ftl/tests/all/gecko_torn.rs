@@ -4,8 +4,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::one_die;
-use ftl::{Config, Flash, Ftl, FtlError, MountReport, Purpose, ftls};
+use super::{ftl_named, one_die};
+use ftl::{Config, Flash, Ftl, FtlError, MountReport, Purpose};
 use nand::faults::{Blemish, CutOutcome, FaultPlan, Faulty};
 use nand::{Capabilities, Lpn, Nand, PageKind, Ppn, SimNand, Snapshot, Spare, Stamp};
 use openftl_ftl as ftl;
@@ -44,7 +44,7 @@ impl Disk {
         let geometry = one_die(logical_pages * 3 / 2 / PAGES_PER_BLOCK + 40, PAGES_PER_BLOCK, 4 * ENTRIES);
         let flash = Faulty::new(SimNand::new(geometry, Capabilities::MODERN), FaultPlan::default());
         let config = Config { cache_entries, ..Config::new(logical_pages) };
-        let ftl = (ftls::find::<Device>("gecko").unwrap().format)(Flash::new(flash), &config).unwrap();
+        let ftl = (ftl_named("gecko").unwrap().format)(Flash::new(flash), &config).unwrap();
         let mut disk = Self { ftl, config, versions: vec![0; logical_pages as usize], next: 0, state: 2016 };
         (0..logical_pages).for_each(|lpn| assert!(disk.write(lpn).is_none()));
         disk.write_some(logical_pages);
@@ -134,7 +134,7 @@ impl Image {
     }
 
     fn mount(self) -> (Disk, MountReport) {
-        let mount = ftls::find::<Device>("gecko").unwrap().mount.unwrap();
+        let mount = ftl_named("gecko").unwrap().mount.unwrap();
         let (ftl, report) =
             mount(Flash::new(self.flash), &self.config).unwrap_or_else(|error| panic!("mounting: {error}"));
         let next = self.versions.iter().max().unwrap() + 1;

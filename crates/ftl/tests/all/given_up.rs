@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{capabilities, log_block_ftls, one_die};
+use super::{capabilities, ftl_named, log_block_ftls, one_die};
 use ftl::ftls::Entry;
-use ftl::{Config, Flash, Ftl, FtlError, ftls};
+use ftl::{Config, Flash, Ftl, FtlError};
 use nand::faults::{Cut, CutOutcome, FaultPlan, Faulty};
 use nand::{Lpn, Nand, NandError, PageKind, Ppn, SimNand, Stamp};
 use openftl_ftl as ftl;
@@ -40,7 +40,7 @@ impl Disk {
     /// A full disk on a device with three blocks more than it needs, and a page trimmed and
     /// flushed.
     fn new(name: &str, seed: u64) -> Self {
-        let entry = ftls::find::<Device>(name).unwrap();
+        let entry = ftl_named(name).unwrap();
         let format = |blocks| (entry.format)(Flash::new(device(&entry, blocks)), &Config::new(LOGICAL)).ok();
         let least = (12..60).find(|blocks| format(*blocks).is_some()).unwrap();
         let ftl = format(least + 3).unwrap();

@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::one_die;
+use super::{ftl_named, one_die};
 use ftl::recovery::mark::{Mark, Writer};
-use ftl::{Config, Flash, Ftl, FtlError, Purpose, ftls};
+use ftl::{Config, Flash, Ftl, FtlError, Purpose};
 use nand::faults::{Cut, CutOutcome, FaultPlan, Faulty};
 use nand::{Capabilities, Lpn, Nand, Ppn, SimNand, Stamp};
 use openftl_ftl as ftl;
@@ -182,7 +182,7 @@ fn was_collected(nand: &mut Faulty<SimNand>) -> bool {
 #[test]
 fn a_collection_within_the_log_can_be_cut_at_every_operation() {
     let geometry = one_die(12 + 3 + 2 + 6, 4, 512);
-    let (entry, config) = (ftls::find::<Faulty<SimNand>>("vftl").unwrap(), Config::new(SMALL));
+    let (entry, config) = (ftl_named("vftl").unwrap(), Config::new(SMALL));
     let mut collected = 0;
     for at in 0.. {
         for outcome in CutOutcome::PLAIN {

@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{capabilities, log_block_ftls, one_die};
+use super::{capabilities, ftl_named, log_block_ftls, one_die};
 use ftl::ftls::Entry;
-use ftl::{Config, Flash, Ftl, FtlError, ftls};
+use ftl::{Config, Flash, Ftl, FtlError};
 use nand::faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty};
 use nand::{Lpn, Nand, Ppn, SimNand, Stamp};
 use openftl_ftl as ftl;
@@ -77,7 +77,7 @@ fn write_others(ftl: &mut dyn Ftl<Device>, harmed: Ppn) -> Result<(), FtlError> 
 #[test]
 fn a_lost_page_stays_lost_after_its_block_was_erased_and_a_mount() {
     for name in log_block_ftls().map(|entry| entry.info.name).chain(["page"]) {
-        let (entry, config) = (ftls::find::<Device>(name).unwrap(), Config::new(LOGICAL));
+        let (entry, config) = (ftl_named(name).unwrap(), Config::new(LOGICAL));
         let mount = entry.mount.unwrap();
         for (blemish, flushed) in [(Blemish::DataUnreadable, false), (Blemish::Unreadable, true)] {
             let (mut ftl, ppn) = harmed(&entry, &config, blemish);
@@ -117,7 +117,7 @@ fn maps_in_non_volatile_memory_say_what_is_lost_and_flash_does_not() {
 #[test]
 fn a_mapped_page_that_reads_as_erased_is_lost_and_its_block_leaves_no_entry_behind() {
     for name in ["page", "dftl", "lazy"] {
-        let entry = ftls::find::<Device>(name).unwrap();
+        let entry = ftl_named(name).unwrap();
         let (mut ftl, ppn) = harmed(&entry, &Config::new(LOGICAL), Blemish::Blank);
         assert_eq!(read(&mut *ftl), Err(FtlError::Lost { lpn: LOST }), "{name}");
         write_others(&mut *ftl, ppn).unwrap();
@@ -146,7 +146,7 @@ fn pages_of_table(nand: &mut Device) -> Vec<Ppn> {
 #[test]
 fn a_lost_page_stays_lost_although_every_page_of_the_table_wears_out() {
     for name in ["lazy", "ib-ftl", "gecko", "flagship", "ftrm", "ftrm-base", "ftrm-victim", "transblock", "mapblock"] {
-        let entry = ftls::find::<Device>(name).unwrap();
+        let entry = ftl_named(name).unwrap();
         let config = Config { cache_entries: 8, victim: "fifo", ..Config::new(LOGICAL) };
         for blemish in [Blemish::DataUnreadable, Blemish::Unreadable] {
             let (mut ftl, ppn) = harmed_of(56, &entry, &config, blemish);
@@ -167,7 +167,7 @@ fn a_lost_page_stays_lost_although_every_page_of_the_table_wears_out() {
 #[test]
 fn a_lost_page_stays_lost_wherever_power_is_cut_while_its_block_is_merged() {
     for name in log_block_ftls().map(|entry| entry.info.name) {
-        let (entry, config) = (ftls::find::<Device>(name).unwrap(), Config::new(LOGICAL));
+        let (entry, config) = (ftl_named(name).unwrap(), Config::new(LOGICAL));
         for outcome in [CutOutcome::Done, CutOutcome::TornData, CutOutcome::Fading(2), CutOutcome::HalfErased] {
             for at in 0.. {
                 let (mut ftl, ppn) = harmed(&entry, &config, Blemish::DataUnreadable);

@@ -39,6 +39,7 @@ use nand::geometry::Dimensions;
 use nand::{Capabilities, Faulty, Geometry, SimNand};
 use openftl_ftl::Setting;
 use openftl_ftl::ftls::{self, Entry, Info};
+use openftl_ftl::validity::Small;
 
 /// A device of one die.
 fn one_die(blocks: u32, pages_per_block: u32, page_bytes: u32) -> Geometry {
@@ -63,7 +64,17 @@ fn capabilities(info: &Info) -> Capabilities {
 /// compile every FTL again.
 type Device = Faulty<SimNand>;
 
+/// Every FTL, compiled once for all page-validity stores.
+fn every_ftl() -> Vec<Entry<Device>> {
+    ftls::table_of::<Device, Small>()
+}
+
+/// The FTL with this name.
+fn ftl_named(name: &str) -> Option<Entry<Device>> {
+    every_ftl().into_iter().find(|entry| entry.info.name == name)
+}
+
 /// Every FTL with log blocks: those that keep their maps in checkpoints.
 fn log_block_ftls() -> impl Iterator<Item = Entry<Device>> {
-    ftls::table().into_iter().filter(|entry: &Entry<Device>| entry.info.honours(Setting::Maps))
+    every_ftl().into_iter().filter(|entry| entry.info.honours(Setting::Maps))
 }

@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{capabilities, one_die};
+use super::{capabilities, every_ftl, ftl_named, one_die};
 use ftl::ftls::Entry;
-use ftl::{Config, Flash, ftls};
+use ftl::{Config, Flash};
 use nand::faults::{Blemish, CutOutcome, FaultPlan, Faulty};
 use nand::{Geometry, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Stamp};
 use openftl_ftl as ftl;
@@ -59,7 +59,7 @@ fn check(ftl: &mut dyn ftl::Ftl<Device>, expected: &mut [Vec<u16>], what: &str) 
 
 #[test]
 fn nothing_acknowledged_is_lost_whenever_power_is_cut() {
-    for entry in ftls::table::<Device>() {
+    for entry in every_ftl() {
         let Some(mount) = entry.mount else { continue };
         // What a battery saves takes blocks that have to be kept free.
         let blocks = if (entry.format)(Flash::new(device(&entry, 40)), &config()).is_ok() { 40 } else { 48 };
@@ -104,7 +104,7 @@ fn nothing_acknowledged_is_lost_whenever_power_is_cut() {
 /// The first page of a block is its last one then, or next to it.
 #[test]
 fn disks_of_the_shortest_blocks_come_back() {
-    for entry in ftls::table::<Device>() {
+    for entry in every_ftl() {
         let Some(mount) = entry.mount else { continue };
         let mut shortest = Vec::new();
         for pages in 1..=3 {
@@ -130,7 +130,7 @@ fn disks_of_the_shortest_blocks_come_back() {
 fn collections_at_the_end_of_a_mount_are_a_step_of_their_own() {
     let config = Config { cache_entries: 8, ..Config::new(200) };
     for name in ["dftl", "lazy", "gecko"] {
-        let entry = ftls::find::<Device>(name).unwrap();
+        let entry = ftl_named(name).unwrap();
         let ftl = (entry.format)(Flash::new(device(&entry, 64)), &config).unwrap();
         let (_, report) =
             entry.mount.unwrap()(ftl.into_flash(), &config).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -148,7 +148,7 @@ fn no_block_begins_with_a_page_that_was_left_out() {
     const PAGES: u32 = 200;
     let config = Config { cache_entries: 8, ..Config::new(PAGES) };
     for name in ["page", "dftl", "lazy", "uftl", "ib-ftl", "gecko"] {
-        let entry = ftls::find::<Device>(name).unwrap();
+        let entry = ftl_named(name).unwrap();
         let mut ftl = (entry.format)(Flash::new(device(&entry, 64)), &config).unwrap();
         let (mut state, mut worn) = (7_u32, 0);
         let mut random = |below: u32| {

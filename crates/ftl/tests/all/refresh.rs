@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::one_die;
-use ftl::{Config, Flash, Ftl, Purpose, ftls};
+use super::{every_ftl, ftl_named, one_die};
+use ftl::{Config, Flash, Ftl, Purpose};
 use nand::faults::{FaultPlan, Faulty};
 use nand::{Capabilities, Lpn, ProgramOrder, SimNand, Stamp};
 use openftl_ftl as ftl;
@@ -31,7 +31,7 @@ fn expect(ftl: &mut dyn Ftl<Device>, lpn: u32, version: u16, what: &str) {
 /// Reads far more often than any block endures; half of the reads go to one page, which was written
 /// last and so is in a block that is not full.
 fn read_for_ever(name: &'static str, config: &Config, writes: bool) {
-    let entry = ftls::find::<Device>(name).unwrap();
+    let entry = ftl_named(name).unwrap();
     let mut ftl = (entry.format)(Flash::new(device(entry.info.program_order)), config).unwrap();
     let mut versions = vec![1_u16; LOGICAL as usize];
     for lpn in 0..LOGICAL {
@@ -60,7 +60,7 @@ fn read_for_ever(name: &'static str, config: &Config, writes: bool) {
 
 #[test]
 fn nothing_is_lost_by_reading_for_ever() {
-    for entry in ftls::table::<Device>() {
+    for entry in every_ftl() {
         for writes in [false, true] {
             let config = Config { cache_entries: 16, ..Config::new(LOGICAL) };
             read_for_ever(entry.info.name, &config, writes);
@@ -72,7 +72,7 @@ fn nothing_is_lost_by_reading_for_ever() {
 fn a_device_that_cannot_tell_loses_data_and_says_so() {
     let mut nand = device(ProgramOrder::Sequential);
     nand.plan_mut().correctable_bits = 0;
-    let entry = ftls::find::<Device>("page").unwrap();
+    let entry = ftl_named("page").unwrap();
     let mut ftl = (entry.format)(Flash::new(nand), &Config::new(LOGICAL)).unwrap();
     ftl.write(Lpn(0), &Stamp { lpn: Lpn(0), version: 1 }).unwrap();
     let mut got = Stamp::UNWRITTEN;

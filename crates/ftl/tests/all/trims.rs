@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{capabilities, log_block_ftls, one_die};
+use super::{capabilities, every_ftl, ftl_named, log_block_ftls, one_die};
 use ftl::ftls::{Durability, Entry, Info};
-use ftl::{Config, Flash, Ftl, FtlError, Purpose, ftls, validity};
+use ftl::{Config, Flash, Ftl, FtlError, Purpose, validity};
 use nand::faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty};
 use nand::{BlockId, Capabilities, Lpn, Nand, PageKind, Ppn, SimNand, Stamp};
 use openftl_ftl as ftl;
@@ -78,7 +78,7 @@ impl Disk {
 
     /// Cuts power, does something to the device, and mounts.
     fn cut(&mut self, harm: impl FnOnce(&mut Device)) {
-        let entry = ftls::find::<Device>(self.entry.info.name).unwrap();
+        let entry = ftl_named(self.entry.info.name).unwrap();
         let nothing = (self.entry.format)(Flash::new(device(&entry, 512)), &self.config).unwrap();
         let mut nand = core::mem::replace(&mut self.ftl, nothing).into_flash().into_nand();
         nand.power_up();
@@ -115,12 +115,12 @@ impl Disk {
 fn disks(page_bytes: u32) -> Vec<(String, Disk)> {
     let mut disks = Vec::new();
     let without_battery = |entry: &Entry<Device>| entry.mount.is_some() && entry.info.durable != Durability::Battery;
-    for entry in ftls::table::<Device>().into_iter().filter(without_battery) {
+    for entry in every_ftl().into_iter().filter(without_battery) {
         disks.push((entry.info.name.into(), Disk::new(entry, Config::new(LOGICAL), page_bytes)));
     }
     for store in validity::table().iter().filter(|store| store.name != "ram-bitmap") {
         let config = Config { validity: Some(store.name), ..Config::new(LOGICAL) };
-        let entry = ftls::find::<Device>("page").unwrap();
+        let entry = ftl_named("page").unwrap();
         disks.push((format!("page over {}", store.name), Disk::new(entry, config, page_bytes)));
     }
     disks
@@ -154,7 +154,7 @@ fn a_flushed_trim_stays_trimmed_after_a_cut_whatever_was_collected_before_and_si
 fn a_cut_undoes_a_trim_of_a_page_mapped_disk_entirely_or_not_at_all() {
     for store in validity::table() {
         let config = Config { validity: Some(store.name), ..Config::new(LOGICAL) };
-        let mut disk = Disk::new(ftls::find::<Device>("page").unwrap(), config, 512);
+        let mut disk = Disk::new(ftl_named("page").unwrap(), config, 512);
         disk.age(1000);
         let (mut undone, mut kept) = (0, 0);
         for round in 0..60 {
@@ -189,7 +189,7 @@ fn a_page_written_after_a_flushed_trim_stays_written_while_the_trim_map_is_moved
         let mut moved = 0;
         // The map is moved only from a block that it filled, after one of these numbers of flushes.
         for flushes in 1..=PAGES {
-            let mut disk = Disk::new(ftls::find::<Device>("page").unwrap(), config, 512);
+            let mut disk = Disk::new(ftl_named("page").unwrap(), config, 512);
             disk.age(400);
             for part in 0..flushes {
                 disk.trim(100 + 20 * part, 20);
@@ -218,7 +218,7 @@ fn a_page_written_after_a_flushed_trim_stays_written_while_the_trim_map_is_moved
 /// taken for host data.
 #[test]
 fn a_page_of_the_trim_map_behind_an_unreadable_one_stays_one() {
-    let mut disk = Disk::new(ftls::find::<Device>("page").unwrap(), Config::new(LOGICAL), 512);
+    let mut disk = Disk::new(ftl_named("page").unwrap(), Config::new(LOGICAL), 512);
     (0..LOGICAL).for_each(|lpn| disk.write(lpn));
     for lpn in [100, 200, 300] {
         disk.trim(lpn, 50);
@@ -272,7 +272,7 @@ fn trims_in_more_parts_of_the_disk_than_a_block_has_pages_are_kept_in_time() {
     const PART: u32 = 512 * 8;
     const PARTS: u32 = 12;
     const BLOCK: u32 = 4;
-    let entry = ftls::find::<Device>("page").unwrap();
+    let entry = ftl_named("page").unwrap();
     let config = Config::new(PARTS * PART);
     let geometry = one_die(PARTS * PART / BLOCK + 60, BLOCK, 512);
     let nand = Faulty::new(SimNand::new(geometry, Capabilities::MODERN), FaultPlan::default());
@@ -326,7 +326,7 @@ fn a_flushed_trim_stays_trimmed_when_a_checkpoint_fades_and_the_next_is_torn() {
             .into_iter()
             .flat_map(|n| (0..40).flat_map(move |first| (0..6).map(move |second| (n, first, second))))
         {
-            let mut disk = Disk::new(ftls::find::<Device>(&name).unwrap(), Config::new(LOGICAL), 512);
+            let mut disk = Disk::new(ftl_named(&name).unwrap(), Config::new(LOGICAL), 512);
             (0..LOGICAL).for_each(|lpn| disk.write(lpn));
             disk.trim(100, 50);
             disk.ftl.flush().unwrap();
@@ -365,7 +365,7 @@ fn a_flushed_trim_stays_trimmed_on_a_disk_that_can_only_be_read() {
             (small.entry.format)(Flash::new(nand), &config).is_ok().then_some(config)
         };
         let config = (1..BLOCKS).rev().find_map(|blocks| fits(blocks * PAGES)).unwrap();
-        let mut disk = Disk::new(ftls::find::<Device>(name).unwrap(), config, 512);
+        let mut disk = Disk::new(ftl_named(name).unwrap(), config, 512);
         disk.age(300);
         disk.cut(|nand| {
             let geometry = *nand.geometry();
@@ -395,7 +395,7 @@ fn a_page_that_fades_after_a_flush_is_an_error_and_never_unwritten() {
     // After few writes no checkpoint is on flash before the flush.
     let names = log_block_ftls().map(|entry| entry.info.name);
     for (name, written) in names.flat_map(|name| [(name, 2 * PAGES), (name, LOGICAL)]) {
-        let entry = ftls::find::<Device>(name).unwrap();
+        let entry = ftl_named(name).unwrap();
         let (mount, config) = (entry.mount.unwrap(), Config::new(LOGICAL));
         let mut disk = Disk::new(entry, config, 512);
         (0..written).for_each(|lpn| disk.write(lpn));

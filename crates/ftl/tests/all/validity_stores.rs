@@ -6,7 +6,7 @@ use ftl::validity::flash_bitmap::FlashBitmap;
 use ftl::validity::gecko::Gecko;
 use ftl::validity::log::{LogOptions, ValidityLog};
 use ftl::validity::ram_bitmap::RamBitmap;
-use ftl::validity::{self, Make, MetaStore, PageSet, Receiver, Site, Store, Validity};
+use ftl::validity::{self, Build, Fast, Make, MetaStore, PageSet, Receiver, Site, Store, Validity};
 use ftl::{FtlError, GeckoOptions, Purpose};
 use nand::{BlockId, Flags, NandError, PageKind, Ppn, Spare};
 use openftl_ftl as ftl;
@@ -432,8 +432,8 @@ proptest! {
             let gecko = GeckoOptions::default();
             let site = Site { blocks: BLOCKS, pages_per_block, page_bytes, logical_pages, reports, gecko };
             let run = || Run { name: entry.name, site, steps: &steps };
-            validity::with::<RamBitmap, _>(entry.name, run()).unwrap();
-            validity::with::<Gecko, _>(entry.name, run()).unwrap();
+            Fast::with::<RamBitmap, _>(entry.name, run()).unwrap();
+            Fast::with::<Gecko, _>(entry.name, run()).unwrap();
         }
     }
 }
@@ -451,7 +451,7 @@ fn the_table_is_found_by_its_names_and_nothing_else_is() {
         reports: 1,
         gecko: GeckoOptions::default(),
     };
-    assert!(validity::with::<Gecko, _>("flash", Run { name: "flash", site, steps: &[] }).is_none());
+    assert!(Fast::with::<Gecko, _>("flash", Run { name: "flash", site, steps: &[] }).is_none());
 }
 
 #[test]

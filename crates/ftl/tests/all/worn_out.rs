@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{capabilities, one_die};
+use super::{capabilities, every_ftl, one_die};
 use ftl::{Config, Flash, Ftl, FtlError, Shortage, ftls, validity};
 use nand::{BlockId, Cut, CutOutcome, FaultPlan, Faulty, Lpn, NandError, Pairing, SimNand, Stamp};
 use openftl_ftl as ftl;
@@ -23,7 +23,7 @@ fn device(entry: &Entry) -> Device {
 /// Every FTL, with every page-validity store that it can be formatted with.
 fn compositions() -> Vec<(Entry, Config)> {
     let config = Config { cache_entries: 12, ..Config::new(PAGES) };
-    let all = || ftls::table::<Device>().into_iter();
+    let all = || every_ftl().into_iter();
     let own = all().map(|entry| (entry, config));
     let others = validity::table().iter().flat_map(|store| {
         let other = |entry: &Entry| entry.info.validity.is_some_and(|own| own != store.name);

@@ -13,7 +13,7 @@
 //! Each term holds for the sum over a request, wherever in the request the collections are.
 
 use super::overhead::Shares;
-use super::{Config, Geometry, Make, Mapping, PageOptions, Preset, Receiver, Store, Validity, site};
+use super::{Config, Geometry, Make, Mapping, PageOptions, Preset, Receiver, Validity, site};
 use super::{placement, trim_step, validity, victim};
 use crate::bound::{Bound, Most};
 
@@ -25,14 +25,13 @@ const WEAR_READS: u64 = 2;
 
 /// The most that requests do over the page-validity store of the configuration, else the FTL's own;
 /// `None` if nothing is promised.
-pub fn bound_over_store<Own: Store, M: Mapping>(
+pub fn bound_over_store<M: Mapping>(
     geometry: &Geometry,
     config: &Config,
     options: PageOptions,
     mapping: M,
 ) -> Option<Bound> {
-    debug_assert!(Own::ENTRY.name == options.validity, "{} is compiled for the store of another FTL", options.name);
-    validity::with::<Own, _>(options.store(config), Bounding { geometry, config, options, mapping })?
+    validity::with(options.store(config), Bounding { geometry, config, options, mapping })?
 }
 
 struct Bounding<'a, M> {
@@ -81,7 +80,7 @@ impl<'a, M: Mapping, V: Validity> Requests<'a, M, V> {
         let footprint = mapping.footprint_pages() + store.footprint_pages();
         let (reserve, usable) = (overhead.reserve + overhead.trims.reserve, geometry.blocks());
         // Before-images that were not reported yet count as live.
-        let host = config.logical_pages + if M::LAZY { mapping.reports() } else { 0 };
+        let host = config.logical_pages + if mapping.is_lazy() { mapping.reports() } else { 0 };
         let limit = overhead.metadata_limit(geometry, config.logical_pages, usable);
         let (live, apart) = match options.metadata_apart {
             true => (host, limit + 1),
@@ -111,7 +110,7 @@ impl<'a, M: Mapping, V: Validity> Requests<'a, M, V> {
     fn reports(&self, updates: u64) -> u64 {
         // A page that moves is reported if the store outlives power loss.
         let moved = if self.store.is_buffered() { updates } else { 1 };
-        if M::LAZY { moved + updates + u64::from(self.mapping.reports()) } else { moved }
+        if self.mapping.is_lazy() { moved + updates + u64::from(self.mapping.reports()) } else { moved }
     }
 
     /// Blocks that metadata takes. Pages of the table and those of the store fill blocks of their
@@ -157,7 +156,7 @@ impl<'a, M: Mapping, V: Validity> Requests<'a, M, V> {
         let collections = (1..4 * self.blocks).find(|&n| n >= self.missing + opened(n))?;
         let moved = collections * self.live;
         let has_metadata = self.mapping.footprint_pages() + self.store.footprint_pages() > 0;
-        let looked_at = if M::LAZY || has_metadata { self.pages } else { 0 };
+        let looked_at = if self.mapping.is_lazy() || has_metadata { self.pages } else { 0 };
         let of_victims = looked_at + WEAR_READS + u64::from(self.store.most_query_reads());
         let pages = Most::pages(moved + (collections + TIDIED) * of_victims, 1 + moved);
         let pages = pages.and(self.most_of(collections).1);

@@ -57,7 +57,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
                 }
             }
             let counted = self.core.space.valid(block);
-            if counted < live || (!M::LAZY && counted != live) {
+            if counted < live || (!self.mapping.is_lazy() && counted != live) {
                 return Err(format!("{block} ({state:?}) holds {live} live pages but counts {counted}"));
             }
         }

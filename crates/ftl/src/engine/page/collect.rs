@@ -278,7 +278,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let geometry = *self.core.space.geometry();
         debug_assert!(self.live.is_empty() && self.moved == 0, "pages of another block are being moved");
         debug_assert!(self.core.space.state(victim) == BlockState::Collecting);
-        let asks = M::LAZY || (kind != PageKind::User && !self.validity.tracks_metadata());
+        let asks = self.mapping.is_lazy() || (kind != PageKind::User && !self.validity.tracks_metadata());
         let valid = self.core.space.valid(victim);
         let (mut erase_count, mut unreadable, mut erased, mut stale) = (0, false, false, 0);
         let mut next = 0;

@@ -24,12 +24,13 @@ use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
+use crate::mapping::Mapping;
 use crate::mapping::cached::CachedMap;
 use crate::placement::Stream;
 use crate::recovery::survey::Survey;
 use crate::space::blocks::BlockState;
 use crate::space::core::Origin;
-use crate::validity::ram_bitmap::RamBitmap;
+use crate::validity::ram_bitmap::HoldsBitmap;
 use alloc::collections::BTreeSet;
 use alloc::vec;
 use nand::{BlockId, Flags, PageKind, Ppn, Spare};
@@ -38,11 +39,11 @@ use nand::{BlockId, Flags, PageKind, Ppn, Spare};
 /// a row may be cut short without luck.
 pub(super) const KEPT: usize = 4;
 
-impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap> {
+impl<N: Nand + 'static, T: HoldsBitmap + 'static> PageFtl<N, CachedMap, T> {
     /// Steps 6 to 8.
     pub(super) fn settle(&mut self, table: &mut Table, survey: &Survey, steps: &mut Steps) -> Result<(), FtlError> {
         self.room_to_copy(table, survey)?;
-        if !LAZY {
+        if !self.mapping.is_lazy() {
             // The page does not speak for them.
             for copy in &table.doubtful {
                 table.changes.remove(&copy.lpn);
@@ -116,14 +117,15 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
 
     /// Sees to it that nothing which was in doubt, or could not be read, counts for a later mount.
     fn bury_doubts(&mut self, table: &Table, survey: &Survey) -> Result<(), FtlError> {
-        if LAZY && (survey.unreadable > 0 || !table.excluded.is_empty()) {
-            self.core.seq = CachedMap::<LAZY>::next_bound(self.core.seq);
+        let is_lazy = self.mapping.is_lazy();
+        if is_lazy && (survey.unreadable > 0 || !table.excluded.is_empty()) {
+            self.core.seq = CachedMap::next_bound(self.core.seq);
             debug_assert!(self.core.seq > survey.largest_seq());
             self.mapping.all_synchronised(self.core.seq);
             self.make_room()?;
             self.change(|mapping, core| mapping.write_found(core, 0))?;
         }
-        let spoiled = survey.spoiled().iter().copied().filter(|_| !LAZY);
+        let spoiled = survey.spoiled().iter().copied().filter(|_| !is_lazy);
         let blocks: BTreeSet<BlockId> =
             survey.broken().chain(spoiled).chain(survey.illegible().iter().copied()).collect();
         for block in blocks {
@@ -136,7 +138,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
                 self.collect(block)?;
             }
         }
-        if LAZY { self.bury_mute(survey) } else { Ok(()) }
+        if is_lazy { self.bury_mute(survey) } else { Ok(()) }
     }
 
     /// Erases blocks that end with a page of which nothing can be read and that does not count. The
@@ -146,7 +148,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         let geometry = *self.core.space.geometry();
         let goes = |ftl: &Self, block: BlockId| {
             let mut mute = survey.mute().iter().filter(|ppn| geometry.block_of(**ppn) == block);
-            ftl.core.space.state(block) == BlockState::Closed && mute.all(|ppn| ftl.validity.is_dead(*ppn))
+            ftl.core.space.state(block) == BlockState::Closed && mute.all(|ppn| ftl.validity.bitmap().is_dead(*ppn))
         };
         for block in survey.ending_mute() {
             if goes(self, block) {

@@ -2,10 +2,10 @@
 
 use super::in_doubt::Doubt;
 use super::known::Reported;
-use super::recover::Mapped;
 use super::{Flash, Lpn, Nand};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
+use crate::mapping::cached::{CachedMap, Reporting};
 use crate::mapping::is_page;
 use crate::recovery::order;
 use crate::recovery::plausible;
@@ -74,7 +74,7 @@ pub(super) struct Findings {
 /// translation pages older than `until` say that can be read.
 fn bound_until<N: Nand>(flash: &mut Flash<N>, versions: &[FoundPage], until: u64) -> Result<u64, FtlError> {
     let before: Vec<FoundPage> = versions.iter().filter(|(_, spare)| spare.seq < until).copied().collect();
-    plausible::largest(flash, &before, Mapped::bound_of)
+    plausible::largest(flash, &before, |spare| Reporting::WhenSynchronised.bound_of(spare))
 }
 
 impl Findings {
@@ -82,7 +82,7 @@ impl Findings {
     pub(super) fn translation<N: Nand>(
         flash: &mut Flash<N>,
         survey: &mut Survey,
-        mapping: &Mapped,
+        mapping: &CachedMap,
         logical_pages: u32,
         whole: bool,
     ) -> Result<Self, FtlError> {
@@ -128,7 +128,7 @@ impl Findings {
         &mut self,
         flash: &mut Flash<N>,
         survey: &mut Survey,
-        mapping: &Mapped,
+        mapping: &CachedMap,
         flushed: u64,
         doubt: &mut Doubt<'_>,
     ) -> Result<(), FtlError> {
@@ -163,7 +163,7 @@ impl Findings {
                 if loaded.replace(page) != Some(page) {
                     flash.read_meta(Purpose::Recovery, self.gmd[page], &mut buffer)?;
                 }
-                Mapped::entries(&buffer).nth((newest.lpn.0 % mapping.entries_per_page()) as usize)
+                CachedMap::entries(&buffer).nth((newest.lpn.0 % mapping.entries_per_page()) as usize)
             } else {
                 Some(newest.ppn)
             };
@@ -174,7 +174,7 @@ impl Findings {
     }
 
     /// Copies by logical page, youngest first.
-    pub(super) fn sorted(&mut self, found: &[FoundPage], mapping: &Mapped) -> Result<Vec<HostCopy>, FtlError> {
+    pub(super) fn sorted(&mut self, found: &[FoundPage], mapping: &CachedMap) -> Result<Vec<HostCopy>, FtlError> {
         let outside = |(_, spare): &&FoundPage| (spare.tag / mapping.entries_per_page()) as usize >= self.gmd.len();
         if let Some((ppn, _)) = found.iter().find(outside) {
             let reason = "its logical page lies outside the disk: the device was formatted with another size";
@@ -192,7 +192,7 @@ impl Findings {
         &mut self,
         flash: &mut Flash<N>,
         survey: &Survey,
-        mapping: &Mapped,
+        mapping: &CachedMap,
         flushed: u64,
         doubt: &Doubt<'_>,
     ) -> Result<(), FtlError> {
@@ -208,7 +208,7 @@ impl Findings {
             for pair in of_page.windows(2).take_while(|pair| pair[0].1.seq >= flushed) {
                 flash.read_meta(Purpose::Recovery, pair[0].0, &mut young)?;
                 flash.read_meta(Purpose::Recovery, pair[1].0, &mut old)?;
-                let entries = Mapped::entries(&young).zip(Mapped::entries(&old)).zip(Mapped::entries(&newest));
+                let entries = CachedMap::entries(&young).zip(CachedMap::entries(&old)).zip(CachedMap::entries(&newest));
                 for (index, ((_, before), now)) in
                     entries.enumerate().filter(|(_, ((after, before), _))| after != before && is_page(*before))
                 {
@@ -342,7 +342,7 @@ mod tests {
             versions.push((Ppn(ppn as u32), spare));
         }
         flash.nand_mut().damage(Ppn(5), Blemish::DataUnreadable);
-        let bound = |aux| Mapped::bound_of(&Spare { aux, ..spare(PageKind::Translation, 0) });
+        let bound = |aux| Reporting::WhenSynchronised.bound_of(&Spare { aux, ..spare(PageKind::Translation, 0) });
         for (until, aux) in [(u64::MAX, 3), (8, 2), (6, 1), (4, 0)] {
             assert_eq!(bound_until(&mut flash, &versions, until).unwrap(), bound(aux), "until {until}");
         }

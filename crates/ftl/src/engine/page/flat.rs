@@ -36,7 +36,7 @@ use crate::config::Config;
 use crate::contract::{FtlError, MountReport};
 use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only, without_doubt};
 use crate::flash::Purpose;
-use crate::mapping::cached::{CachedMap, CachedOptions};
+use crate::mapping::cached::{CachedMap, CachedOptions, Reporting};
 use crate::mapping::{LOST, is_page};
 use crate::recovery::order;
 use crate::recovery::plausible;
@@ -46,7 +46,7 @@ use crate::saved::Source;
 use crate::space::blocks::Found;
 use crate::space::deaths::STALE;
 use crate::validity::Validity;
-use crate::validity::ram_bitmap::RamBitmap;
+use crate::validity::ram_bitmap::{HoldsBitmap, RamBitmap};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -145,17 +145,17 @@ pub(super) fn unreadable(error: &FtlError) -> Option<Ppn> {
     }
 }
 
-impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap> {
+impl<N: Nand + 'static, T: HoldsBitmap + 'static> PageFtl<N, CachedMap, T> {
     /// Opens a disk after any end, clean or not.
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for
     /// something else.
     pub fn mount_flat(flash: Flash<N>, config: &Config, options: PageOptions, cached: CachedOptions) -> Mounted<N> {
-        let evidence = match (LAZY, cached.pasts) {
-            (true, _) => Evidence::Entries,
-            (false, false) => Evidence::AgedEntries,
-            (false, true) => Evidence::AgedEntriesWithPasts,
+        let evidence = match (cached.reporting, cached.pasts) {
+            (Reporting::WhenSynchronised, _) => Evidence::Entries,
+            (Reporting::AtOnce, false) => Evidence::AgedEntries,
+            (Reporting::AtOnce, true) => Evidence::AgedEntriesWithPasts,
         };
         let outcome = without_doubt(flash, |flash, excluded| Self::open_flat(flash, config, options, cached, excluded));
         or_read_only(outcome, config, evidence)
@@ -171,14 +171,13 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         options.only_own_store(config)?;
         let geometry = *flash.nand().geometry();
         let pages = geometry.pages_per_block();
-        let mut mapping = CachedMap::<LAZY>::new(config.logical_pages, geometry.page_bytes(), cached);
+        let mut mapping = CachedMap::new(config.logical_pages, geometry.page_bytes(), cached);
         let validity = RamBitmap::new(geometry.blocks(), pages);
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
         let (plan, mut flash) = plan.for_mount(flash)?;
         let mut steps = Steps::begin(&flash);
         let contents = plausible::Contents::of_table(&geometry, config.logical_pages, mapping.directory().len(), false);
-        let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded, contents, CachedMap::<LAZY>::root_of)
-        {
+        let mut survey = match Survey::run(&mut flash, plan.space.lanes, excluded, contents, cached.reporting.root()) {
             Ok(survey) => survey,
             Err(error) => {
                 let newest = unreadable(&error);
@@ -219,7 +218,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
         config: &Config,
         plan: Plan,
         survey: &Survey,
-        mut mapping: CachedMap<LAZY>,
+        mut mapping: CachedMap,
         mut validity: RamBitmap,
         table: &mut Table,
     ) -> Self {
@@ -243,7 +242,7 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
             // saved, holds nothing that lives. An erase says otherwise.
             (0..geometry.pages_per_block()).for_each(|offset| validity.mark(geometry.page_at(block, offset)));
         }
-        let mut ftl = Self::assemble(flash, config, plan, space, mapping, validity);
+        let mut ftl = Self::assemble(flash, config, plan, space, mapping, T::of_bitmap(validity));
         ftl.core.seq = survey.next_seq();
         debug_assert!(ftl.core.seq > survey.largest_seq());
         ftl
@@ -253,18 +252,19 @@ impl<N: Nand + 'static, const LAZY: bool> PageFtl<N, CachedMap<LAZY>, RamBitmap>
 impl Known {
     /// Steps 2 to 5. Flash is only read. `newest` is the page programmed last, as far as that is
     /// known when there is an error.
-    fn find<N: Nand, const LAZY: bool>(
+    fn find<N: Nand>(
         flash: &mut Flash<N>,
         survey: &mut Survey,
         how: How,
-        mapping: &mut CachedMap<LAZY>,
+        mapping: &mut CachedMap,
         excluded: &[Ppn],
         newest: &mut Option<Ppn>,
         steps: &mut Steps,
     ) -> Result<Self, FtlError> {
+        let (updates, reporting) = (mapping.recent_updates(), mapping.reporting());
         *newest = survey.newest().map(|(ppn, _)| ppn);
         let mut table = Table::new(flash, survey, how, mapping.entries_per_page())?;
-        table.bound = plausible::largest(flash, &table.versions, CachedMap::<LAZY>::bound_of)?;
+        table.bound = plausible::largest(flash, &table.versions, |spare| reporting.bound_of(spare))?;
         steps.end("2 spare areas of translation blocks: GMD", flash);
         let mut spoilt = false;
         if how.options.battery {
@@ -274,7 +274,7 @@ impl Known {
                 let mut validity = RamBitmap::new(table.geometry.blocks(), table.geometry.pages_per_block());
                 let (translation_pages, entries) = table.load(&bytes, mapping, &mut validity)?;
                 table.revive_opened(survey, since, &mut validity);
-                table.choose::<LAZY>(|ppn| !validity.is_dead(ppn));
+                table.choose(reporting, |ppn| !validity.is_dead(ppn));
                 let are_there = table.gmd.iter().filter(|at| is_page(**at)).count() == translation_pages as usize;
                 if are_there && excluded.is_empty() {
                     mapping.restore_saved(&entries);
@@ -285,15 +285,14 @@ impl Known {
                 table.lived = Some(validity);
             }
         }
-        table.choose::<LAZY>(|_| true);
-        let updates = mapping.recent_updates();
+        table.choose(reporting, |_| true);
         let whole = match updates {
             Some(updates) => table.is_incomplete(flash, survey, updates)?,
             None => how.battery || spoilt,
         };
         let mut passed_over: Vec<Ppn> = Vec::new();
         let validity = loop {
-            table.choose::<LAZY>(|ppn| !passed_over.contains(&ppn));
+            table.choose(reporting, |ppn| !passed_over.contains(&ppn));
             let whole = whole || updates.is_some() && !passed_over.is_empty();
             if table.copies.is_empty() && (updates.is_some() || whole) || whole && !table.whole {
                 table.find_copies(flash, survey, updates.filter(|_| !whole), excluded)?;
@@ -378,20 +377,20 @@ impl Table {
     }
 
     /// Fills the directory with the newest version of each translation page that may count.
-    fn choose<const LAZY: bool>(&mut self, counts: impl Fn(Ppn) -> bool) {
+    fn choose(&mut self, reporting: Reporting, counts: impl Fn(Ppn) -> bool) {
         self.gmd.fill(Ppn::NONE);
         self.written.fill(0);
         for (ppn, spare) in self.versions.iter().rev().filter(|(ppn, _)| counts(*ppn)) {
             let page = spare.tag as usize;
-            (self.gmd[page], self.written[page]) = (*ppn, CachedMap::<LAZY>::written_at(spare));
+            (self.gmd[page], self.written[page]) = (*ppn, reporting.written_at(spare));
         }
     }
 
     /// Step 3: takes over what was saved; the number of translation pages and the dirty entries.
-    fn load<const LAZY: bool>(
+    fn load(
         &mut self,
         bytes: &[u8],
-        mapping: &CachedMap<LAZY>,
+        mapping: &CachedMap,
         validity: &mut RamBitmap,
     ) -> Result<(u32, Vec<(Lpn, Ppn)>), FtlError> {
         let mut source = Source(bytes);
@@ -558,7 +557,7 @@ impl Table {
 
 /// The entries in the bytes of a translation page.
 pub(super) fn entries(page: &[u8]) -> impl Iterator<Item = Ppn> {
-    CachedMap::<false>::entries(page)
+    CachedMap::entries(page)
 }
 
 const BEYOND: &str = "an entry leads to a page beyond the device's last";

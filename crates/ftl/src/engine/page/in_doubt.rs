@@ -23,11 +23,11 @@
 use super::collect::room_for;
 use super::findings::{Findings, HostCopy};
 use super::known::Known;
-use super::recover::Mapped;
 use super::{Flash, Lpn, Mapping, Nand, PageFtl, Validity};
 use crate::contract::FtlError;
 use crate::engine::read_only::is_unreadable;
 use crate::flash::Purpose;
+use crate::mapping::cached::CachedMap;
 use crate::placement::Stream;
 use crate::recovery::can_be_read;
 use crate::recovery::order;
@@ -77,7 +77,7 @@ impl Doubt<'_> {
     }
 }
 
-impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
+impl<N: Nand + 'static> PageFtl<N, CachedMap, Gecko> {
     /// Step 7, when blocks are short: erases blocks in which nothing lives, whether the page
     /// programmed last counts or not. Each of so many copies may begin a block of its own.
     pub(super) fn room_to_settle(&mut self, (_, newest): FoundPage, copies: usize) -> Result<(), FtlError> {
@@ -151,7 +151,7 @@ impl Findings {
     pub(super) fn find_doubt<N: Nand>(
         &mut self,
         flash: &Flash<N>,
-        mapping: &Mapped,
+        mapping: &CachedMap,
         survey: &Survey,
         copies: &[HostCopy],
         doubt: &mut Doubt<'_>,
@@ -260,7 +260,7 @@ mod tests {
             flash.nand_mut().program_meta(ppn, &[0xFF; 512], &spare).unwrap();
         }
         let excluded = [Ppn(5), Ppn(9)];
-        let mapping = Mapped::new(16, geometry.page_bytes(), CachedOptions::new(&Config::new(16)));
+        let mapping = CachedMap::new(16, geometry.page_bytes(), CachedOptions::new(&Config::new(16)).lazy());
         let contents = Contents::of_table(&geometry, 16, mapping.directory().len(), true);
         let mut doubt = Doubt { excluded: &excluded, pages: Vec::new(), known: None };
         let mut survey = doubt.survey(&mut flash, 1, contents).unwrap();
@@ -284,7 +284,7 @@ mod tests {
         let config = Config { cache_entries: 8, ..Config::new(128) };
         let options = PageOptions { metadata_apart: true, ..PageOptions::over("gecko", "gecko") };
         let mut ftl = PageFtl::format_to_heal(flash, &config, options).unwrap();
-        let dead = |ftl: &PageFtl<SimNand, Mapped, Gecko>, kind| -> Vec<BlockId> {
+        let dead = |ftl: &PageFtl<SimNand, CachedMap, Gecko>, kind| -> Vec<BlockId> {
             let space = &ftl.core.space;
             (0..64).map(BlockId).filter(|block| space.is_dead(*block) && space.kind(*block) == kind).collect()
         };
@@ -321,7 +321,7 @@ mod tests {
         if let Some(ppn) = worn {
             flash.nand_mut().damage(ppn, Blemish::DataUnreadable);
         }
-        let mapping = Mapped::new(16, 512, CachedOptions::new(&Config::new(16)));
+        let mapping = CachedMap::new(16, 512, CachedOptions::new(&Config::new(16)).lazy());
         let contents = Contents::of_table(flash.nand().geometry(), 16, mapping.directory().len(), true);
         let mut doubt = Doubt { excluded: &[], pages: Vec::new(), known: None };
         let mut survey = doubt.survey(&mut flash, 1, contents).unwrap();

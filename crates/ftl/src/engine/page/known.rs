@@ -13,10 +13,10 @@
 
 use super::findings::{FLUSH_SLACK, Findings, HostCopy};
 use super::in_doubt::Doubt;
-use super::recover::Mapped;
 use super::{Flash, Lpn, Nand, PageFtl};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
+use crate::mapping::cached::CachedMap;
 use crate::mapping::{LOST, is_page};
 use crate::recovery::survey::Survey;
 use crate::space::blocks::BlockState;
@@ -44,7 +44,7 @@ pub(super) struct Known {
 
 impl Known {
     /// Reads the validity store once.
-    pub(super) fn of<N: Nand>(ftl: &mut PageFtl<N, Mapped, Gecko>) -> Self {
+    pub(super) fn of<N: Nand>(ftl: &mut PageFtl<N, CachedMap, Gecko>) -> Self {
         let geometry = *ftl.core.space.geometry();
         let core = &mut ftl.core;
         let mut dead = PageSet::new(geometry.pages());
@@ -165,7 +165,7 @@ impl Findings {
                 let info = survey.block(geometry.block_of(ppn));
                 info.is_none_or(|info| info.first_seq > self.written[page])
             };
-            for entry in Mapped::entries(buffer).filter(|entry| entry.0 < geometry.pages()) {
+            for entry in CachedMap::entries(buffer).filter(|entry| entry.0 < geometry.pages()) {
                 unclaimed.retain(|ppn| *ppn != entry || erased(entry));
             }
         }

@@ -24,10 +24,10 @@
 
 use super::findings::{Findings, HostCopy};
 use super::in_doubt::Doubt;
-use super::recover::Mapped;
 use super::{Flash, Lpn, Mapping, Nand, PageFtl, Validity};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
+use crate::mapping::cached::CachedMap;
 use crate::mapping::is_page;
 use crate::recovery::survey::Survey;
 use crate::space::blocks::BlockState;
@@ -46,7 +46,7 @@ impl Findings {
         core: &mut Core<N>,
         gecko: &mut Gecko,
         survey: &Survey,
-        mapping: &Mapped,
+        mapping: &CachedMap,
     ) -> Result<(), FtlError> {
         debug_assert!(self.unsaved.is_sorted_by(|a, b| a.lpn < b.lpn), "entries are looked up by logical page");
         let mut suspects = self.suspects(core, gecko, survey)?;
@@ -69,7 +69,7 @@ impl Findings {
             }
             core.flash.read_meta(Purpose::Recovery, self.gmd[page], &mut buffer)?;
             let first = page as u32 * mapping.entries_per_page();
-            for (lpn, entry) in (first..).map(Lpn).zip(Mapped::entries(&buffer)) {
+            for (lpn, entry) in (first..).map(Lpn).zip(CachedMap::entries(&buffer)) {
                 // Of a page that flash names the death is reported when the entry there is written
                 // anew.
                 suspects.retain(|ppn| *ppn != entry);
@@ -150,7 +150,7 @@ impl Findings {
         &mut self,
         flash: &mut Flash<N>,
         survey: &Survey,
-        mapping: &Mapped,
+        mapping: &CachedMap,
         doubt: &Doubt<'_>,
         buffer: &mut [u8],
     ) -> Result<(), FtlError> {
@@ -166,7 +166,7 @@ impl Findings {
             if is_page(at) {
                 flash.read_meta(Purpose::Recovery, at, buffer)?;
                 let index = (spare.tag % mapping.entries_per_page()) as usize;
-                entry = Mapped::entries(buffer).nth(index).unwrap_or(Ppn::NONE);
+                entry = CachedMap::entries(buffer).nth(index).unwrap_or(Ppn::NONE);
             }
             if entry == *ppn {
                 // Superseded, if a younger copy was found: read another time, it would count.

@@ -42,6 +42,7 @@ mod wear;
 
 pub use bound::bound_over_store;
 pub use mount::mount_by_scan_over_store;
+pub use tree::mount_tree_over_store;
 
 use super::read_only::unless_short;
 use crate::config::{Config, Preset};
@@ -54,7 +55,7 @@ use crate::placement::{self, Future, Placing};
 use crate::space::blocks::Space;
 use crate::space::core::{Core, Origin};
 use crate::space::deaths::Deaths;
-use crate::validity::{self, Make, PageSet, Receiver, Site, Store, Validity};
+use crate::validity::{self, Build, Make, PageSet, Receiver, Site, Store, Validity};
 use crate::victim;
 use alloc::boxed::Box;
 use alloc::format;
@@ -172,15 +173,15 @@ fn site<M: Mapping>(geometry: &Geometry, config: &Config, mapping: &M) -> Site {
 ///
 /// # Errors
 /// As [`PageFtl::format`]; [`FtlError::Unsupported`] if no such store fits the device.
-pub fn format_over_store<Own: Store, N: Nand + 'static, M: Mapping + 'static>(
+pub fn format_over_store<B: Build, Own: Store, N: Nand + 'static, M: Mapping + 'static>(
     flash: Flash<N>,
     config: &Config,
     options: PageOptions,
     mapping: M,
 ) -> Result<Box<dyn Ftl<N>>, FtlError> {
+    debug_assert!(Own::ENTRY.name == options.validity, "{} is compiled for the store of another FTL", options.name);
     let name = options.store(config);
-    validity::with::<Own, _>(name, Format { flash, config, options, mapping })
-        .unwrap_or_else(|| Err(options.no_store(name)))
+    B::with::<Own, _>(name, Format { flash, config, options, mapping }).unwrap_or_else(|| Err(options.no_store(name)))
 }
 
 impl PageOptions {

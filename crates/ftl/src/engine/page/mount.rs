@@ -11,25 +11,27 @@ use crate::mapping::{Mapping, is_page};
 use crate::placement::Single;
 use crate::recovery::scan::{FoundTrims, Look, Mounts, Scan};
 use crate::space::blocks::{BlockState, Found};
-use crate::validity::ram_bitmap::RamBitmap;
-use crate::validity::{self, Make, Receiver, Store, Validity};
+use crate::validity::ram_bitmap::{HoldsBitmap, RamBitmap};
+use crate::validity::{Build, Make, Receiver, Store, Validity};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::marker::PhantomData;
 use nand::{BlockId, PageKind, Ppn};
 
 /// What mounts an FTL whose table is in RAM over the store whose type it is handed.
-struct MountByScan<'a, N: Nand> {
+struct MountByScan<'a, N: Nand, B> {
     flash: Flash<N>,
     config: &'a Config,
     options: PageOptions,
+    build: PhantomData<B>,
 }
 
-impl<N: Nand + 'static> Receiver for MountByScan<'_, N> {
+impl<N: Nand + 'static, B: Build> Receiver for MountByScan<'_, N, B> {
     type Output = Mounted<N>;
 
     fn receive<V: Validity + 'static>(self, make: Make<V>) -> Self::Output {
-        PageFtl::<N, RamMap, V>::mount_by_scan(self.flash, self.config, self.options, make)
+        PageFtl::<N, RamMap, V>::mount_by_scan::<B>(self.flash, self.config, self.options, make)
     }
 }
 
@@ -39,13 +41,13 @@ impl<N: Nand + 'static> Receiver for MountByScan<'_, N> {
 /// # Errors
 /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something
 /// else; the former too if there is no such store or it does not fit the device.
-pub fn mount_by_scan_over_store<Own: Store, N: Nand + 'static>(
+pub fn mount_by_scan_over_store<B: Build, Own: Store, N: Nand + 'static>(
     flash: Flash<N>,
     config: &Config,
     options: PageOptions,
 ) -> Mounted<N> {
     let name = options.store(config);
-    validity::with::<Own, _>(name, MountByScan { flash, config, options })
+    B::with::<Own, _>(name, MountByScan::<N, B> { flash, config, options, build: PhantomData })
         .unwrap_or_else(|| Err(options.no_store(name)))
 }
 
@@ -57,11 +59,11 @@ impl<N: Nand + 'static, V: Validity + 'static> PageFtl<N, RamMap, V> {
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for
     /// something else.
-    fn mount_by_scan(flash: Flash<N>, config: &Config, options: PageOptions, make: Make<V>) -> Mounted<N> {
-        or_read_only(Self::open_by_scan(flash, config, options, make), config, Evidence::TrimMap)
+    fn mount_by_scan<B: Build>(flash: Flash<N>, config: &Config, options: PageOptions, make: Make<V>) -> Mounted<N> {
+        or_read_only(Self::open_by_scan::<B>(flash, config, options, make), config, Evidence::TrimMap)
     }
 
-    fn open_by_scan(
+    fn open_by_scan<B: Build>(
         flash: Flash<N>,
         config: &Config,
         options: PageOptions,
@@ -71,7 +73,7 @@ impl<N: Nand + 'static, V: Validity + 'static> PageFtl<N, RamMap, V> {
         let validity = make(&site(flash.nand().geometry(), config, &mapping))?;
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
         let (plan, flash) = plan.for_mount(flash)?;
-        let (known, mut report) = PageFtl::<N, RamMap, RamBitmap>::scan_and_settle(flash, config, plan)?;
+        let (known, mut report) = PageFtl::<N, RamMap, B::Bitmap>::scan_and_settle(flash, config, plan)?;
         let before = *known.core.flash.counts();
         let ftl = known.hand_over(validity)?;
         let ops = ftl.core.flash.counts().since(&before).total();
@@ -80,7 +82,7 @@ impl<N: Nand + 'static, V: Validity + 'static> PageFtl<N, RamMap, V> {
     }
 }
 
-impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
+impl<N: Nand, M: Mapping, T: HoldsBitmap> PageFtl<N, M, T> {
     /// The same FTL over another store, which is told all that the bitmap knows. Pages that the
     /// store had before count as dead.
     pub(super) fn hand_over<V: Validity>(mut self, mut validity: V) -> Result<PageFtl<N, M, V>, Unmounted<N>> {
@@ -101,7 +103,7 @@ impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
             let used = matches!(state, BlockState::Closed | BlockState::Active);
             if used && self.core.space.kind(block) == PageKind::User {
                 self.dead.clear();
-                self.validity.collect(block, &mut self.dead);
+                self.validity.bitmap().collect(block, &mut self.dead);
                 validity.fill(&mut self.core, block, &self.dead)?;
                 // Only those that the store, which is told of no erase yet, is told nothing of.
                 self.free_dead(|_, kind| kind != PageKind::User)?;
@@ -143,7 +145,7 @@ impl<N: Nand, M: Mapping> PageFtl<N, M, RamBitmap> {
     }
 }
 
-impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
+impl<N: Nand, T: HoldsBitmap> PageFtl<N, RamMap, T> {
     /// Opens a disk by reading every spare area.
     ///
     /// 1. Scan; the newest copy of each logical page counts, unless a younger page of the trim map
@@ -162,7 +164,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
     /// [`FtlError::Damaged`] if the device was formatted for something else.
     fn scan_and_settle(mut flash: Flash<N>, config: &Config, plan: Plan) -> Result<(Self, MountReport), Unmounted<N>> {
         let geometry = *flash.nand().geometry();
-        let validity = RamBitmap::new(geometry.blocks(), geometry.pages_per_block());
+        let validity = T::of_bitmap(RamBitmap::new(geometry.blocks(), geometry.pages_per_block()));
         let start = *flash.counts();
         let mut scan = Scan::run(&mut flash, config.logical_pages, Mounts::Mark, Look::Once)?;
         let trims = scan.forget_trimmed(&mut flash)?;
@@ -192,7 +194,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
         ftl.core.seq = next_seq;
         for ppn in (0..geometry.pages()).map(Ppn) {
             if kinds[geometry.block_of(ppn).index()].is_some() && !live[ppn.index()] {
-                ftl.validity.mark(ppn);
+                ftl.validity.bitmap_mut().mark(ppn);
             }
         }
         if trims.pages.iter().any(|ppn| ppn.is_some()) {

@@ -11,10 +11,10 @@
 
 use super::findings::{Findings, HostCopy};
 use super::in_doubt::Doubt;
-use super::recover::Mapped;
 use super::{Flash, Lpn, Nand};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
+use crate::mapping::cached::CachedMap;
 use crate::mapping::is_page;
 use crate::recovery::survey::Survey;
 use alloc::vec;
@@ -27,7 +27,7 @@ impl Findings {
         &mut self,
         flash: &mut Flash<N>,
         survey: &mut Survey,
-        mapping: &Mapped,
+        mapping: &CachedMap,
         doubt: &mut Doubt<'_>,
     ) -> Result<(), FtlError> {
         let found = survey.read_kind(flash, PageKind::User, |_| true)?;
@@ -43,7 +43,7 @@ impl Findings {
         for page in 0..self.gmd.len() {
             self.load(flash, page, doubt, &mut buffer)?;
             let first = page as u32 * mapping.entries_per_page();
-            for (lpn, entry) in (first..).map(Lpn).zip(Mapped::entries(&buffer)) {
+            for (lpn, entry) in (first..).map(Lpn).zip(CachedMap::entries(&buffer)) {
                 let count = rest.iter().take_while(|copy| copy.lpn == lpn).count();
                 let (of_page, others) = rest.split_at(count);
                 rest = others;

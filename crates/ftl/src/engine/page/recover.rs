@@ -50,8 +50,6 @@ use crate::validity::gecko::Gecko;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, NandError, PageKind, Ppn, Spare};
 
-pub(super) type Mapped = CachedMap<true>;
-
 /// How much of what is on flash an attempt trusts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
@@ -64,7 +62,7 @@ enum Trust {
     Nothing,
 }
 
-impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
+impl<N: Nand + 'static> PageFtl<N, CachedMap, Gecko> {
     /// Makes an empty disk of a device; it rebuilds its metadata whenever a page of it cannot be
     /// read.
     ///
@@ -122,15 +120,15 @@ impl<N: Nand + 'static> PageFtl<N, Mapped, Gecko> {
         Heal { config: *config, options, rebuild }
     }
 
-    fn empty_parts(nand: &N, config: &Config) -> Result<(Mapped, Gecko), FtlError> {
+    fn empty_parts(nand: &N, config: &Config) -> Result<(CachedMap, Gecko), FtlError> {
         let geometry = nand.geometry();
         let (page_bytes, pages) = (geometry.page_bytes(), geometry.pages_per_block());
-        let cached = CachedOptions { checkpoints: true, ..CachedOptions::new(config).warmed_for(config) };
-        let mapping = Mapped::new(config.logical_pages, page_bytes, cached);
+        let cached = CachedOptions::new(config).warmed_for(config).checkpointed();
+        let mapping = CachedMap::new(config.logical_pages, page_bytes, cached);
         Ok((mapping, Gecko::new(page_bytes as usize, geometry.blocks(), pages, &config.gecko())?))
     }
 
-    fn contents(nand: &N, config: &Config, mapping: &Mapped) -> Contents {
+    fn contents(nand: &N, config: &Config, mapping: &CachedMap) -> Contents {
         Contents::of_table(nand.geometry(), config.logical_pages, mapping.directory().len(), true)
     }
 

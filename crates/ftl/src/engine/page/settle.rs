@@ -24,7 +24,7 @@ use crate::recovery::order;
 use crate::recovery::survey::FoundPage;
 use crate::space::blocks::BlockState;
 use crate::space::core::Origin;
-use crate::validity::ram_bitmap::RamBitmap;
+use crate::validity::ram_bitmap::HoldsBitmap;
 use alloc::vec::Vec;
 use core::ops::Range;
 use nand::{BlockId, Flags, NandError, PageKind, Spare};
@@ -35,7 +35,7 @@ fn host_spare(lpn: Lpn) -> Spare {
     Spare { kind, tag, seq: 0, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE }
 }
 
-impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
+impl<N: Nand, T: HoldsBitmap> PageFtl<N, BtreeMap, T> {
     /// Copies what was programmed last, then outranks every page that does not count.
     pub(super) fn settle_doubts(&mut self, table: &mut Table) -> Result<(), FtlError> {
         let keep = table.keep.clone();
@@ -44,7 +44,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         self.core.settling = Some(0);
         // Of a page whose block is erased nobody knows any more that it was dead; if the erase
         // fails, it can still be read.
-        table.last.retain(|(ppn, _)| !self.validity.is_dead(*ppn));
+        table.last.retain(|(ppn, _)| !self.validity.bitmap().is_dead(*ppn));
         self.free_dead(|block, _| !keep.contains(&block))?;
         for at in 0..table.last.len() {
             self.copy_last(table, table.last[at])?;
@@ -97,7 +97,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
             Err(error) => return Err(error),
         };
         self.tell()?;
-        if !self.validity.is_dead(from) {
+        if !self.validity.bitmap().is_dead(from) {
             self.page_died(from)?;
         }
         debug_assert!(table.unsaved.is_sorted_by(|a, b| a.0 < b.0), "entries are looked up by logical page");
@@ -135,7 +135,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         self.tell()?;
         if piece.is_whole() {
             self.core.space.page_died(piece.leaf);
-            self.validity.mark(piece.leaf);
+            self.validity.bitmap_mut().mark(piece.leaf);
             table.keep.push(self.core.space.geometry().block_of(piece.leaf));
         }
         table.written.push((leaf, seq));
@@ -153,7 +153,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
 
     /// Copies a page that may have been the last before power went, if it counts.
     fn copy_last(&mut self, table: &mut Table, (ppn, spare): FoundPage) -> Result<(), FtlError> {
-        if self.validity.is_dead(ppn) {
+        if self.validity.bitmap().is_dead(ppn) {
             return Ok(());
         }
         if spare.kind == PageKind::User {
@@ -164,7 +164,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         piece.leaf = to;
         table.written.push((to, spare.seq));
         self.core.space.page_died(ppn);
-        self.validity.mark(ppn);
+        self.validity.bitmap_mut().mark(ppn);
         Ok(())
     }
 }

@@ -22,7 +22,7 @@ use crate::recovery::can_be_read;
 use crate::recovery::scan::{FoundTrims, Mounts, Scan, newest_but, read_block, root_of};
 use crate::recovery::survey::FoundPage;
 use crate::space::core::Origin;
-use crate::validity::ram_bitmap::RamBitmap;
+use crate::validity::ram_bitmap::HoldsBitmap;
 use alloc::vec;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, NandError, PageKind, Spare};
@@ -30,7 +30,7 @@ use nand::{BlockId, Geometry, NandError, PageKind, Spare};
 /// Free blocks that a page in doubt finds before it is copied: an erase may fail, and a program.
 const ROOM: u32 = 3;
 
-impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
+impl<N: Nand, T: HoldsBitmap> PageFtl<N, RamMap, T> {
     /// Programs again every page in doubt, or what counts instead.
     pub(super) fn settle(&mut self, doubt: &mut Doubt, trims: &FoundTrims) -> Result<(), FtlError> {
         for index in 0..doubt.pages.len() {
@@ -77,7 +77,7 @@ impl<N: Nand> PageFtl<N, RamMap, RamBitmap> {
             self.place(lpn, before)?;
             if is_page(before) {
                 self.core.space.page_born(before);
-                self.validity.revive(before);
+                self.validity.bitmap_mut().revive(before);
             }
         }
         Ok(())

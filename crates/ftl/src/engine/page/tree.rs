@@ -46,10 +46,11 @@ use crate::saved::Source;
 use crate::space::age::aged;
 use crate::space::blocks::Found;
 use crate::space::core::Core;
-use crate::validity::Store;
-use crate::validity::ram_bitmap::RamBitmap;
+use crate::validity::ram_bitmap::{HoldsBitmap, RamBitmap};
+use crate::validity::{Build, Make, Receiver, Store, Validity};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::marker::PhantomData;
 use nand::{BlockId, Geometry, NandError, PageKind, Ppn};
 
 /// What was found out of the table before there is an FTL.
@@ -79,35 +80,70 @@ pub(super) struct Table {
 
 type Parts<'a, N> = (&'a mut Core<N>, &'a mut BtreeMap, &'a mut RamBitmap);
 
-impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
-    /// Opens a disk after any end, clean or not.
-    ///
-    /// # Errors
-    /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for
-    /// something else, or a leaf cannot be read.
-    pub fn mount_tree(flash: Flash<N>, config: &Config, options: PageOptions, tree: BtreeOptions) -> Mounted<N> {
+/// What mounts an FTL whose table is a tree over the store whose type it is handed.
+struct MountTree<'a, N: Nand, B> {
+    flash: Flash<N>,
+    config: &'a Config,
+    options: PageOptions,
+    tree: BtreeOptions,
+    build: PhantomData<B>,
+}
+
+impl<N: Nand + 'static, B: Build> Receiver for MountTree<'_, N, B> {
+    type Output = Mounted<N>;
+
+    fn receive<V: Validity + 'static>(self, make: Make<V>) -> Self::Output {
+        let Self { flash, config, options, tree, .. } = self;
+        PageFtl::<N, BtreeMap, V>::mount_tree::<B>(flash, config, options, tree, make)
+    }
+}
+
+/// Opens a disk whose table is a tree, after any end, clean or not.
+///
+/// # Errors
+/// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for something
+/// else, or a leaf cannot be read.
+pub fn mount_tree_over_store<B: Build, Own: Store, N: Nand + 'static>(
+    flash: Flash<N>,
+    config: &Config,
+    options: PageOptions,
+    tree: BtreeOptions,
+) -> Mounted<N> {
+    options.only_own_store(config)?;
+    let build = PhantomData;
+    B::with::<Own, _>(options.validity, MountTree::<N, B> { flash, config, options, tree, build })
+        .unwrap_or_else(|| Err(options.no_store(options.validity)))
+}
+
+impl<N: Nand + 'static, V: Validity + 'static> PageFtl<N, BtreeMap, V> {
+    fn mount_tree<B: Build>(
+        flash: Flash<N>,
+        config: &Config,
+        options: PageOptions,
+        tree: BtreeOptions,
+        make: Make<V>,
+    ) -> Mounted<N> {
         let mut newest = Vec::new();
         let outcome = without_doubt(flash, |flash, excluded| {
             newest.retain(|(ppn, _)| excluded.contains(ppn));
-            Self::open_tree(flash, config, options, tree, (excluded, &mut newest))
+            Self::open_tree::<B>(flash, config, options, (tree, make), (excluded, &mut newest))
         });
         or_read_only(outcome, config, Evidence::Sequence)
     }
 
     /// Pages are `excluded` that did not count after all; those, and the page programmed last, are
     /// `seen` with their spare areas.
-    fn open_tree(
+    fn open_tree<B: Build>(
         flash: Flash<N>,
         config: &Config,
         options: PageOptions,
-        tree: BtreeOptions,
+        (tree, make): (BtreeOptions, Make<V>),
         (excluded, seen): (&[Ppn], &mut Vec<FoundPage>),
     ) -> Result<(Self, MountReport), Unmounted<N>> {
-        options.only_own_store(config)?;
         let geometry = *flash.nand().geometry();
         let pages = geometry.pages_per_block();
         let mapping = BtreeMap::new(config.logical_pages, geometry.page_bytes(), pages, tree);
-        let validity = V::make(&site(flash.nand().geometry(), config, &mapping))?;
+        let validity = make(&site(flash.nand().geometry(), config, &mapping))?;
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
         let (plan, mut flash) = plan.for_mount(flash)?;
         let all = plan.battery;
@@ -131,10 +167,10 @@ impl<N: Nand + 'static, V: Store> PageFtl<N, BtreeMap, V> {
                 return Ok((ftl, steps.report(survey.unreadable, rebuilt_entries)));
             }
         }
-        let bitmap = RamBitmap::new(geometry.blocks(), pages);
+        let bitmap = B::Bitmap::of_bitmap(RamBitmap::new(geometry.blocks(), pages));
         let space = Space::new(flash.nand(), plan.space);
         let lanes = plan.space;
-        let mut ftl = PageFtl::<N, BtreeMap, RamBitmap>::assemble(flash, config, plan, space, mapping, bitmap);
+        let mut ftl = PageFtl::<N, BtreeMap, B::Bitmap>::assemble(flash, config, plan, space, mapping, bitmap);
         let mut table = match ftl.find_table(&mut survey, all, seen, &mut steps) {
             Ok(table) => table,
             Err(error) => return Err(doubting(ftl.core.flash, error, newest, seen)),
@@ -262,7 +298,7 @@ fn before_save(geometry: &Geometry, young: &[FoundPage], versions: &[FoundPage])
     of_host.into_iter().chain(of_tree).collect()
 }
 
-impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
+impl<N: Nand, T: HoldsBitmap> PageFtl<N, BtreeMap, T> {
     /// Steps 3 to 5. Flash is only read. The page programmed last of those that count joins those
     /// `seen`.
     fn find_table(
@@ -316,7 +352,7 @@ impl<N: Nand> PageFtl<N, BtreeMap, RamBitmap> {
         };
         table.set_doubts(doubts);
         table.keep_before(&versions, |ppn| geometry.block_of(ppn), self.logical_pages)?;
-        table.find_live((&mut self.core, &mut self.mapping, &mut self.validity), survey)?;
+        table.find_live((&mut self.core, &mut self.mapping, self.validity.bitmap_mut()), survey)?;
         steps.end("5 every leaf: PVB, BVC", &self.core.flash);
         Ok(table)
     }

@@ -282,8 +282,6 @@ impl BtreeMap {
 }
 
 impl Mapping for BtreeMap {
-    const LAZY: bool = false;
-
     fn lookup<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<Ppn, FtlError> {
         if let Some(slot) = self.cmt.find(lpn) {
             self.cmt.touch(slot);

@@ -25,7 +25,7 @@ pub(super) struct Checkpoints {
     pub(super) bound: u64,
 }
 
-impl<const LAZY: bool> CachedMap<LAZY> {
+impl CachedMap {
     /// Synchronises the translation page that the checkpoint comes to next; whether its step goes
     /// on.
     #[inline(never)]

@@ -168,7 +168,7 @@ impl Heat {
     }
 }
 
-impl<const LAZY: bool> CachedMap<LAZY> {
+impl CachedMap {
     /// The host used an entry of a translation page.
     #[inline]
     pub(super) fn note_use<N: Nand>(&mut self, core: &mut Core<N>, page: u32) -> Result<(), FtlError> {

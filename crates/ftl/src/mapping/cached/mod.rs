@@ -3,9 +3,10 @@
 //! 1. Translation page t holds the entries of logical pages t·n … t·n + n - 1, four bytes each; the
 //!    global mapping directory (GMD) in RAM says where each translation page is.
 //! 2. A lookup that misses the cache reads one translation page and caches the entry, clean.
-//! 3. A write caches an entry, dirty. Unless `LAZY` (DFTL) a miss reads the
-//!    translation page first and reports the old copy at once. If `LAZY` (GeckoFTL, section 4.1)
-//!    the entry gets the UIP flag: its before-image is reported when the entry is synchronised.
+//! 3. A write caches an entry, dirty. With [`Reporting::AtOnce`] (DFTL) a miss reads the
+//!    translation page first and reports the old copy. With [`Reporting::WhenSynchronised`]
+//!    (GeckoFTL, section 4.1) the entry gets the UIP flag: its before-image is reported when the
+//!    entry is synchronised.
 //! 4. When the cache is full its least recently used entry leaves. If it is dirty, its translation
 //!    page is synchronised: read, brought up to date with *every* dirty entry of it, and
 //!    programmed. The entry that comes is in the cache before the other leaves: so a translation
@@ -16,10 +17,10 @@
 //!    that was last updated before the checkpoint before is synchronised (GeckoFTL, section 4.3).
 //!    The paper finds those by a symbol in the LRU order; a read would move a dirty entry past it,
 //!    so entries carry the epoch of their last update instead.
-//! 6. If `LAZY`, every translation page says in its spare area from which sequence number on pages
-//!    of host data may have entries that are only in RAM: how far back recovery has to look.
-//!    Otherwise one that was moved as it is says how much older than its sequence number its
-//!    contents are.
+//! 6. With [`Reporting::WhenSynchronised`] every translation page says in its spare area from which
+//!    sequence number on pages of host data may have entries that are only in RAM: how far back
+//!    recovery has to look. Otherwise one that was moved as it is says how much older than its
+//!    sequence number its contents are.
 //! 7. With [`CachedOptions::recent_updates`] (LazyFTL) only the entries of so many pages written
 //!    last may be dirty: when a page leaves their ring, its translation page is synchronised.
 //! 8. A synchronised entry counts as clean only once its translation page is programmed: so at any
@@ -58,7 +59,7 @@ use cmt::Cmt;
 use heat::Heat;
 pub use heat::{THRESHOLD, Upkeep};
 use nand::{Lpn, Nand, PageKind, Ppn, Spare};
-pub use options::{CachedOptions, Refill};
+pub use options::{CachedOptions, Refill, Reporting};
 use pasts::Pasts;
 pub(crate) use pasts::entries_of;
 use recent::Recent;
@@ -72,10 +73,10 @@ const TRIM_STEP: u32 = 256;
 /// A translation page's auxiliary field is a sequence number without its lowest bits.
 const BOUND_SHIFT: u32 = 9;
 
-/// A translation table in flash behind a cache. `LAZY`: superseded pages are reported when their
-/// entry is synchronised.
+/// A translation table in flash behind a cache.
 #[derive(Debug)]
-pub struct CachedMap<const LAZY: bool> {
+pub struct CachedMap {
+    reporting: Reporting,
     gmd: Vec<Ppn>,
     cmt: Cmt,
     pasts: Pasts,
@@ -103,7 +104,7 @@ fn entry_at(page: &[u8], index: usize) -> Ppn {
     Ppn(u32::from_le_bytes(page.as_chunks::<ENTRY_BYTES>().0[index]))
 }
 
-impl<const LAZY: bool> CachedMap<LAZY> {
+impl CachedMap {
     /// The table of a device on which nothing was written.
     #[must_use]
     pub fn new(logical_pages: u32, page_bytes: u32, options: CachedOptions) -> Self {
@@ -112,6 +113,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         let capacity = options.cache_entries.max(2);
         let cmt = Cmt::new(capacity, pages, entries_per_page).segmented(options.protected_percent);
         Self {
+            reporting: options.reporting,
             gmd: alloc::vec![Ppn::NONE; pages as usize],
             heat: Heat::new(options.heat, pages),
             refill: options.refill,
@@ -262,8 +264,10 @@ impl<const LAZY: bool> CachedMap<LAZY> {
     }
 }
 
-impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
-    const LAZY: bool = LAZY;
+impl Mapping for CachedMap {
+    fn is_lazy(&self) -> bool {
+        self.reporting.is_lazy()
+    }
 
     fn lookup<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn) -> Result<Ppn, FtlError> {
         if let Some(slot) = self.cmt.find(lpn) {
@@ -298,7 +302,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             old
         } else {
             let in_flash = self.gmd[self.cmt.translation_page(lpn) as usize].is_some();
-            let leaves_open = LAZY && !self.looks_up;
+            let leaves_open = self.reporting.is_lazy() && !self.looks_up;
             let old = if leaves_open { Ppn::NONE } else { self.fetch(core, lpn)? };
             let slot = self.insert(lpn, ppn);
             self.cmt.mark_dirty(slot, leaves_open && in_flash);
@@ -365,7 +369,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
 
     fn move_page<N: Nand>(&mut self, core: &mut Core<N>, origin: Origin, purpose: Purpose) -> Result<(), FtlError> {
         debug_assert!(self.owns(origin.ppn, &origin.spare), "{} is no part of the table", origin.ppn);
-        if LAZY {
+        if self.reporting.is_lazy() {
             // A plain copy would carry a sequence number that claims more than its contents say.
             return self.synchronise(core, origin.spare.tag, purpose);
         }
@@ -373,7 +377,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
             let reason = "it is of logical pages that the disk does not have";
             return Err(FtlError::Damaged { structure: "translation page", ppn: origin.ppn, reason });
         }
-        let written = Self::written_at(&origin.spare);
+        let written = self.reporting.written_at(&origin.spare);
         let (to, spare) = core.move_metadata_page_as(purpose, origin, |seq| age(seq, written))?;
         self.gmd[spare.tag as usize] = to;
         core.space.page_died(origin.ppn);
@@ -426,7 +430,7 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
     /// the pages written last may be dirty, a mount looks at all of them and need not tell which
     /// was the last.
     fn follow_up<N: Nand>(&mut self, core: &mut Core<N>) -> Result<(), FtlError> {
-        match if LAZY && self.recent.is_empty() { self.cmt.oldest_dirty() } else { None } {
+        match if self.reporting.is_lazy() && self.recent.is_empty() { self.cmt.oldest_dirty() } else { None } {
             Some(slot) => self.synchronise(core, self.cmt.translation_page(self.cmt.lpn(slot)), Purpose::Translation),
             None => Ok(()),
         }
@@ -464,12 +468,12 @@ impl<const LAZY: bool> Mapping for CachedMap<LAZY> {
 
     /// If before-images are not looked up, every entry may have one to report, once.
     fn reports(&self) -> u32 {
-        if LAZY && !self.looks_up { self.cmt.capacity() + 1 } else { 1 }
+        if self.reporting.is_lazy() && !self.looks_up { self.cmt.capacity() + 1 } else { 1 }
     }
 
     /// Before-images of a translation page that is synchronised, and what a trim forgets.
     fn most_deaths(&self) -> u32 {
-        let before_images = if LAZY { self.entries_per_page.min(self.reports()) } else { 0 };
+        let before_images = if self.reporting.is_lazy() { self.entries_per_page.min(self.reports()) } else { 0 };
         before_images + TRIM_STEP
     }
 

@@ -1,11 +1,16 @@
 //! What can be chosen of a cached table.
 
+use super::BOUND_SHIFT;
 use super::heat::Upkeep;
 use crate::config::Config;
+use crate::space::age::{HOT, UNSETTLED, aged};
+use nand::{PageKind, Spare};
 
 /// How a cached table behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct CachedOptions {
+    /// When superseded pages are reported.
+    pub reporting: Reporting,
     /// C: entries that the cache holds, at least 2.
     pub cache_entries: u32,
     /// Percent of them in the protected segment of a segmented LRU order; 0 for plain LRU order.
@@ -24,6 +29,67 @@ pub struct CachedOptions {
     pub heat: Option<Upkeep>,
     /// What a mount caches beside entries that were only in RAM.
     pub refill: Refill,
+}
+
+/// When a page of host data that is superseded is reported dead, and with it what translation pages
+/// say in their spare areas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reporting {
+    /// When it is superseded, so that the validity store knows every dead page.
+    AtOnce,
+    /// When its entry is synchronised (GeckoFTL, section 4.1).
+    WhenSynchronised,
+}
+
+impl Reporting {
+    /// Whether superseded pages may be unknown to the validity store.
+    #[inline]
+    #[must_use]
+    pub const fn is_lazy(self) -> bool {
+        matches!(self, Self::WhenSynchronised)
+    }
+
+    /// From which sequence number on pages of host data may have had entries only in RAM when a
+    /// translation page with this spare area was written.
+    #[must_use]
+    pub const fn bound_of(self, spare: &Spare) -> u64 {
+        match self {
+            Self::AtOnce => 0,
+            Self::WhenSynchronised => ((spare.aux & !(UNSETTLED | HOT)) as u64) << BOUND_SHIFT,
+        }
+    }
+
+    /// The page that was programmed last while the disk was in use, if only in part, had at least
+    /// the sequence number that this gives for a page with that spare area.
+    #[must_use]
+    pub const fn root(self) -> fn(&Spare) -> u64 {
+        match self {
+            Self::AtOnce => |spare| match spare.kind {
+                PageKind::User | PageKind::Translation => aged(spare),
+                PageKind::Validity | PageKind::Checkpoint => settled(spare),
+            },
+            Self::WhenSynchronised => |spare| match spare.kind {
+                PageKind::User => aged(spare),
+                PageKind::Translation | PageKind::Validity | PageKind::Checkpoint => settled(spare),
+            },
+        }
+    }
+
+    /// A translation page with this spare area speaks for every page of host data with a smaller
+    /// sequence number than this.
+    #[must_use]
+    pub const fn written_at(self, spare: &Spare) -> u64 {
+        match self {
+            Self::AtOnce => aged(spare),
+            Self::WhenSynchronised => spare.seq,
+        }
+    }
+}
+
+/// The sequence number of a page of metadata, unless a mount programmed it before it had settled
+/// which pages count.
+const fn settled(spare: &Spare) -> u64 {
+    if spare.aux & UNSETTLED != 0 { 0 } else { spare.seq }
 }
 
 /// Which entries a mount caches beside those that were only in RAM.
@@ -45,6 +111,7 @@ impl CachedOptions {
     pub const fn new(config: &Config) -> Self {
         let Config { cache_entries, protected_percent, .. } = *config;
         Self {
+            reporting: Reporting::AtOnce,
             cache_entries,
             protected_percent,
             checkpoints: false,
@@ -54,6 +121,18 @@ impl CachedOptions {
             heat: None,
             refill: Refill::Nothing,
         }
+    }
+
+    /// The same, reporting superseded pages when their entries are synchronised.
+    #[must_use]
+    pub const fn lazy(self) -> Self {
+        Self { reporting: Reporting::WhenSynchronised, ..self }
+    }
+
+    /// The same as GeckoFTL has it: lazy, with runtime checkpoints.
+    #[must_use]
+    pub const fn checkpointed(self) -> Self {
+        Self { checkpoints: true, ..self.lazy() }
     }
 
     /// The same, with a warm mount if that is asked for.

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use nand::{Lpn, Nand, NandError, Ppn, Spare};
 
-impl<const LAZY: bool> CachedMap<LAZY> {
+impl CachedMap {
     /// A mount found translation pages with these spare areas, where the directory has them.
     pub fn found_heat(&mut self, versions: &[(Ppn, Spare)]) {
         for (_, spare) in versions.iter().filter(|(ppn, spare)| self.gmd.get(spare.tag as usize) == Some(ppn)) {

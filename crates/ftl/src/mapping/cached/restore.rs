@@ -1,16 +1,15 @@
 //! Bringing the table back after power loss.
 
-use super::{BOUND_SHIFT, CachedMap, entry_at};
+use super::{BOUND_SHIFT, CachedMap, Reporting, entry_at};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::saved::{Sink, Source};
-use crate::space::age::{HOT, UNSETTLED, aged};
 use crate::space::core::Core;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use nand::{Lpn, Nand, PageKind, Ppn, Spare};
+use nand::{Lpn, Nand, Ppn};
 
-impl<const LAZY: bool> CachedMap<LAZY> {
+impl CachedMap {
     /// Takes over the directory that recovery found, and how far back entries may be that are only
     /// in RAM.
     pub fn restore(&mut self, gmd: Vec<Ppn>, bound: u64) {
@@ -20,30 +19,10 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         self.checkpoints.bound = bound;
     }
 
-    /// From which sequence number on pages of host data may have had entries only in RAM when a
-    /// translation page with this spare area was written.
+    /// When it reports superseded pages.
     #[must_use]
-    pub const fn bound_of(spare: &Spare) -> u64 {
-        if LAZY { ((spare.aux & !(UNSETTLED | HOT)) as u64) << BOUND_SHIFT } else { 0 }
-    }
-
-    /// The page that was programmed last while the disk was in use, if only in part, had at least
-    /// this sequence number when a page with this spare area was programmed.
-    #[must_use]
-    pub const fn root_of(spare: &Spare) -> u64 {
-        match spare.kind {
-            PageKind::User => aged(spare),
-            PageKind::Translation if !LAZY => aged(spare),
-            _ if spare.aux & UNSETTLED != 0 => 0,
-            _ => spare.seq,
-        }
-    }
-
-    /// A translation page with this spare area speaks for every page of host data with a smaller
-    /// sequence number than this.
-    #[must_use]
-    pub const fn written_at(spare: &Spare) -> u64 {
-        if LAZY { spare.seq } else { aged(spare) }
+    pub const fn reporting(&self) -> Reporting {
+        self.reporting
     }
 
     /// The first sequence number from this one on that a translation page can name as a bound.

@@ -9,7 +9,7 @@ use crate::space::core::Core;
 use crate::space::deaths::Was;
 use nand::{Lpn, Nand, NandError, PageKind, Ppn};
 
-impl<const LAZY: bool> CachedMap<LAZY> {
+impl CachedMap {
     /// Brings a translation page up to date with every dirty entry of it (GeckoFTL, section 4).
     pub(super) fn synchronise<N: Nand>(
         &mut self,
@@ -65,9 +65,10 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         let bound = u32::try_from(bound).unwrap_or(u32::MAX).min(HOT - 1);
         let hot = if self.heat.is_hot(page) { HOT } else { 0 };
         debug_assert!(self.has_absorbed(page), "translation page {page} misses a dirty entry");
+        let waits = self.reporting.is_lazy();
         let aux = |seq| match settling {
-            Some(_) if LAZY => bound | hot | UNSETTLED,
-            None if LAZY => bound | hot,
+            Some(_) if waits => bound | hot | UNSETTLED,
+            None if waits => bound | hot,
             _ => age(seq, settling.unwrap_or(seq)),
         };
         let new = core.program_metadata_as(purpose, PageKind::Translation, page, aux, &self.buffer)?;

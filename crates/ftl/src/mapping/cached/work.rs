@@ -6,7 +6,7 @@ use crate::bound::Most;
 /// Entries that one request looks up beside those that it changes.
 const LOOKUPS: u64 = 2;
 
-impl<const LAZY: bool> CachedMap<LAZY> {
+impl CachedMap {
     /// Each synchronisation reads and programs a translation page.
     ///
     /// 1. An entry that comes has one other leave, which takes one synchronisation if it is dirty.
@@ -22,7 +22,7 @@ impl<const LAZY: bool> CachedMap<LAZY> {
         let dirty_before = updates.min(pages).min(self.recent.len().into());
         let capacity = u64::from(self.cmt.capacity());
         let checkpoints = if self.checkpoints.enabled { updates / capacity + 1 } else { 0 };
-        let followed = if LAZY && self.recent.is_empty() { collections } else { 0 };
+        let followed = if self.reporting.is_lazy() && self.recent.is_empty() { collections } else { 0 };
         let synchronised = updates + LOOKUPS + dirty_before + checkpoints * pages.min(capacity) + followed;
         Most::pages(synchronised + 1 + LOOKUPS, synchronised)
     }

@@ -20,7 +20,7 @@ pub(in crate::engine::page) fn device() -> Faulty<SimNand> {
 fn empty() -> Table {
     let mut flash = Flash::new(device());
     let contents = plausible::Contents::of_table(flash.nand().geometry(), 16, 1, false);
-    let mut survey = Survey::run(&mut flash, 1, &[], contents, CachedMap::<true>::root_of).unwrap();
+    let mut survey = Survey::run(&mut flash, 1, &[], contents, Reporting::WhenSynchronised.root()).unwrap();
     let how = How { options: PageOptions::over("table", "ram-bitmap"), battery: false, logical_pages: 16 };
     Table::new(&mut flash, &mut survey, how, 128).unwrap()
 }
@@ -117,7 +117,7 @@ fn a_tag_outside_the_disk_is_torn_unless_its_page_can_be_read() {
             }
         }
         let contents = plausible::Contents::of_table(flash.nand().geometry(), 16, 1, false);
-        let mut survey = Survey::run(&mut flash, 1, &[], contents, CachedMap::<true>::root_of)?;
+        let mut survey = Survey::run(&mut flash, 1, &[], contents, Reporting::WhenSynchronised.root())?;
         let how = How { options: PageOptions::over("table", "ram-bitmap"), battery: false, logical_pages: 16 };
         let mut table = Table::new(&mut flash, &mut survey, how, 128)?;
         table.find_copies(&mut flash, &mut survey, None, &[])?;
@@ -138,7 +138,7 @@ fn an_entry_to_a_block_erased_since_is_not_believed() {
         flash.nand_mut().program(Ppn(ppn), &Stamp::UNWRITTEN, &spare(PageKind::User, seq)).unwrap();
     }
     let contents = plausible::Contents::of_table(flash.nand().geometry(), 16, 1, false);
-    let survey = Survey::run(&mut flash, 1, &[], contents, CachedMap::<true>::root_of).unwrap();
+    let survey = Survey::run(&mut flash, 1, &[], contents, Reporting::WhenSynchronised.root()).unwrap();
     let believed = |written| [0, 1, 2].map(|block| is_older(&survey, BlockId(block), written));
     assert_eq!(believed(20), [false, true, false]);
     assert_eq!(believed(40), [true, true, false]);
@@ -154,10 +154,10 @@ fn a_translation_page_speaks_for_pages_that_are_older_and_no_others() {
         let table = Spare { aux: 30 - written as u32, ..spare(PageKind::Translation, 30) };
         flash.nand_mut().program_meta(Ppn(4), &[0xFF; 512], &table).unwrap();
         let contents = plausible::Contents::of_table(flash.nand().geometry(), 16, 1, false);
-        let mut survey = Survey::run(&mut flash, 1, &[], contents, CachedMap::<false>::root_of).unwrap();
+        let mut survey = Survey::run(&mut flash, 1, &[], contents, Reporting::AtOnce.root()).unwrap();
         let how = How { options: PageOptions::over("table", "ram-bitmap"), battery: true, logical_pages: 16 };
         let mut table = Table::new(&mut flash, &mut survey, how, 128).unwrap();
-        table.choose::<false>(|_| true);
+        table.choose(Reporting::AtOnce, |_| true);
         table.find_copies(&mut flash, &mut survey, None, &[]).unwrap();
         table.find_newest(&survey, &[]);
         assert!(table.find_live(&mut flash, &survey, true).unwrap().is_some());
@@ -179,10 +179,10 @@ fn an_entry_to_a_block_erased_since_makes_a_mount_check_every_entry() {
         page[4 * 3..4 * 4].fill(0);
         flash.nand_mut().program_meta(Ppn(4), &page, &spare(PageKind::Translation, 30)).unwrap();
         let contents = plausible::Contents::of_table(flash.nand().geometry(), 16, 1, false);
-        let mut survey = Survey::run(&mut flash, 1, &[], contents, CachedMap::<true>::root_of).unwrap();
+        let mut survey = Survey::run(&mut flash, 1, &[], contents, Reporting::WhenSynchronised.root()).unwrap();
         let how = How { options: PageOptions::over("table", "ram-bitmap"), battery: false, logical_pages: 16 };
         let mut table = Table::new(&mut flash, &mut survey, how, 128).unwrap();
-        table.choose::<true>(|_| true);
+        table.choose(Reporting::WhenSynchronised, |_| true);
         table.find_copies(&mut flash, &mut survey, None, &[]).unwrap();
         table.whole = false;
         table.find_live(&mut flash, &survey, false).unwrap().is_some()
@@ -200,11 +200,11 @@ fn a_translation_page_that_cannot_be_read_says_nothing_of_entries_in_ram() {
     }
     flash.nand_mut().damage(Ppn(5), Blemish::DataUnreadable);
     let contents = plausible::Contents::of_table(flash.nand().geometry(), 16, 1, false);
-    let mut survey = Survey::run(&mut flash, 1, &[], contents, CachedMap::<true>::root_of).unwrap();
+    let mut survey = Survey::run(&mut flash, 1, &[], contents, Reporting::WhenSynchronised.root()).unwrap();
     let how = How { options: PageOptions::over("table", "ram-bitmap"), battery: false, logical_pages: 16 };
-    let mut mapping = CachedMap::<true>::new(16, 512, CachedOptions::new(&Config::new(16)));
+    let mut mapping = CachedMap::new(16, 512, CachedOptions::new(&Config::new(16)).lazy());
     let (mut newest, mut steps) = (None, Steps::begin(&flash));
     let found = Known::find(&mut flash, &mut survey, how, &mut mapping, &[], &mut newest, &mut steps).unwrap();
-    let said = CachedMap::<true>::bound_of(&Spare { aux: 2, ..spare(PageKind::Translation, 6) });
+    let said = Reporting::WhenSynchronised.bound_of(&Spare { aux: 2, ..spare(PageKind::Translation, 6) });
     assert_eq!(found.table.bound, said);
 }
