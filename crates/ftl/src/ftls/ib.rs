@@ -75,8 +75,10 @@ pub(super) fn entry<N: Nand + 'static, B: Build>() -> Entry<N> {
         format: |flash, config| {
             let (page_bytes, pages) = (flash.nand().geometry().page_bytes(), flash.nand().geometry().pages_per_block());
             let mapping = BtreeMap::new(config.logical_pages, page_bytes, pages, tree(config));
-            format_over_store::<B, ValidityLog, _, _>(flash, config, OPTIONS, mapping)
+            format_over_store::<B::Slow, ValidityLog, _, _>(flash, config, OPTIONS, mapping)
         },
-        mount: Some(|flash, config| mount_tree_over_store::<B, ValidityLog, _>(flash, config, OPTIONS, tree(config))),
+        mount: Some(|flash, config| {
+            mount_tree_over_store::<B::Slow, ValidityLog, _>(flash, config, OPTIONS, tree(config))
+        }),
     }
 }

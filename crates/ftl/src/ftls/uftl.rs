@@ -64,8 +64,10 @@ pub(super) fn entry<N: Nand + 'static, B: Build>() -> Entry<N> {
         format: |flash, config| {
             let (page_bytes, pages) = (flash.nand().geometry().page_bytes(), flash.nand().geometry().pages_per_block());
             let mapping = BtreeMap::new(config.logical_pages, page_bytes, pages, tree(config));
-            format_over_store::<B, FlashBitmap, _, _>(flash, config, OPTIONS, mapping)
+            format_over_store::<B::Slow, FlashBitmap, _, _>(flash, config, OPTIONS, mapping)
         },
-        mount: Some(|flash, config| mount_tree_over_store::<B, FlashBitmap, _>(flash, config, OPTIONS, tree(config))),
+        mount: Some(|flash, config| {
+            mount_tree_over_store::<B::Slow, FlashBitmap, _>(flash, config, OPTIONS, tree(config))
+        }),
     }
 }

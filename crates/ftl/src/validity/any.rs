@@ -14,6 +14,10 @@ pub trait Build: 'static {
     /// The bitmap with which a mount works.
     type Bitmap: HoldsBitmap + 'static;
 
+    /// For FTLs of which a write takes so long that a branch for each call of the store does not
+    /// count.
+    type Slow: Build;
+
     /// Hands the store with this name to `receiver`; `None` if there is none. `Own` is that of the
     /// FTL, unless another is named.
     fn with<Own: Store, R: Receiver>(name: &str, receiver: R) -> Option<R::Output>;
@@ -29,6 +33,7 @@ pub struct Small;
 
 impl Build for Fast {
     type Bitmap = RamBitmap;
+    type Slow = Small;
 
     fn with<Own: Store, R: Receiver>(name: &str, receiver: R) -> Option<R::Output> {
         if name == Own::ENTRY.name { Some(receiver.receive::<Own>(Own::make)) } else { with(name, receiver) }
@@ -37,6 +42,7 @@ impl Build for Fast {
 
 impl Build for Small {
     type Bitmap = AnyStore;
+    type Slow = Small;
 
     fn with<Own: Store, R: Receiver>(name: &str, receiver: R) -> Option<R::Output> {
         with(name, receiver)
