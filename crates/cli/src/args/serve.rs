@@ -16,11 +16,11 @@ Examples:
 Clients: fio --ioengine=nbd, nbdcopy, nbdfuse, qemu, nbd-client. docs/SERVING.md shows each.";
 
 /// The number of a device of the kernel; `None` lets the kernel choose.
-#[cfg(all(feature = "ublk", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 #[derive(Clone, Copy, Debug)]
 pub struct UblkId(pub Option<u32>);
 
-#[cfg(all(feature = "ublk", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 impl std::str::FromStr for UblkId {
     type Err = String;
 
@@ -46,12 +46,12 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", group = "front")]
     pub nbd: Option<Address>,
     /// Serve /dev/ublkbID, a block device of this machine; without an ID the kernel chooses one
-    #[cfg(all(feature = "ublk", target_os = "linux"))]
+    #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "any", group = "front",
         conflicts_with = "connections")]
     pub ublk: Option<UblkId>,
     /// Queues of /dev/ublkbID, each with a thread
-    #[cfg(all(feature = "ublk", target_os = "linux"))]
+    #[cfg(target_os = "linux")]
     #[arg(long, value_name = "N", default_value_t = 1, requires = "ublk",
         value_parser = clap::value_parser!(u16).range(1..=i64::from(ublk::QUEUES_MAX)))]
     pub queues: u16,

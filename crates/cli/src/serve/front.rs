@@ -13,7 +13,7 @@ pub enum Front {
     /// The NBD protocol.
     Nbd(Arc<Server>, Listener),
     /// A block device of this machine.
-    #[cfg(all(feature = "ublk", target_os = "linux"))]
+    #[cfg(target_os = "linux")]
     Ublk(Box<ublk::Server>),
 }
 
@@ -34,7 +34,7 @@ impl Front {
         log: Arc<dyn Log>,
     ) -> Result<Self> {
         let disk: Arc<dyn BlockDevice> = opened.disk.shared();
-        #[cfg(all(feature = "ublk", target_os = "linux"))]
+        #[cfg(target_os = "linux")]
         if let Some(id) = args.ublk {
             let options = ublk::Options { id: id.0, queues: args.queues, write_through: args.write_through };
             let server = ublk::Server::start(disk, options, observer, log).context("cannot serve over ublk")?;
@@ -55,7 +55,7 @@ impl Front {
     pub fn stats(&self) -> Arc<Stats> {
         match self {
             Self::Nbd(server, _) => server.stats(),
-            #[cfg(all(feature = "ublk", target_os = "linux"))]
+            #[cfg(target_os = "linux")]
             Self::Ublk(server) => server.stats(),
         }
     }
@@ -64,7 +64,7 @@ impl Front {
     pub fn place(&self) -> Place {
         match self {
             Self::Nbd(_, listener) => Place { address: listener.address().to_string(), uri: listener.address().uri() },
-            #[cfg(all(feature = "ublk", target_os = "linux"))]
+            #[cfg(target_os = "linux")]
             Self::Ublk(server) => {
                 let path = server.path().display().to_string();
                 Place { address: path.clone(), uri: path }
@@ -76,7 +76,7 @@ impl Front {
     pub fn run(self, stop: &Stop) -> Result<()> {
         match self {
             Self::Nbd(server, listener) => server.run(listener, stop).context("waiting for connections failed"),
-            #[cfg(all(feature = "ublk", target_os = "linux"))]
+            #[cfg(target_os = "linux")]
             Self::Ublk(server) => server.run(stop).context("serving over ublk failed"),
         }
     }
