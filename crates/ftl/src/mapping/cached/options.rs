@@ -129,7 +129,7 @@ impl CachedOptions {
         Self { reporting: Reporting::WhenSynchronised, ..self }
     }
 
-    /// The same as GeckoFTL has it: lazy, with runtime checkpoints.
+    /// The same, lazy, with runtime checkpoints (GeckoFTL, section 4.3).
     #[must_use]
     pub const fn checkpointed(self) -> Self {
         Self { checkpoints: true, ..self.lazy() }
