@@ -24,17 +24,22 @@ pub(super) trait OverRing: 'static {
     fn cached(config: &Config) -> CachedOptions;
 }
 
+/// How the cached table behaves, for a disk that is made, mounted or bounded alike.
+fn options<F: OverRing>(config: &Config) -> CachedOptions {
+    F::cached(config).lazy()
+}
+
 /// The row of one.
 pub(super) fn row<N: Nand + 'static, B: Build, F: OverRing>() -> Entry<N> {
     Entry {
         info: F::INFO,
         format: |flash, config| {
             let page_bytes = flash.nand().geometry().page_bytes();
-            let mapping = CachedMap::new(config.logical_pages, page_bytes, F::cached(config).lazy());
+            let mapping = CachedMap::new(config.logical_pages, page_bytes, options::<F>(config));
             format_over_store::<B, RamBitmap, _, _>(flash, config, F::OPTIONS, mapping)
         },
         mount: Some(|flash, config| {
-            PageFtl::<N, CachedMap, B::Bitmap>::mount_flat(flash, config, F::OPTIONS, F::cached(config).lazy())
+            PageFtl::<N, CachedMap, B::Bitmap>::mount_flat(flash, config, F::OPTIONS, options::<F>(config))
         }),
     }
 }
@@ -45,7 +50,7 @@ pub(super) const fn bound<F: OverRing>() -> Formula {
         programs: "1 + n·v + (U + 2) + min(U, r, T)",
         longest: "n collections of v pages, and a synchronisation for each page that moves",
         most: |geometry, config| {
-            let mapping = CachedMap::new(config.logical_pages, geometry.page_bytes(), F::cached(config).lazy());
+            let mapping = CachedMap::new(config.logical_pages, geometry.page_bytes(), options::<F>(config));
             bound_over_store(geometry, config, F::OPTIONS, mapping)
         },
     }

@@ -97,10 +97,10 @@ pub trait HoldsBitmap: Validity {
     /// The store that is this bitmap.
     fn of_bitmap(bitmap: RamBitmap) -> Self;
 
-    /// The bitmap of which it was made.
+    /// The bitmap of a store that [`HoldsBitmap::of_bitmap`] made.
     fn bitmap(&self) -> &RamBitmap;
 
-    /// The bitmap of which it was made.
+    /// The same, to change it.
     fn bitmap_mut(&mut self) -> &mut RamBitmap;
 }
 

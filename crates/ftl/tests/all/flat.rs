@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{every_ftl, one_die};
+use super::{ftl_named, one_die};
 use ftl::{Config, Flash, Ftl, FtlError, ftls};
 use nand::faults::{Blemish, Cut, CutOutcome, FaultPlan, Faulty};
 use nand::{Capabilities, Lpn, Nand, NandError, PageKind, Ppn, SimNand, Stamp};
@@ -18,7 +18,7 @@ fn device(blocks: u32, pages_per_block: u32, plan: FaultPlan) -> Device {
 }
 
 fn entry(name: &str) -> ftls::Entry<Device> {
-    every_ftl().into_iter().find(|entry| entry.info.name == name).unwrap()
+    ftl_named(name).unwrap()
 }
 
 fn mount(name: &str, device: Device, config: &Config) -> Box<dyn Ftl<Device>> {
