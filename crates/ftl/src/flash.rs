@@ -3,6 +3,8 @@
 //! Counting is always on and costs an addition. With [`Flash::set_logging`] each operation is also
 //! kept, in order, for a timing model to drain; the core itself holds no clock.
 
+mod retire;
+
 use alloc::vec::Vec;
 use core::ops::Range;
 use nand::{BlockId, Flags, Nand, NandError, PageKind, Ppn, Spare};

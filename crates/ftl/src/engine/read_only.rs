@@ -19,7 +19,7 @@
 //! Takes as long as a full scan, and four bytes of RAM for each logical page.
 
 use crate::config::Config;
-use crate::contract::{Ftl, FtlError, MountReport, MountStep, RamItem, RamReport, Shortage};
+use crate::contract::{Ftl, FtlError, MountReport, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
 use crate::mapping::cached::{CachedMap, entries_of};
 use crate::mapping::{LOST, is_page};
@@ -27,6 +27,7 @@ use crate::recovery::checkpoint::Checkpoint;
 use crate::recovery::copies::{Copies, Doubt, read_often};
 use crate::recovery::order;
 use crate::recovery::scan::{Look, Mounts, Scan};
+use crate::recovery::steps::Steps;
 use crate::space::age::aged;
 use alloc::boxed::Box;
 use alloc::format;
@@ -188,8 +189,7 @@ impl<N: Nand> ReadOnlyFtl<N> {
         evidence: Evidence,
         shortage: Shortage,
     ) -> Result<(Self, MountReport), FtlError> {
-        let start = *flash.counts();
-        let mut steps = Vec::new();
+        let mut steps = Steps::begin(&flash);
         let (table, unreadable_pages) = match evidence {
             Evidence::Sequence
             | Evidence::TrimMap
@@ -201,16 +201,14 @@ impl<N: Nand> ReadOnlyFtl<N> {
                 if evidence == Evidence::TrimMap {
                     scan.forget_trimmed(&mut flash)?;
                 }
-                let scanned = *flash.counts();
-                steps.push(MountStep { name: "scan every spare area", ops: scanned.since(&start).total() });
+                steps.end("scan every spare area", &flash);
                 let unreadable = scan.excluded().len() as u64;
                 if evidence != Evidence::Sequence {
                     let pasts = evidence == Evidence::AgedEntriesWithPasts;
                     let is_aged = pasts || evidence == Evidence::AgedEntries;
                     let written_at = if is_aged { aged } else { |spare: &Spare| spare.seq };
                     let table = with_translation_pages(&mut flash, scan, pasts, written_at)?;
-                    let ops = flash.counts().since(&scanned).total();
-                    steps.push(MountStep { name: "every translation page: trims", ops });
+                    steps.end("every translation page: trims", &flash);
                     (table, unreadable)
                 } else {
                     (scan.into_table(), unreadable)
@@ -221,13 +219,13 @@ impl<N: Nand> ReadOnlyFtl<N> {
                 let mut table = vec![Ppn::NONE; config.logical_pages as usize];
                 copies.newest().for_each(|(lpn, copy)| table[lpn.index()] = copy.ppn);
                 let name = if is_rolled { "roll forward from a checkpoint" } else { "scan every spare area" };
-                steps.push(MountStep { name, ops: flash.counts().since(&start).total() });
+                steps.end(name, &flash);
                 (table, copies.unreadable)
             }
         };
         let rebuilt_entries = table.iter().filter(|ppn| is_page(**ppn)).count() as u64;
         debug_assert!(table.len() == config.logical_pages as usize);
-        let report = MountReport { steps, unreadable_pages, rebuilt_entries, read_only: Some(shortage) };
+        let report = MountReport { read_only: Some(shortage), ..steps.report(unreadable_pages, rebuilt_entries) };
         Ok((Self { flash, table, shortage }, report))
     }
 

@@ -11,6 +11,7 @@ pub(crate) mod order;
 pub mod plausible;
 pub mod saved;
 pub mod scan;
+pub mod steps;
 pub mod survey;
 
 use crate::contract::FtlError;

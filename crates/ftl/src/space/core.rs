@@ -131,8 +131,8 @@ impl<N: Nand> Core<N> {
             slot.ppn
         );
         debug_assert!(self.space.valid(block) == 0, "{block} is erased while pages in it live");
-        match self.flash.erase(Purpose::Recovery, block) {
-            Ok(()) => {
+        match self.flash.erase_or_retire(Purpose::Recovery, block) {
+            Ok(true) => {
                 debug_assert!(self.newly_erased.last().is_none_or(|(_, seq)| *seq <= self.seq));
                 debug_assert!(self.newly_erased.iter().all(|(erased, _)| *erased != block), "{block} was erased twice");
                 self.newly_erased.push((block, self.seq));
@@ -140,11 +140,10 @@ impl<N: Nand> Core<N> {
                 self.deaths.erased(|ppn| geometry.block_of(ppn) == block);
                 Ok(true)
             }
-            Err(NandError::EraseFailed { .. }) => {
+            Ok(false) => {
                 // Nothing lives in it, and the validity store does not know of what can be read.
                 self.space.stop_filling(block);
                 self.space.begin_collecting(block);
-                self.flash.nand_mut().mark_bad(block)?;
                 self.space.retired(block);
                 Ok(false)
             }

@@ -18,16 +18,17 @@
 use super::area::{Area, AreaOptions, Room};
 use super::blocks::{Restored, Role, SHARED};
 use crate::config::{Config, Maps};
-use crate::contract::{FtlError, MountReport, MountStep, Shortage};
+use crate::contract::{FtlError, MountReport, Shortage};
 use crate::engine::read_only::{Unmounted, is_unreadable};
-use crate::flash::{Counts, Flash, Purpose};
+use crate::flash::{Flash, Purpose};
 use crate::recovery::check_seq;
 use crate::recovery::checkpoint::Checkpoint;
 use crate::recovery::copies::{Copies, Copy, Doubt};
 use crate::recovery::mark::{Mark, Writer};
+use crate::recovery::steps::Steps;
 use alloc::vec;
 use alloc::vec::Vec;
-use nand::{BlockId, Geometry, Lpn, Nand, NandError, Ppn};
+use nand::{BlockId, Geometry, Lpn, Nand, Ppn};
 
 /// What may become of blocks that are no data blocks.
 #[derive(Clone, Copy, Debug)]
@@ -60,27 +61,11 @@ pub struct Recovered {
     pub rebuilt_entries: u64,
 }
 
-/// The steps done so far, and the counts when the last one ended.
-pub struct Steps {
-    /// What was done.
-    pub done: Vec<MountStep>,
-    before: Counts,
-}
-
 impl Recovered {
     /// The report of a mount that ends with a disk that can be written.
     pub fn report(self) -> MountReport {
         let Self { steps, unreadable_pages, rebuilt_entries, .. } = self;
-        MountReport { steps: steps.done, unreadable_pages, rebuilt_entries, read_only: None }
-    }
-}
-
-impl Steps {
-    /// A step is done.
-    pub fn end<N: Nand>(&mut self, name: &'static str, flash: &Flash<N>) {
-        let now = *flash.counts();
-        self.done.push(MountStep { name, ops: now.since(&self.before).total() });
-        self.before = now;
+        steps.report(unreadable_pages, rebuilt_entries)
     }
 }
 
@@ -135,16 +120,17 @@ impl<N: Nand> Area<N> {
         if bad_blocks + needed > blocks {
             return Err(Unmounted::with(flash, Shortage { bad_blocks, blocks, needed }.into()));
         }
-        let mut steps = Steps { done: Vec::new(), before: *flash.counts() };
+        let mut steps = Steps::begin(&flash);
         let found = Self::read_copies(&mut flash, config.logical_pages, excluded, &mut steps)?;
         let Found { mut copies, changed, kept, complete, older, others: checkpoints } = found;
+        let mut was_filling = false;
         // An earlier mount that was cut short may have been filling another.
         while let Some(block) = copies.take_back(&mut flash)? {
-            match flash.erase(Purpose::Recovery, block) {
-                Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
-                outcome => outcome?,
-            }
-            steps.end("erase the block that was being filled by a merge or collection", &flash);
+            flash.erase_or_retire(Purpose::Recovery, block)?;
+            was_filling = true;
+        }
+        if was_filling {
+            steps.end("erase what was being filled by a merge or collection", &flash);
         }
         check_seq(copies.last_programmed().map_or(Ppn::NONE, |(ppn, _)| ppn), copies.next_seq())?;
         let mut area = Self::empty(flash, config, options, &size, room);

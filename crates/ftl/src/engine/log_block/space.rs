@@ -6,7 +6,7 @@ use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::recovery::copies::{Doubt, read_often};
 use alloc::vec::Vec;
-use nand::{BlockId, Nand, NandError, Ppn};
+use nand::{BlockId, Nand, Ppn};
 
 impl<N: Nand> Area<N> {
     /// Takes a free block for a role, and erases it first if nobody saw it being erased. If none is
@@ -43,18 +43,13 @@ impl<N: Nand> Area<N> {
     #[cold]
     fn erase_first(&mut self, block: BlockId) -> Result<bool, FtlError> {
         debug_assert!(self.blocks.valid(block) == 0 && self.blocks.is_untrusted(block), "{block} needs no erase");
-        match self.flash.erase(Purpose::Recovery, block) {
-            Ok(()) => {
-                self.blocks.cleaned(block);
-                Ok(true)
-            }
-            Err(NandError::EraseFailed { .. }) => {
-                self.flash.nand_mut().mark_bad(block)?;
-                self.blocks.retired(block);
-                Ok(false)
-            }
-            Err(error) => Err(error.into()),
+        let erased = self.flash.erase_or_retire(Purpose::Recovery, block)?;
+        if erased {
+            self.blocks.cleaned(block)
+        } else {
+            self.blocks.retired(block)
         }
+        Ok(erased)
     }
 
     /// Erases a block in which no page lives, or retires it.
@@ -75,22 +70,12 @@ impl<N: Nand> Area<N> {
             self.superseded.push(block);
             return Ok(());
         }
-        let erased = if self.blocks.has_failed(block) {
-            Err(NandError::EraseFailed { block })
+        let erased = self.flash.recycle(self.moving_for, block, self.blocks.has_failed(block))?;
+        self.close_slot(block);
+        if erased {
+            self.blocks.erased(block)
         } else {
-            self.flash.erase(self.moving_for, block)
-        };
-        match erased {
-            Ok(()) => {
-                self.close_slot(block);
-                self.blocks.erased(block);
-            }
-            Err(NandError::EraseFailed { .. }) => {
-                self.flash.nand_mut().mark_bad(block)?;
-                self.close_slot(block);
-                self.blocks.retired(block);
-            }
-            Err(error) => return Err(error.into()),
+            self.blocks.retired(block)
         }
         Ok(())
     }
@@ -178,7 +163,7 @@ mod tests {
     use crate::config::Config;
     use crate::contract::FtlError;
     use crate::flash::{Flash, Purpose};
-    use nand::{Blemish, FaultPlan, Faulty, Lpn, ProgramOrder, SimNand};
+    use nand::{Blemish, FaultPlan, Faulty, Lpn, NandError, ProgramOrder, SimNand};
 
     /// The newest copy of page 1 is in doubt, and in the last free block lies what it superseded.
     fn area(was_complete: bool) -> (Area<Faulty<SimNand>>, Ppn, BlockId) {

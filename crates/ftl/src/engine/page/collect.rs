@@ -508,20 +508,14 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         self.placing.emptied(block);
         let Core { flash, space, .. } = &mut self.core;
         let kind = space.kind(block);
-        let erased =
-            if space.has_failed(block) { Err(NandError::EraseFailed { block }) } else { flash.erase(purpose, block) };
-        let outcome = match erased {
-            Ok(()) => {
-                space.erased(block, erase_count.saturating_add(1));
-                Ok(())
+        match flash.recycle(purpose, block, space.has_failed(block)) {
+            Ok(true) => space.erased(block, erase_count.saturating_add(1)),
+            Ok(false) => space.retired(block),
+            Err(error) => {
+                // What moved out of it can still be read.
+                space.cancel_collecting(block);
+                return Err(error.into());
             }
-            Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block).map(|()| space.retired(block)),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = outcome {
-            // What moved out of it can still be read.
-            space.cancel_collecting(block);
-            return Err(error.into());
         }
         if kind == PageKind::User || self.validity.tracks_metadata() {
             self.core.newly_erased.push((block, self.core.seq));

@@ -17,39 +17,25 @@ mod by_bank;
 mod check;
 mod choose;
 mod collect;
-mod doubt;
-mod findings;
-mod flat;
 mod heal;
-mod in_doubt;
-mod known;
-mod lost;
 mod mount;
 mod overhead;
 mod pins;
 mod plan;
-mod rebuild;
-mod recover;
 mod refresh;
-mod settle;
-mod settle_scan;
 mod sight;
-mod steps;
 mod tell;
-mod tree;
 mod trims;
 mod wear;
 
 pub use bound::bound_over_store;
-pub use mount::mount_by_scan_over_store;
-pub use tree::mount_tree_over_store;
+pub use mount::{mount_by_scan_over_store, mount_tree_over_store};
 
 use super::read_only::unless_short;
 use crate::config::{Config, Preset};
 use crate::contract::{Ftl, FtlError, RamItem, RamReport, Shortage};
 use crate::flash::{Flash, Purpose};
 use crate::inspect::Inspector;
-use crate::mapping::ram::RamMap;
 use crate::mapping::{LOST, Mapping, is_page};
 use crate::placement::{self, Future, Placing};
 use crate::space::blocks::Space;
@@ -233,14 +219,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
     ) -> Result<Self, FtlError> {
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
         let plan = plan.for_format(flash.nand().geometry(), config, options)?;
-        for block in (0..flash.nand().geometry().blocks()).map(BlockId) {
-            if !flash.nand().is_bad(block) {
-                match flash.erase(Purpose::Recovery, block) {
-                    Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
-                    outcome => outcome?,
-                }
-            }
-        }
+        flash.erase_all()?;
         let space = Space::new(flash.nand(), plan.space);
         let mut ftl = Self::assemble(flash, config, plan, space, mapping, validity);
         ftl.begin_levelling(config.wear);

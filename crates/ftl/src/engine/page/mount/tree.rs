@@ -29,18 +29,20 @@
 //! moved before 9, so the n programmed last stay among the youngest.
 //! Takes a bit for each page of the device and some forty bytes a leaf while it lasts.
 
-use super::choose::most_free;
+mod settle;
+
 use super::flat::holds;
-use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space, site};
 use crate::config::Config;
 use crate::contract::{FtlError, MountReport};
+use crate::engine::page::choose::most_free;
 use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only, without_doubt};
 use crate::mapping::btree::{BtreeMap, BtreeOptions, Piece};
 use crate::mapping::{LOST, is_page};
 use crate::recovery::leaves;
 use crate::recovery::order;
 use crate::recovery::saved::{self, Saved};
+use crate::recovery::steps::Steps;
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::saved::Source;
 use crate::space::age::aged;

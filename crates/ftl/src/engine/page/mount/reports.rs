@@ -28,26 +28,32 @@
 //! Nothing that a later attempt needs is erased before 11, nor what pages in doubt superseded, so
 //! it can be cut short and begun again any number of times.
 
-use super::choose::most_free;
-use super::findings::Findings;
-use super::heal::Heal;
-use super::in_doubt::Doubt;
-use super::known::{Known, Reported};
-use super::steps::Steps;
+mod findings;
+mod in_doubt;
+mod known;
+mod lost;
+mod rebuild;
+
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space};
 use crate::config::Config;
 use crate::contract::{FtlError, MountReport};
+use crate::engine::page::choose::most_free;
+use crate::engine::page::heal::Heal;
 use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only, without_doubt};
 use crate::flash::Purpose;
 use crate::mapping::cached::{CachedMap, CachedOptions};
 use crate::mapping::{LOST, Mapping};
 use crate::recovery::plausible::Contents;
+use crate::recovery::steps::Steps;
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::space::blocks::{BlockState, Found};
 use crate::space::core::Origin;
 use crate::validity::Validity;
 use crate::validity::gecko::Gecko;
 use alloc::vec::Vec;
+use findings::Findings;
+use in_doubt::Doubt;
+use known::{Known, Reported};
 use nand::{BlockId, Geometry, NandError, PageKind, Ppn, Spare};
 
 /// How much of what is on flash an attempt trusts.

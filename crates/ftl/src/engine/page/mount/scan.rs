@@ -1,15 +1,17 @@
 //! Mounting by a full scan: for FTLs whose table and validity bitmap are in RAM.
 
-use super::choose::Need;
-use super::settle_scan::Doubt;
+mod settle;
+
 use super::{Flash, Nand, PageFtl, PageOptions, Plan, Space, site};
 use crate::config::Config;
-use crate::contract::{FtlError, MountReport, MountStep};
+use crate::contract::{FtlError, MountReport};
+use crate::engine::page::choose::Need;
 use crate::engine::read_only::{Evidence, Mounted, Unmounted, or_read_only};
 use crate::mapping::ram::RamMap;
 use crate::mapping::{Mapping, is_page};
 use crate::placement::Single;
 use crate::recovery::scan::{FoundTrims, Look, Mounts, Scan};
+use crate::recovery::steps::Steps;
 use crate::space::blocks::{BlockState, Found};
 use crate::validity::ram_bitmap::{HoldsBitmap, RamBitmap};
 use crate::validity::{Build, Make, Receiver, Store, Validity};
@@ -18,6 +20,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use nand::{BlockId, PageKind, Ppn};
+use settle::Doubt;
 
 /// What mounts an FTL whose table is in RAM over the store whose type it is handed.
 struct MountByScan<'a, N: Nand, B> {
@@ -73,12 +76,12 @@ impl<N: Nand + 'static, V: Validity + 'static> PageFtl<N, RamMap, V> {
         let validity = make(&site(flash.nand().geometry(), config, &mapping))?;
         let plan = Plan::new(flash.nand(), config, options, &mapping, &validity)?;
         let (plan, flash) = plan.for_mount(flash)?;
-        let (known, mut report) = PageFtl::<N, RamMap, B::Bitmap>::scan_and_settle(flash, config, plan)?;
-        let before = *known.core.flash.counts();
+        let mut steps = Steps::begin(&flash);
+        let (known, unreadable_pages, rebuilt_entries) =
+            PageFtl::<N, RamMap, B::Bitmap>::scan_and_settle(flash, config, plan, &mut steps)?;
         let ftl = known.hand_over(validity)?;
-        let ops = ftl.core.flash.counts().since(&before).total();
-        report.steps.push(MountStep { name: "write the page-validity store, free blocks", ops });
-        Ok((ftl, report))
+        steps.end("write the page-validity store, free blocks", &ftl.core.flash);
+        Ok((ftl, steps.report(unreadable_pages, rebuilt_entries)))
     }
 }
 
@@ -146,12 +149,13 @@ impl<N: Nand, M: Mapping, T: HoldsBitmap> PageFtl<N, M, T> {
 }
 
 impl<N: Nand, T: HoldsBitmap> PageFtl<N, RamMap, T> {
-    /// Opens a disk by reading every spare area.
+    /// Opens a disk by reading every spare area. Answers it with the pages that could not be read,
+    /// and the entries that were found.
     ///
     /// 1. Scan; the newest copy of each logical page counts, unless a younger page of the trim map
     ///    says that there is none.
     /// 2. Every block with a page in it counts as full, every other is erased before it is used.
-    /// 3. What is in doubt is settled ([`settle_scan`](super::settle_scan)).
+    /// 3. What is in doubt is settled (`settle`).
     /// 4. Blocks are collected until as many are free as a write needs.
     /// 5. Blocks with a page that does not count are collected: it could be read again later, after
     ///    the host has read what was before it.
@@ -162,13 +166,17 @@ impl<N: Nand, T: HoldsBitmap> PageFtl<N, RamMap, T> {
     ///
     /// # Errors
     /// [`FtlError::Damaged`] if the device was formatted for something else.
-    fn scan_and_settle(mut flash: Flash<N>, config: &Config, plan: Plan) -> Result<(Self, MountReport), Unmounted<N>> {
+    fn scan_and_settle(
+        mut flash: Flash<N>,
+        config: &Config,
+        plan: Plan,
+        steps: &mut Steps,
+    ) -> Result<(Self, u64, u64), Unmounted<N>> {
         let geometry = *flash.nand().geometry();
         let validity = T::of_bitmap(RamBitmap::new(geometry.blocks(), geometry.pages_per_block()));
-        let start = *flash.counts();
         let mut scan = Scan::run(&mut flash, config.logical_pages, Mounts::Mark, Look::Once)?;
         let trims = scan.forget_trimmed(&mut flash)?;
-        let scanned = *flash.counts();
+        steps.end("scan every spare area", &flash);
         let doubt = Doubt::of(&scan, &trims, &geometry);
         let next_seq = scan.next_seq();
         let (unreadable_pages, erased_at, mean) = (scan.excluded().len() as u64, scan.erased_at, scan.mean_erases());
@@ -205,12 +213,8 @@ impl<N: Nand, T: HoldsBitmap> PageFtl<N, RamMap, T> {
         }
         ftl.placing.exchange(policy);
         ftl.begin_levelling(config.wear);
-        let end = *ftl.core.flash.counts();
-        let steps = vec![
-            MountStep { name: "scan every spare area", ops: scanned.since(&start).total() },
-            MountStep { name: "rewrite the page programmed last, free blocks", ops: end.since(&scanned).total() },
-        ];
-        Ok((ftl, MountReport { steps, unreadable_pages, rebuilt_entries, read_only: None }))
+        steps.end("rewrite the page programmed last, free blocks", &ftl.core.flash);
+        Ok((ftl, unreadable_pages, rebuilt_entries))
     }
 
     /// Steps 3 to 5.

@@ -12,8 +12,7 @@
 //! 4. Of a page whose spare area cannot be read nobody knows what it was: a block with one is
 //!    erased before the mount ends.
 
-use super::tree::Table;
-use super::{Lpn, Nand, PageFtl, Ppn, Validity};
+use super::{Lpn, Nand, PageFtl, Ppn, Table, Validity};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::mapping::btree::{BtreeMap, Piece};

@@ -20,11 +20,11 @@
 //!
 //! [`without_doubt`]: crate::engine::read_only::without_doubt
 
-use super::collect::room_for;
 use super::findings::{Findings, HostCopy};
 use super::known::Known;
 use super::{Flash, Lpn, Mapping, Nand, PageFtl, Validity};
 use crate::contract::FtlError;
+use crate::engine::page::collect::room_for;
 use crate::engine::read_only::is_unreadable;
 use crate::flash::Purpose;
 use crate::mapping::cached::CachedMap;
@@ -244,7 +244,7 @@ mod tests {
     use crate::config::Config;
     use crate::contract::Ftl;
     use crate::engine::page::PageOptions;
-    use crate::engine::page::flat::tests::{device, spare};
+    use crate::engine::page::mount::flat::tests::{device, spare};
     use crate::mapping::cached::CachedOptions;
     use crate::placement::tests::geometry;
     use nand::{Blemish, BlockId, Capabilities, SimNand, Spare, Stamp};

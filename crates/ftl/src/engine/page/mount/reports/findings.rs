@@ -1,4 +1,4 @@
-//! What steps 2 to 6 of GeckoFTL's mount gather (`recover`). Flash is only read.
+//! What steps 2 to 6 of GeckoFTL's mount gather (`reports`). Flash is only read.
 
 use super::in_doubt::Doubt;
 use super::known::Reported;
@@ -329,7 +329,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::engine::page::flat::tests::{device, spare};
+    use crate::engine::page::mount::flat::tests::{device, spare};
     use nand::{Blemish, Spare};
 
     #[test]

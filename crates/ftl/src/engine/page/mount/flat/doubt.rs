@@ -18,15 +18,14 @@
 //!
 //! [`Core::settling`]: crate::space::core::Core::settling
 
-use super::collect::room_for;
-use super::flat::{FoundCopy, Table, entries};
-use super::steps::Steps;
-use super::{Flash, Lpn, Nand, PageFtl};
+use super::{Flash, FoundCopy, Lpn, Nand, PageFtl, Table, entries};
 use crate::contract::FtlError;
+use crate::engine::page::collect::room_for;
 use crate::flash::Purpose;
 use crate::mapping::Mapping;
 use crate::mapping::cached::CachedMap;
 use crate::placement::Stream;
+use crate::recovery::steps::Steps;
 use crate::recovery::survey::Survey;
 use crate::space::blocks::BlockState;
 use crate::space::core::Origin;

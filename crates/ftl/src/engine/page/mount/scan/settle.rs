@@ -13,7 +13,7 @@
 //!    a loss are erased later.
 //! 5. Before, no block is erased with a version of a page in doubt, as far as there are others.
 
-use super::{Flash, Lpn, Nand, PageFtl, Ppn, RamMap};
+use super::{Flash, Nand, PageFtl, Ppn, RamMap};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::mapping::{Mapping, is_page};
@@ -25,7 +25,7 @@ use crate::space::core::Origin;
 use crate::validity::ram_bitmap::HoldsBitmap;
 use alloc::vec;
 use alloc::vec::Vec;
-use nand::{BlockId, Geometry, NandError, PageKind, Spare};
+use nand::{BlockId, Geometry, Lpn, NandError, PageKind, Spare};
 
 /// Free blocks that a page in doubt finds before it is copied: an erase may fail, and a program.
 const ROOM: u32 = 3;

@@ -28,9 +28,9 @@
 //! Cut short, it can be begun again any number of times: until 6 nothing is programmed, and pages
 //! of host data are not collected before 8.
 
+mod doubt;
 mod missing;
 
-use super::steps::Steps;
 use super::{Flash, Lpn, Nand, PageFtl, PageOptions, Plan, Space};
 use crate::config::Config;
 use crate::contract::{FtlError, MountReport};
@@ -41,6 +41,7 @@ use crate::mapping::{LOST, is_page};
 use crate::recovery::order;
 use crate::recovery::plausible;
 use crate::recovery::saved::{self, Saved};
+use crate::recovery::steps::Steps;
 use crate::recovery::survey::{FoundPage, Survey};
 use crate::saved::Source;
 use crate::space::blocks::Found;
@@ -538,7 +539,7 @@ impl Table {
                         self.changes.insert(lpn, ppn);
                         if !copy.complete && self.last[block.index()] == ppn {
                             self.doubtful.push(*copy);
-                            let older = of_page.iter().skip(1).take(super::doubt::KEPT).map(|copy| copy.ppn);
+                            let older = of_page.iter().skip(1).take(doubt::KEPT).map(|copy| copy.ppn);
                             self.kept.extend(older.chain(Some(entry)).map(|ppn| (lpn, ppn)));
                         }
                     }
