@@ -32,7 +32,7 @@ use crate::config::{Preset, Setting};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
-use crate::engine::log_block::bound::{Steps, bound, logs_only};
+use crate::engine::log_block::bound::{Steps, bound, room_for};
 use crate::engine::log_block::lru::Lru;
 use crate::engine::log_block::often::Often;
 use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
@@ -62,7 +62,7 @@ pub(super) const INFO: Info = Info {
         programs: "B·B + 1 + c",
         longest: "a block of the page-mapped level with pages of B logical blocks is reclaimed; a checkpoint",
         most: |geometry, config| {
-            bound(geometry, config, logs_only, |sizes| Steps {
+            bound(geometry, config, room_for::<Aftl>, |sizes| Steps {
                 merges: sizes.pages,
                 freed: 2 * sizes.pages + 1,
                 opened: 1,

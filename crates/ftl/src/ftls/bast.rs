@@ -16,7 +16,7 @@ use crate::config::{Preset, Setting};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
-use crate::engine::log_block::bound::{Steps, bound, logs_only};
+use crate::engine::log_block::bound::{Steps, bound, room_for};
 use crate::engine::log_block::lru::Lru;
 use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
 use alloc::boxed::Box;
@@ -40,7 +40,7 @@ pub(super) const INFO: Info = Info {
         programs: "B + 1 + c",
         longest: "one merge; a checkpoint",
         most: |geometry, config| {
-            bound(geometry, config, logs_only, |_| Steps { merges: 1, freed: 2, opened: 1, ..Steps::NONE })
+            bound(geometry, config, room_for::<Bast>, |_| Steps { merges: 1, freed: 2, opened: 1, ..Steps::NONE })
         },
     },
 };

@@ -39,7 +39,7 @@ use crate::config::{Preset, Setting};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
-use crate::engine::log_block::bound::{Steps, bound, logs_only};
+use crate::engine::log_block::bound::{Steps, bound, room_for};
 use crate::engine::log_block::lru::Lru;
 use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
 use alloc::boxed::Box;
@@ -67,7 +67,7 @@ pub(super) const INFO: Info = Info {
         programs: "(min(N, B) + 1)·B + 1 + c",
         longest: "a log block of a set of N logical blocks is reclaimed, one of a hot one merged; a checkpoint",
         most: |geometry, config| {
-            bound(geometry, config, logs_only, |sizes| {
+            bound(geometry, config, room_for::<BlockSets>, |sizes| {
                 let set = u64::from(each(sizes.logical_blocks as u32, sizes.logs as u32)).min(sizes.pages);
                 Steps { merges: set + 1, freed: 2 * set + 3, opened: 1, ..Steps::NONE }
             })

@@ -18,7 +18,7 @@ use crate::config::{Preset, Setting};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::{Blocks, SHARED};
-use crate::engine::log_block::bound::{Steps, bound, logs_only};
+use crate::engine::log_block::bound::{Steps, bound, room_for};
 use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -41,7 +41,7 @@ pub(super) const INFO: Info = Info {
         programs: "(B + 1)·B + 1 + c",
         longest: "the sequential log block is merged, and one with pages of B logical blocks reclaimed; a checkpoint",
         most: |geometry, config| {
-            bound(geometry, config, logs_only, |sizes| Steps {
+            bound(geometry, config, room_for::<Fast>, |sizes| Steps {
                 merges: sizes.pages + 1,
                 freed: sizes.pages + 4,
                 opened: 1,

@@ -29,7 +29,7 @@ use crate::config::{Preset, Setting};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
-use crate::engine::log_block::bound::{Steps, bound, logs_only};
+use crate::engine::log_block::bound::{Steps, bound, room_for};
 use crate::engine::log_block::groups::{Groups, Owed};
 use crate::engine::log_block::longest::Longest;
 use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
@@ -56,7 +56,7 @@ pub(super) const INFO: Info = Info {
         programs: "B + 1 + c",
         longest: "one chain is folded and erased, of as many blocks as there are log blocks; a checkpoint",
         most: |geometry, config| {
-            bound(geometry, config, logs_only, |sizes| Steps {
+            bound(geometry, config, room_for::<Nftl>, |sizes| Steps {
                 merges: 1,
                 freed: sizes.logs + 1,
                 opened: 1,

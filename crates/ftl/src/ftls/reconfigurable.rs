@@ -22,7 +22,7 @@ use crate::contract::FtlError;
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::Blocks;
-use crate::engine::log_block::bound::{Steps, bound, logs_only};
+use crate::engine::log_block::bound::{Steps, bound, room_for};
 use crate::engine::log_block::groups::{Groups, Owed};
 use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
 use alloc::boxed::Box;
@@ -50,7 +50,7 @@ pub(super) const INFO: Info = Info {
         programs: "min(N, B)·B + 1 + c",
         longest: "a log block with pages of all N logical blocks of its group is reclaimed; a checkpoint",
         most: |geometry, config| {
-            bound(geometry, config, logs_only, |sizes| {
+            bound(geometry, config, room_for::<Reconfigurable>, |sizes| {
                 let group = u64::from(config.groups.unwrap_or(DEFAULT).blocks).min(sizes.pages);
                 Steps { merges: group, freed: group + 2, opened: 1, ..Steps::NONE }
             })

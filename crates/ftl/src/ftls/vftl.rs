@@ -34,7 +34,7 @@ use crate::config::{Preset, Setting};
 use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
-use crate::engine::log_block::bound::{Steps, bound, logs_only};
+use crate::engine::log_block::bound::{Steps, bound, room_for};
 use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -65,7 +65,7 @@ pub(super) const INFO: Info = Info {
         programs: "(B + 2)·B + 1 + c",
         longest: "as for fast, and what lives in a log block is moved; a checkpoint",
         most: |geometry, config| {
-            bound(geometry, config, logs_only, |sizes| Steps {
+            bound(geometry, config, room_for::<Vftl>, |sizes| Steps {
                 merges: sizes.pages + 1,
                 moved: sizes.pages,
                 freed: sizes.pages + 6,

@@ -4,7 +4,8 @@
 //! 1. A logical page at home is in its data block, at the offset that it has in its logical block.
 //! 2. A logical page that is not at home is in a log block, or nowhere: the bits tell the two from
 //!    a page that was overwritten without a look at its spare area.
-//! 3. A second bit marks pages whose only copy was lost. Most devices never set one.
+//! 3. A second bit marks pages whose only copy was lost, if no page on flash says so. Most devices
+//!    never set one.
 
 use super::bits::Bits;
 use crate::contract::{RamItem, RamReport};
@@ -22,14 +23,14 @@ pub struct BlockTable {
 
 impl BlockTable {
     /// The table of a device on which nothing was written, for so many logical blocks of so many
-    /// pages.
+    /// pages. Without `keeps_losses` no page may be lost.
     #[must_use]
-    pub fn new(logical_blocks: u32, pages_per_block: u32) -> Self {
+    pub fn new(logical_blocks: u32, pages_per_block: u32, keeps_losses: bool) -> Self {
         let pages = logical_blocks * pages_per_block;
         Self {
             data: alloc::vec![BlockId::NONE; logical_blocks as usize],
             home: Bits::new(pages),
-            lost: Bits::new(pages),
+            lost: Bits::new(if keeps_losses { pages } else { 0 }),
             lost_pages: 0,
         }
     }
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_page_is_home_or_lost_only_while_it_is() {
-        let mut table = BlockTable::new(3, 7);
+        let mut table = BlockTable::new(3, 7, true);
         table.came_home(Lpn(20));
         assert!(table.is_home(Lpn(20)) && !table.is_home(Lpn(19)));
         assert!(table.left_home(Lpn(20)) && !table.left_home(Lpn(20)));

@@ -2,16 +2,17 @@
 //!
 //! 1. Every log block has a slot of one entry a page. An entry names the logical page whose newest
 //!    copy the page holds; a slot is therefore also the way back from a page to its logical page.
-//! 2. Live entries hang in chains by a hash of the logical page, at least as many chains as
-//!    entries: a look costs one or two probes whatever the number of log blocks.
+//! 2. Live entries hang in chains by a hash of the logical page, a chain for every two entries: a
+//!    look costs two probes on average whatever the number of log blocks.
 //!
-//! Twelve bytes a page of log block, nothing for the rest of the device.
+//! Ten bytes a page of log block, nothing for the rest of the device.
 
 use crate::contract::{RamItem, RamReport};
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Lpn, Ppn};
 
 const END: u32 = u32::MAX;
+const ENTRIES_A_CHAIN: usize = 2;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -26,8 +27,6 @@ pub struct LogPages {
     geometry: Geometry,
     entries: Vec<Entry>,
     heads: Vec<u32>,
-    /// Bits to drop of a 32-bit hash.
-    shift: u32,
     /// The log block of each slot.
     blocks: Vec<BlockId>,
     free_slots: Vec<u32>,
@@ -38,12 +37,10 @@ impl LogPages {
     #[must_use]
     pub fn new(geometry: Geometry, slots: u32) -> Self {
         let entries = (slots * geometry.pages_per_block()) as usize;
-        let heads = entries.next_power_of_two().max(2);
         Self {
             geometry,
             entries: alloc::vec![Entry { lpn: Lpn::NONE, next: END }; entries],
-            heads: alloc::vec![END; heads],
-            shift: 32 - heads.trailing_zeros(),
+            heads: alloc::vec![END; entries / ENTRIES_A_CHAIN + 1],
             blocks: alloc::vec![BlockId::NONE; slots as usize],
             free_slots: (0..slots).rev().collect(),
         }
@@ -64,7 +61,8 @@ impl LogPages {
     fn head(&self, lpn: Lpn) -> usize {
         // Knuth's multiplicative hash: neighbours, which are written together, fall into different
         // chains.
-        (lpn.0.wrapping_mul(0x9E37_79B1) >> self.shift) as usize
+        let hash = lpn.0.wrapping_mul(0x9E37_79B1);
+        ((u64::from(hash) * self.heads.len() as u64) >> u32::BITS) as usize
     }
 
     /// Gives a log block a slot; `None` if all are taken.

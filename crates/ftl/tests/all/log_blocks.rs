@@ -109,6 +109,32 @@ fn streams() -> impl FnMut(u32) -> u32 {
     }
 }
 
+/// Requests of so many pages in sequence, anywhere.
+fn requests(pages: u32) -> impl FnMut(u32) -> u32 {
+    let (mut at, mut first) = (0, 0);
+    move |random| {
+        if at % pages == 0 {
+            first = random % (LOGICAL / pages) * pages;
+        }
+        at += 1;
+        first + (at - 1) % pages
+    }
+}
+
+/// Two requests in a row to one logical block, of which the second lies behind the first, share the
+/// work: one in 400.
+#[test]
+fn under_block_mapping_a_request_writes_its_logical_block_again_once() {
+    for pages in [1, 8, 32] {
+        let programs = programs("block", 1, requests(pages));
+        let once = f64::from(PAGES) / f64::from(pages);
+        assert!((0.99..=1.0).contains(&(programs / once)), "requests of {pages} pages: {programs}, {once}");
+    }
+    assert!(programs("block", 1, sequential()) < 1.001);
+    let without = programs("block", 0, requests(8));
+    assert!(without > 0.99 * f64::from(PAGES), "no block to hold open, and yet {without}");
+}
+
 #[test]
 fn collecting_within_the_log_spares_merges_where_the_log_holds_what_is_written() {
     let [fast, vftl] = ["fast", "vftl"].map(|name| programs(name, 20, scattered));

@@ -10,6 +10,8 @@
 //!    merges; what is left of the usable blocks may be log blocks. A block that goes bad takes away
 //!    a log block.
 
+mod record;
+
 use crate::contract::{RamItem, RamReport};
 use crate::inspect::{BlockUse, BlockView, Inspector};
 use crate::mapping::bits::Bits;
@@ -18,6 +20,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use nand::{BlockId, Geometry, Nand, ProgramOrder};
+use record::{Block, Contents, History, contents};
 
 /// Blocks kept free: one to merge into, and two that may turn out bad while one request is served.
 pub const RESERVE: u32 = 3;
@@ -38,33 +41,6 @@ pub enum Role {
     Bad,
     /// Kept for checkpoints of the maps.
     Checkpoint,
-}
-
-/// What is kept in RAM for every block.
-#[derive(Clone, Copy, Debug)]
-struct Block {
-    erase_count: u32,
-    /// Erases of the device when it was last erased.
-    erased_at: u32,
-    /// The logical block that it belongs to; [`u32::MAX`] if it is shared.
-    owner: u32,
-    /// Of a log block, its slot in the page map; of a block of a page-mapped area, its place in the
-    /// order in which blocks with room are written.
-    slot: u32,
-    next: u16,
-    valid: u16,
-    role: Role,
-    /// Every page holds the page of the same offset of the owner.
-    aligned: bool,
-    /// A program failed: nothing more is written to it, and it is retired once it is empty.
-    failed: bool,
-    /// Stands with the victim policy.
-    candidate: bool,
-    /// Free, but nobody saw it being erased since power came on: a program or an erase of it may
-    /// have been cut short.
-    untrusted: bool,
-    /// In use since before the last mount: what a checkpoint said of it was not all looked at.
-    restored: bool,
 }
 
 /// What a mount makes of a block.
@@ -118,11 +94,9 @@ impl Blocks {
             next: 0,
             valid: 0,
             role: if nand.is_bad(BlockId(b)) { Role::Bad } else { Role::Free },
-            aligned: true,
-            failed: false,
+            contents: Contents::Aligned,
+            history: History::Seen,
             candidate: false,
-            untrusted: false,
-            restored: false,
         };
         let records: Vec<Block> = (0..geometry.blocks()).map(record).collect();
         let mut free = VecDeque::with_capacity(records.len());
@@ -164,9 +138,9 @@ impl Blocks {
             let free = role == Role::Free;
             let next = if free { 0 } else { self.geometry.pages_per_block() as u16 };
             let record = &mut self.records[block.index()];
-            let valid = valid as u16;
-            *record =
-                Block { role, owner, aligned, erase_count, next, valid, untrusted: free, restored: !free, ..*record };
+            let (valid, contents) = (valid as u16, contents(aligned));
+            let history = if free { History::Untrusted } else { History::Restored };
+            *record = Block { role, owner, contents, history, erase_count, next, valid, ..*record };
             self.count(role, 1);
             if free {
                 self.free.push_back(block);
@@ -177,12 +151,12 @@ impl Blocks {
     /// Whether a block has to be erased before it is used although it is free.
     #[inline]
     pub(super) fn is_untrusted(&self, block: BlockId) -> bool {
-        self.records[block.index()].untrusted
+        self.records[block.index()].history == History::Untrusted
     }
 
     /// Whether a block was in use before the last mount.
     pub fn is_restored(&self, block: BlockId) -> bool {
-        self.records[block.index()].restored
+        self.records[block.index()].history == History::Restored
     }
 
     /// A block that was taken untrusted was erased.
@@ -192,7 +166,7 @@ impl Blocks {
         debug_assert!(record.valid == 0, "{block} was erased while pages in it live");
         record.erase_count = record.erase_count.saturating_add(1);
         record.erased_at = self.erases;
-        record.untrusted = false;
+        record.history = History::Seen;
     }
 
     /// The device's shape.
@@ -211,7 +185,7 @@ impl Blocks {
     /// Blocks that failed, and are retired once they are empty.
     #[must_use]
     pub(super) fn failed_blocks(&self) -> u32 {
-        self.records.iter().filter(|record| record.failed).count() as u32
+        self.records.iter().filter(|record| record.contents == Contents::Failed).count() as u32
     }
 
     /// Erased blocks.
@@ -311,7 +285,9 @@ impl Blocks {
     fn was_skipped(&self, block: BlockId, offset: u32) -> bool {
         let Some(programmed) = &self.programmed else { return false };
         let record = &self.records[block.index()];
-        !record.failed && !record.restored && !programmed.has(self.geometry.page_at(block, offset).0)
+        record.contents != Contents::Failed
+            && record.history != History::Restored
+            && !programmed.has(self.geometry.page_at(block, offset).0)
     }
 
     /// The lowest page that can be programmed: all that are programmed later lie there or behind.
@@ -334,15 +310,14 @@ impl Blocks {
     #[inline]
     #[must_use]
     pub fn is_aligned(&self, block: BlockId) -> bool {
-        let record = &self.records[block.index()];
-        record.aligned && !record.failed
+        self.records[block.index()].contents == Contents::Aligned
     }
 
     /// Whether a program of the block failed since it was erased.
     #[inline]
     #[must_use]
     pub fn has_failed(&self, block: BlockId) -> bool {
-        self.records[block.index()].failed
+        self.records[block.index()].contents == Contents::Failed
     }
 
     /// Erases of a block, and of the device when it was last erased: what spare areas have to say.
@@ -356,9 +331,9 @@ impl Blocks {
     pub(super) fn take(&mut self, role: Role, owner: u32) -> Option<BlockId> {
         let block = self.free.pop_front()?;
         let record = &mut self.records[block.index()];
-        debug_assert!(!record.failed && !record.candidate, "{block} is no free block");
+        debug_assert!(record.contents != Contents::Failed && !record.candidate, "{block} is no free block");
         debug_assert!(record.role == Role::Free && record.next == 0 && record.valid == 0);
-        *record = Block { role, owner, slot: 0, aligned: owner != SHARED, ..*record };
+        *record = Block { role, owner, slot: 0, contents: contents(owner != SHARED), ..*record };
         self.count(role, 1);
         Some(block)
     }
@@ -432,7 +407,9 @@ impl Blocks {
             "page {offset} of {block} was passed"
         );
         record.next = record.next.max(offset as u16 + 1);
-        record.aligned &= aligned;
+        if !aligned && record.contents == Contents::Aligned {
+            record.contents = Contents::Mixed;
+        }
         if let Some(programmed) = &mut self.programmed {
             debug_assert!(
                 !programmed.has(self.geometry.page_at(block, offset).0),
@@ -446,7 +423,7 @@ impl Blocks {
     #[cold]
     pub(super) fn failed(&mut self, block: BlockId) {
         let record = &mut self.records[block.index()];
-        record.failed = true;
+        record.contents = Contents::Failed;
         record.next = self.geometry.pages_per_block() as u16;
     }
 
@@ -520,10 +497,8 @@ impl Blocks {
             owner: SHARED,
             slot: 0,
             next: 0,
-            aligned: true,
-            failed: false,
-            untrusted: false,
-            restored: false,
+            contents: Contents::Aligned,
+            history: History::Seen,
             ..*record
         };
         if let Some(programmed) = &mut self.programmed {
@@ -533,7 +508,7 @@ impl Blocks {
 
     /// An emptied block was erased.
     pub(super) fn erased(&mut self, block: BlockId) {
-        debug_assert!(!self.records[block.index()].failed, "{block} failed to program and is used again");
+        debug_assert!(!self.has_failed(block), "{block} failed to program and is used again");
         self.leave(block, Role::Free);
         self.cleaned(block);
         self.free.push_back(block);
@@ -544,15 +519,15 @@ impl Blocks {
     pub(super) fn given_up(&mut self, block: BlockId) {
         debug_assert!(self.role(block) == Role::Checkpoint, "{block} is of no checkpoint");
         self.leave(block, Role::Free);
-        self.records[block.index()].untrusted = true;
+        self.records[block.index()].history = History::Untrusted;
         self.free.push_back(block);
     }
 
     /// An emptied block is free but not to be taken, and has to be erased before it is used.
     pub(super) fn emptied(&mut self, block: BlockId) {
-        debug_assert!(!self.records[block.index()].failed, "{block} failed to program and is used again");
+        debug_assert!(!self.has_failed(block), "{block} failed to program and is used again");
         self.leave(block, Role::Free);
-        self.records[block.index()].untrusted = true;
+        self.records[block.index()].history = History::Untrusted;
     }
 
     /// An emptied block is retired.

@@ -8,6 +8,7 @@ use super::area::Room;
 use super::blocks::RESERVE;
 use super::checkpoint::Extent;
 use super::make::extent;
+use super::scheme::Scheme;
 use crate::bound::{Bound, Most};
 use crate::config::Config;
 use nand::Geometry;
@@ -41,10 +42,11 @@ impl Steps {
     pub const NONE: Self = Self { merges: 0, moved: 0, freed: 0, opened: 0 };
 }
 
-/// Room for log blocks only.
+/// What the maps of a scheme have room for: every over-provisioned block may be a log block, unless
+/// the scheme opens fewer.
 #[must_use]
-pub const fn logs_only(_: u32, logs: u32) -> Room {
-    Room { logs, fused: 0 }
+pub fn room_for<S: Scheme>(_: u32, over: u32) -> Room {
+    Room { logs: over.min(S::MOST_LOGS), fused: 0 }
 }
 
 /// The most that requests do whose writes take these steps at most, if maps have this room.
@@ -88,7 +90,7 @@ mod tests {
         let (blocks, pages) = (u64::from(geometry.blocks()), u64::from(geometry.pages_per_block()));
         let config = Config { maps: Maps::NonVolatile, ..Config::new(geometry.pages_per_block()) };
         let all = |sizes: &Sizes| Steps { merges: sizes.logs, ..Steps::NONE };
-        let most = bound(&geometry, &config, logs_only, all).unwrap();
+        let most = bound(&geometry, &config, |_, logs| Room { logs, fused: 0 }, all).unwrap();
         assert_eq!(most.write.programs, (blocks - 1 - u64::from(RESERVE)) * pages + 1);
         assert_eq!((most.flush.programs, most.read.programs), (0, 0));
     }

@@ -13,7 +13,7 @@ use crate::victim;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use nand::{BlockId, Geometry, Nand, NandError, ProgramOrder};
+use nand::{BlockId, Geometry, Nand, ProgramOrder};
 
 /// What is known of a device that is large enough.
 pub(super) struct Budget {
@@ -68,14 +68,7 @@ impl<N: Nand> Area<N> {
         if size.needed > usable {
             return Err(too_small(&geometry, config, options, size.needed, usable));
         }
-        for block in (0..geometry.blocks()).map(BlockId) {
-            if !flash.nand().is_bad(block) {
-                match flash.erase(Purpose::Recovery, block) {
-                    Err(NandError::EraseFailed { .. }) => flash.nand_mut().mark_bad(block)?,
-                    outcome => outcome?,
-                }
-            }
-        }
+        flash.erase_all()?;
         let mut area = Self::empty(flash, config, options, &size, room);
         area.complete_sets()?;
         Ok(area)
@@ -140,7 +133,7 @@ impl<N: Nand> Area<N> {
         let for_checkpoints = extent.map_or(0, |extent| 2 * extent.blocks());
         let blocks = Blocks::new(flash.nand(), options.order, data, for_checkpoints, size.victim);
         Self {
-            table: BlockTable::new(data, pages),
+            table: BlockTable::new(data, pages, config.maps == Maps::NonVolatile),
             // A mount may find more than may be open now, because blocks went bad.
             log: LogPages::new(geometry, room.logs + RESERVE),
             fused: FusedPages::new(data, pages, room.fused, geometry.pages()),

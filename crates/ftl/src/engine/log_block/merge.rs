@@ -108,6 +108,29 @@ impl<N: Nand> Area<N> {
         (0..self.pages()).rev().find(|&offset| self.locate(self.lpn(lbn, offset)).is_some())
     }
 
+    /// Moves the live pages of a logical block before one of its pages to their offsets in a log
+    /// block of it. If that block fails, the rest stays where it is.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn fill(&mut self, log: BlockId, before: Target) -> Result<(), FtlError> {
+        debug_assert!(self.blocks.role(log) == Role::Log && self.blocks.owner(log) == before.lbn);
+        for offset in 0..before.offset {
+            let lpn = self.lpn(before.lbn, offset);
+            let from = self.locate(lpn);
+            if !from.is_some() || self.blocks.geometry().block_of(from) == log {
+                continue;
+            }
+            debug_assert!(self.blocks.takes(log, offset), "page {offset} of {log} was passed");
+            let last = self.is_last_in_its_block(from);
+            let copied = self.copy(from, log, offset, lpn, (Writer::Log, last))?;
+            if !self.settle_moved(copied, log, offset, lpn) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Copies the live pages of a range of a logical block to their offsets in `dest`; `false` if
     /// `dest` failed, or the page is lost that would have said that the merge ended.
     fn gather(&mut self, lbn: u32, dest: BlockId, range: Range<u32>) -> Result<bool, FtlError> {

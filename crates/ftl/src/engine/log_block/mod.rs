@@ -39,8 +39,9 @@ use crate::recovery::copies::Doubt;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use area::{Area, AreaOptions, Room};
+use area::{Area, AreaOptions};
 use blocks::Role;
+use bound::room_for;
 use nand::{BlockId, Lpn, Nand, Ppn};
 use recover::{Others, Recovered};
 use scheme::{Scheme, Size, Step, View};
@@ -49,11 +50,6 @@ use scheme::{Scheme, Size, Step, View};
 pub struct LogFtl<N, S> {
     area: Area<N>,
     scheme: S,
-}
-
-/// All over-provisioned blocks may be log blocks.
-const fn logs_only(_: u32, logs: u32) -> Room {
-    Room { logs, fused: 0 }
 }
 
 impl<N: Nand + 'static, S: Scheme + 'static> LogFtl<N, S> {
@@ -80,7 +76,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
         make: impl FnOnce(Size) -> S,
     ) -> Result<Self, FtlError> {
         let options = AreaOptions { name, least_logs: S::LEAST_LOGS, order: S::ORDER, picks_victims: false };
-        let area = Area::format(flash, config, options, &logs_only)?;
+        let area = Area::format(flash, config, options, &room_for::<S>)?;
         let scheme = make(Size::of(&area));
         Ok(Self { area, scheme })
     }
@@ -100,7 +96,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
         excluded: &[Ppn],
     ) -> Result<(Self, MountReport), Unmounted<N>> {
         let options = AreaOptions { name, least_logs: S::LEAST_LOGS, order: S::ORDER, picks_victims: false };
-        let (area, mut recovered) = Area::mount(flash, config, options, Others::Logs, &logs_only, excluded)?;
+        let (area, mut recovered) = Area::mount(flash, config, options, Others::Logs, &room_for::<S>, excluded)?;
         let scheme = make(Size::of(&area));
         let mut ftl = Self { area, scheme };
         if let Err(error) = ftl.settle(&recovered) {
@@ -170,6 +166,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
             Step::Append(block) => self.area.write_log(block, self.area.blocks.next(block), lpn, data),
             Step::Place(block) => self.area.write_log(block, self.area.target(lpn).offset, lpn, data),
             Step::Rewrite => self.area.rewrite(lpn, data).map(|()| true),
+            Step::Fill(block) => self.area.fill(block, self.area.target(lpn)).map(|()| false),
             other => self.rearrange(other).map(|()| false),
         }
     }
@@ -185,7 +182,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
             Step::Merge(lbn, log) => self.merge(lbn, log),
             Step::Reclaim(block) => self.reclaim(block),
             Step::Move(from, to) => self.move_pages(from, to),
-            Step::Append(_) | Step::Place(_) | Step::Rewrite | Step::Stuck => Err(self.area.no_space()),
+            Step::Append(_) | Step::Place(_) | Step::Fill(_) | Step::Rewrite | Step::Stuck => Err(self.area.no_space()),
         }
     }
 

@@ -43,6 +43,18 @@ impl<'a> View<'a> {
         lpns.map(move |lpn| geometry.block_of(Ppn(lpn.0)).0)
     }
 
+    /// The first place before one page of a logical block whose live page is not in this block.
+    #[must_use]
+    pub fn first_missing(self, block: BlockId, before: Target) -> Option<u32> {
+        let (geometry, data) = (*self.blocks.geometry(), self.table.data(before.lbn));
+        debug_assert!(block != data, "{block} is the data block of logical block {}", before.lbn);
+        let first = before.lbn * geometry.pages_per_block();
+        (0..before.offset).find(|offset| {
+            let lpn = Lpn(first + offset);
+            self.table.is_home(lpn) || self.log.find(lpn).is_some_and(|ppn| geometry.block_of(ppn) != block)
+        })
+    }
+
     /// Live pages of a logical block in its data block, and in log blocks.
     #[must_use]
     pub fn live(self, lbn: u32) -> (u32, u32) {
@@ -67,6 +79,9 @@ pub enum Step {
     /// Write the page to the page of its own offset in this log block, which takes it
     /// ([`Blocks::takes`]).
     Place(BlockId),
+    /// Copy to this log block, at their own offsets, the live pages of its logical block that lie
+    /// before the page to be written. It takes all of them.
+    Fill(BlockId),
     /// Take a free block as log block of this logical block ([`super::blocks::SHARED`]: of all);
     /// [`Scheme::opened`] hears which.
     Open(u32),
@@ -88,6 +103,10 @@ pub enum Step {
 pub trait Scheme: Send {
     /// The fewest log blocks that it can work with.
     const LEAST_LOGS: u32;
+
+    /// The most log blocks that it has open at once, if fewer than there may be. The page map has
+    /// entries for so many, and for those that a mount may find beside them.
+    const MOST_LOGS: u32 = u32::MAX;
 
     /// The order in which the pages of a block are programmed. A device that allows no such order
     /// is refused.
