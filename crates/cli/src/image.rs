@@ -48,6 +48,9 @@ struct Settings {
     logical_pages: u32,
     cache_entries: u32,
     protected_percent: u32,
+    /// Not there in disks whose cache is one list.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    cache_ways: u32,
     victim: String,
     placement: String,
     /// Not there in disks that were made before it could be chosen.
@@ -143,6 +146,7 @@ impl Record {
             logical_pages,
             cache_entries,
             protected_percent,
+            cache_ways,
             victim,
             placement,
             age_groups,
@@ -168,6 +172,7 @@ impl Record {
                 logical_pages,
                 cache_entries,
                 protected_percent,
+                cache_ways,
                 victim: victim.to_owned(),
                 placement: placement.unwrap_or(Preset::PAPER.placement).to_owned(),
                 age_groups,
@@ -219,6 +224,7 @@ impl Record {
         Ok(Config {
             cache_entries: ftl.cache_entries,
             protected_percent: ftl.protected_percent,
+            cache_ways: ftl.cache_ways,
             victim: victim.name,
             placement: Some(placement.name),
             age_groups: ftl.age_groups,
@@ -409,6 +415,7 @@ mod tests {
         let config = Config {
             cache_entries: 77,
             protected_percent: 80,
+            cache_ways: 8,
             victim: "fifo",
             placement: Some("single"),
             age_groups: 5,

@@ -225,6 +225,7 @@ fn settings(image: &Image) -> Value {
         let value = match setting {
             Setting::CacheEntries => json!(c.cache_entries),
             Setting::SegmentedLru => json!(c.protected_percent),
+            Setting::CacheWays => json!(c.cache_ways),
             Setting::Victim => json!(c.victim),
             Setting::Placement => json!(c.placement),
             Setting::AgeGroups => json!(c.age_groups),

@@ -22,11 +22,12 @@ const CACHE_ENTRY_BYTES: u64 = 8;
 pub type Choice = (&'static str, Setting, bool);
 
 /// Every option that configures FTLs.
-pub fn given(args: &TuningArgs) -> [Choice; 24] {
+pub fn given(args: &TuningArgs) -> [Choice; 25] {
     let (gecko, janus) = (&args.gecko, &args.janus);
     [
         ("--cache", Setting::CacheEntries, args.cache.is_some()),
         ("--segmented-lru", Setting::SegmentedLru, args.segmented_lru.is_some()),
+        ("--cache-ways", Setting::CacheWays, args.cache_ways.is_some()),
         ("--victim", Setting::Victim, args.victim.is_some()),
         ("--placement", Setting::Placement, args.placement.is_some()),
         ("--age-groups", Setting::AgeGroups, args.age_groups.is_some()),
@@ -124,6 +125,11 @@ pub fn check(args: &TuningArgs) -> Result<()> {
         let known = ftl::validity::table().iter().map(|entry| entry.name);
         return Err(unknown("page-validity store", name, known, "stores"));
     }
+    if args.segmented_lru.is_some() && args.cache_ways.is_some() {
+        return Err(usage(
+            "--cache-ways divides the cache into sets, which have no protected segment; leave --segmented-lru out",
+        ));
+    }
     if args.janus.window.is_some() && args.janus.defuse.unwrap_or_default() == Defuse::Recency {
         return Err(usage("--janus-window means nothing while recency decides alone; add --janus-defuse validity"));
     }
@@ -151,6 +157,7 @@ pub fn asked(args: &TuningArgs, default: Config, geometry: &Geometry) -> Result<
     let mut config = Config {
         cache_entries: cache_entries(args, default)?,
         protected_percent: args.segmented_lru.unwrap_or(default.protected_percent),
+        cache_ways: args.cache_ways.unwrap_or(default.cache_ways),
         victim,
         placement: placement.or(default.placement),
         age_groups: args.age_groups.unwrap_or(default.age_groups),

@@ -232,6 +232,8 @@ pub enum Setting {
     CacheEntries,
     /// [`Config::protected_percent`].
     SegmentedLru,
+    /// [`Config::cache_ways`].
+    CacheWays,
     /// [`Config::victim`].
     Victim,
     /// [`Config::placement`].
@@ -267,9 +269,10 @@ pub enum Setting {
 
 impl Setting {
     /// Every setting, in the order of reports.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::CacheEntries,
         Self::SegmentedLru,
+        Self::CacheWays,
         Self::Victim,
         Self::Placement,
         Self::AgeGroups,
@@ -293,6 +296,7 @@ impl Setting {
         match self {
             Self::CacheEntries => "cache",
             Self::SegmentedLru => "segmented-lru",
+            Self::CacheWays => "cache-ways",
             Self::Victim => "victim",
             Self::Placement => "placement",
             Self::AgeGroups => "age-groups",
@@ -318,6 +322,7 @@ impl Setting {
             logical_pages: _,
             cache_entries,
             protected_percent,
+            cache_ways,
             victim,
             placement,
             age_groups,
@@ -334,6 +339,7 @@ impl Setting {
         match self {
             Self::CacheEntries => to.cache_entries = cache_entries,
             Self::SegmentedLru => to.protected_percent = protected_percent,
+            Self::CacheWays => to.cache_ways = cache_ways,
             Self::Victim => to.victim = victim,
             Self::Placement => to.placement = placement,
             Self::AgeGroups => to.age_groups = age_groups,
@@ -364,6 +370,9 @@ pub struct Config {
     /// Percent of them that a segmented LRU order protects (DFTL; 80 is usual), up to 100; 0 for
     /// plain LRU order, which GeckoFTL's paper gives all that it compares.
     pub protected_percent: u32,
+    /// Ways of the sets that the cache of mapping entries is divided into, from 2 to 16; 0 for one
+    /// list in LRU order. Sets have no protected segment.
+    pub cache_ways: u32,
     /// Victim policy, by its name in [`crate::victim::table`].
     pub victim: &'static str,
     /// Placement policy, by its name in [`crate::placement::table`]; `None` for the FTL's own.
@@ -406,6 +415,7 @@ impl Config {
             logical_pages,
             cache_entries: if entries < 64 { 64 } else { entries },
             protected_percent: 0,
+            cache_ways: 0,
             victim: "greedy",
             placement: None,
             age_groups: 3,

@@ -44,6 +44,7 @@ fn config(spec: &RunSpec) -> Value {
     json!({
         "cache_entries": config.cache_entries,
         "protected_percent": config.protected_percent,
+        "cache_ways": config.cache_ways,
         "victim": config.victim,
         "placement": config.placement,
         "age_groups": config.age_groups,

@@ -35,7 +35,10 @@ fn every_ftl_is_listed_with_its_settings() {
             .join(", ")
     };
     assert_eq!(settings("superblock"), "groups, maps");
-    assert_eq!(settings("gecko"), "cache, segmented-lru, victim, placement, lanes, validity, gecko, wear, warm");
+    assert_eq!(
+        settings("gecko"),
+        "cache, segmented-lru, cache-ways, victim, placement, lanes, validity, gecko, wear, warm"
+    );
     let text = output_of(&["list", "ftls"]);
     assert!(text.contains("needs a device that sets flags of a programmed page 2 times"), "{text}");
     for name in ["dftl", "janus", "superblock"] {

@@ -236,6 +236,7 @@ fn options_of_ftls_and_policies_reach_them() {
         json_of(&[&quick(&["--ftl", "dftl", "--json"]), more].concat())["results"][0]["ram_bytes"]["total"].as_u64()
     };
     assert!(ram(&["--cache", "256KiB"]) > ram(&["--cache", "4KiB"]));
+    assert!(ram(&["--cache", "256KiB"]) > ram(&["--cache", "512KiB", "--cache-ways", "16"]));
     let map = |order: &[&str]| {
         let document = json_of(&[&quick(&["--ftl", "dftl", "--json"]), order].concat());
         document["results"][0]["write_amplification"]["by_purpose"]["translation"]["programs"].as_f64().unwrap()

@@ -25,6 +25,8 @@ const CASES: &[Case] = &[
     (&["compare", "--logical-ratio", "0.999"], 2, &["cannot be built on this device"]),
     (&["compare", "--cache", "4"], 2, &["--cache", "8 B"]),
     (&["compare", "--segmented-lru=0"], 2, &["--segmented-lru", "1..=100"]),
+    (&["compare", "--cache-ways", "1"], 2, &["--cache-ways", "2..=16"]),
+    (&["compare", "--cache-ways", "8", "--segmented-lru"], 2, &["--cache-ways divides", "leave --segmented-lru out"]),
     (&["compare", "--writes", "-5"], 2, &["'-5' for '--writes", "at least 1"]),
     (&["compare", "--writes", "many"], 2, &["--writes", "500k"]),
     (&["compare", "--queue-depth", "8"], 2, &["--queue-depth", "--timing queued"]),
@@ -71,7 +73,7 @@ const CASES: &[Case] = &[
 ];
 
 /// Options that mean nothing to any FTL of the run.
-const IDLE_CASES: [Case; 20] = [
+const IDLE_CASES: [Case; 21] = [
     (
         &["--ftl", "page,block", "--cache", "8KiB"],
         2,
@@ -81,6 +83,11 @@ const IDLE_CASES: [Case; 20] = [
         &["--ftl", "page", "--segmented-lru"],
         2,
         &["--segmented-lru means nothing to page;", "by dftl, asa, lazy, gecko, flagship, ftrm, "],
+    ),
+    (
+        &["--ftl", "page", "--cache-ways", "8"],
+        2,
+        &["--cache-ways means nothing to page;", "by dftl, asa, lazy, uftl, "],
     ),
     (&["--ftl", "uftl", "--segmented-lru"], 2, &["--segmented-lru means nothing to uftl"]),
     (

@@ -45,6 +45,7 @@ pub(super) const fn like<F: OverRing>(name: &'static str) -> Info {
         settings: &[
             Setting::CacheEntries,
             Setting::SegmentedLru,
+            Setting::CacheWays,
             Setting::Victim,
             Setting::Placement,
             Setting::Lanes,

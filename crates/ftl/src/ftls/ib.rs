@@ -29,7 +29,14 @@ pub(super) const INFO: Info = Info {
         "IB-FTL's mount reads the log of dead pages; here a mount reads every leaf and writes the \
          log anew, which takes longer",
     ),
-    settings: &[Setting::CacheEntries, Setting::Victim, Setting::Placement, Setting::Lanes, Setting::Wear],
+    settings: &[
+        Setting::CacheEntries,
+        Setting::CacheWays,
+        Setting::Victim,
+        Setting::Placement,
+        Setting::Lanes,
+        Setting::Wear,
+    ],
     validity: Some(VALIDITY),
     durable: Durability::OnCompletion,
     program_order: ProgramOrder::Sequential,
@@ -66,7 +73,13 @@ fn tree(config: &Config) -> BtreeOptions {
     // with it.
     let cache_entries = config.cache_entries.max(4);
     let recent_updates = (cache_entries / 10).max(LEAST_RECENT.min(cache_entries / 2));
-    BtreeOptions { cache_entries, node_frames: NODE_FRAMES, cache_leaves: true, recent_updates }
+    BtreeOptions {
+        cache_entries,
+        node_frames: NODE_FRAMES,
+        cache_leaves: true,
+        recent_updates,
+        cache_ways: config.cache_ways,
+    }
 }
 
 pub(super) fn entry<N: Nand + 'static, B: Build>() -> Entry<N> {

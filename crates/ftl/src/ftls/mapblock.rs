@@ -45,6 +45,7 @@ impl OverRing for MapBlock {
         CachedOptions {
             cache_entries: config.logical_pages.max(4),
             protected_percent: 0,
+            cache_ways: 0,
             recent_updates: 1,
             refill: Refill::All,
             looks_up: true,

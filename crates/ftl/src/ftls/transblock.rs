@@ -23,6 +23,7 @@ pub(super) const INFO: Info = Info {
     settings: &[
         Setting::CacheEntries,
         Setting::SegmentedLru,
+        Setting::CacheWays,
         Setting::Victim,
         Setting::Placement,
         Setting::Lanes,

@@ -22,7 +22,14 @@ pub(super) const INFO: Info = Info {
     summary: "B-tree over extents in flash behind a cache, validity bitmap in flash",
     source: "Lee, Kim and Kwon, EMSOFT 2008",
     differs: None,
-    settings: &[Setting::CacheEntries, Setting::Victim, Setting::Placement, Setting::Lanes, Setting::Wear],
+    settings: &[
+        Setting::CacheEntries,
+        Setting::CacheWays,
+        Setting::Victim,
+        Setting::Placement,
+        Setting::Lanes,
+        Setting::Wear,
+    ],
     validity: Some(VALIDITY),
     durable: Durability::Battery,
     program_order: ProgramOrder::Sequential,
@@ -55,6 +62,7 @@ const fn tree(config: &Config) -> BtreeOptions {
         node_frames: NODE_FRAMES,
         cache_leaves: false,
         recent_updates: 0,
+        cache_ways: config.cache_ways,
     }
 }
 

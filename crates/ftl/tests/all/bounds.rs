@@ -8,7 +8,7 @@
 
 use super::{capabilities, one_die};
 use ftl::ftls::{Entry, Info};
-use ftl::{Bound, Config, Counts, Flash, FtlError, Most, Op, OpKind, Purpose};
+use ftl::{Bound, Config, Counts, Flash, FtlError, Most, Op, OpKind, Purpose, Setting};
 use nand::{Geometry, Lpn, Ppn, SimNand, Stamp};
 use openftl_ftl as ftl;
 use std::fmt::Write as _;
@@ -26,10 +26,12 @@ struct Shape {
     /// Logical pages, percent of all pages.
     percent: u32,
     cache_entries: u32,
+    /// Ways of the sets of the cache; 0 for one list.
+    cache_ways: u32,
 }
 
 const fn shape(blocks: u32, pages_per_block: u32, page_bytes: u32, percent: u32, cache_entries: u32) -> Shape {
-    Shape { blocks, pages_per_block, page_bytes, percent, cache_entries }
+    Shape { blocks, pages_per_block, page_bytes, percent, cache_entries, cache_ways: 0 }
 }
 
 /// From blocks of 4 pages to blocks of 64, from disks that are nearly empty to disks that are
@@ -55,7 +57,7 @@ impl Shape {
 
     fn config(&self) -> Config {
         let logical_pages = self.blocks * self.pages_per_block * self.percent / 100;
-        Config { cache_entries: self.cache_entries, ..Config::new(logical_pages) }
+        Config { cache_entries: self.cache_entries, cache_ways: self.cache_ways, ..Config::new(logical_pages) }
     }
 
     fn words(&self) -> String {
@@ -321,6 +323,24 @@ fn no_request_does_more_than_its_row_says_and_some_come_near() {
     let differ = found.lines().zip(now.lines()).find(|(found, now)| found != now);
     assert_eq!(differ.map(|(found, _)| found), differ.map(|(_, now)| now), "run `cargo xtask docs`");
     assert_eq!(found, now, "run `cargo xtask docs`");
+}
+
+/// One entry leaves for each that comes, in whatever set it is.
+#[test]
+fn a_cache_in_sets_takes_no_more_than_one_in_a_list() {
+    for entry in table::table::<SimNand>().iter().filter(|entry| entry.info.honours(Setting::CacheWays)) {
+        for (shape, cache_ways) in [(SHAPES[0], 4), (SHAPES[2], 2), (SHAPES[5], 16)] {
+            let shape = Shape { cache_ways, ..shape };
+            let bound = entry.info.bound(&shape.geometry(), &shape.config());
+            for load in LOADS {
+                match run(entry, &shape, load, bound.as_ref()) {
+                    Ok(seen) => assert!(seen.programs > 0),
+                    Err(FtlError::Unsupported { .. }) => {}
+                    Err(error) => panic!("{} on {}, {load:?}: {error}", entry.info.name, shape.words()),
+                }
+            }
+        }
+    }
 }
 
 /// A victim of a disk with metadata is looked at page by page, however little metadata there is;

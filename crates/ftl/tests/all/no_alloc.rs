@@ -184,7 +184,7 @@ fn compositions() -> Vec<Composition> {
     let mut configs = vec![
         plain,
         Config { lanes: 2, wear: Some(WearOptions { spread: 1, scans: 4 }), victim: "cost-benefit", ..plain },
-        Config { janus, gecko, victim: "fifo", placement: Some("single"), ..plain },
+        Config { janus, gecko, cache_ways: 4, victim: "fifo", placement: Some("single"), ..plain },
     ];
     configs.extend(validity::table().iter().map(|store| Config { validity: Some(store.name), ..plain }));
     let rows = table::table::<AnyBytes>().len();

@@ -49,6 +49,7 @@ pub fn others(setting: Setting) -> Vec<Config> {
     match setting {
         Setting::CacheEntries => vec![Config { cache_entries: 20, ..plain }, Config { cache_entries: 200, ..plain }],
         Setting::SegmentedLru => vec![Config { protected_percent: 80, ..plain }],
+        Setting::CacheWays => [2, 5, 16].map(|cache_ways| Config { cache_ways, ..plain }).to_vec(),
         Setting::Victim => {
             let others = victim::table().iter().map(|entry| entry.name).filter(|name| *name != plain.victim);
             others.map(|victim| Config { victim, ..plain }).collect()

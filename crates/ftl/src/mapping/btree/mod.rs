@@ -27,7 +27,7 @@ mod tests;
 mod tree;
 mod trim;
 
-use super::cached::cmt::{Cmt, Slot};
+use super::cached::cmt::{Asked, Cmt, Slot};
 use super::cached::recent::Recent;
 use super::{Mapping, is_page};
 use crate::bound::Most;
@@ -60,6 +60,8 @@ pub struct BtreeOptions {
     pub cache_leaves: bool,
     /// How many of the pages written last may have dirty entries; 0 for any.
     pub recent_updates: u32,
+    /// Ways of the sets that the cache is divided into; 0 for one list.
+    pub cache_ways: u32,
 }
 
 /// A mapping table as a B-tree in flash.
@@ -94,6 +96,7 @@ impl BtreeMap {
         let capacity = options.cache_entries.max(2);
         let spread = u64::from(logical_pages) * ENTRIES_PER_LIST / u64::from(capacity);
         let group = (spread as u32).min(logical_pages).max(Node::capacity(page_bytes) as u32);
+        let asked = Asked { entries: capacity, protected_percent: 0, ways: options.cache_ways };
         Self {
             tree: Tree::new(
                 logical_pages,
@@ -101,7 +104,7 @@ impl BtreeMap {
                 frames(logical_pages, page_bytes, options),
                 options.cache_leaves,
             ),
-            cmt: Cmt::new(capacity, logical_pages.div_ceil(group), group),
+            cmt: Cmt::new(asked, logical_pages.div_ceil(group), group),
             recent: Recent::new(options.recent_updates),
             late: false,
             group,
@@ -196,13 +199,12 @@ impl BtreeMap {
     /// Dirty entries of the leaf at hand, by `act` on each of them until it breaks off.
     fn for_each_dirty(&mut self, end: u32, mut act: impl FnMut(&mut Node, &mut Cmt, Slot) -> ControlFlow<()>) {
         let first = self.leaf.first();
-        for group in first / self.group..=(end - 1) / self.group {
-            let mut next = self.cmt.first_dirty(group);
-            while let Some(slot) = next {
-                next = self.cmt.next_dirty(slot);
-                if (first..end).contains(&self.cmt.lpn(slot).0) && act(&mut self.leaf, &mut self.cmt, slot).is_break() {
-                    return;
-                }
+        let groups = first / self.group..(end - 1) / self.group + 1;
+        let mut next = self.cmt.first_dirty(groups.clone());
+        while let Some(slot) = next {
+            next = self.cmt.next_dirty(slot, groups.clone());
+            if (first..end).contains(&self.cmt.lpn(slot).0) && act(&mut self.leaf, &mut self.cmt, slot).is_break() {
+                return;
             }
         }
     }
@@ -246,6 +248,13 @@ impl BtreeMap {
         });
     }
 
+    /// Lets the entry that leaves next out of an overfull cache, if it is clean.
+    fn drop_clean(&mut self) {
+        if self.cmt.is_overfull() {
+            self.cmt.drop_clean();
+        }
+    }
+
     /// A page of a logical page was programmed, and its entry cached. What leaves the ring of
     /// recent updates is synchronised before anything else is programmed.
     fn note_update(&mut self, lpn: Lpn, ppn: Ppn) {
@@ -270,11 +279,11 @@ impl BtreeMap {
                 self.synchronise(core, slot, Purpose::Translation)?;
             }
             self.late = false;
-        } else if let Some(slot) = self.cmt.oldest() {
+        } else if let Some(slot) = self.cmt.leaving() {
             if self.cmt.is_dirty(slot) {
                 self.synchronise(core, slot, Purpose::Translation)?;
             }
-            debug_assert!(self.cmt.oldest() == Some(slot), "another entry was used while {} left", self.cmt.lpn(slot));
+            debug_assert!(self.cmt.leaving() == Some(slot), "another entry was used while {} left", self.cmt.lpn(slot));
             self.cmt.remove(slot);
         }
         Ok(())
@@ -290,7 +299,7 @@ impl Mapping for BtreeMap {
         let ppn = self.fetch(core, lpn)?;
         if ppn.is_some() {
             self.cmt.insert(lpn, ppn);
-            self.cmt.drop_clean();
+            self.drop_clean();
         }
         Ok(ppn)
     }
@@ -305,24 +314,20 @@ impl Mapping for BtreeMap {
 
     fn record<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, ppn: Ppn) -> Result<(), FtlError> {
         debug_assert!(lpn.0 < self.logical_pages);
-        let (slot, old) = match self.cmt.find(lpn) {
-            Some(slot) => {
-                let old = self.cmt.ppn(slot);
-                self.cmt.set_ppn(slot, ppn);
-                self.cmt.touch(slot);
-                (slot, old)
-            }
+        let old = match self.cmt.find(lpn) {
+            Some(slot) => self.cmt.update(slot, ppn),
             None => {
                 let old = self.fetch(core, lpn)?;
-                (self.cmt.insert(lpn, ppn), old)
+                let slot = self.cmt.insert(lpn, ppn);
+                self.cmt.mark_dirty(slot, false);
+                old
             }
         };
-        self.cmt.mark_dirty(slot, false);
         if is_page(old) {
             core.page_died(old);
         }
         self.note_update(lpn, ppn);
-        self.cmt.drop_clean();
+        self.drop_clean();
         Ok(())
     }
 
@@ -340,7 +345,7 @@ impl Mapping for BtreeMap {
 
     fn moved<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, from: Ppn, to: Ppn) -> Result<(), FtlError> {
         debug_assert!(lpn.0 < self.logical_pages && is_page(from) && from != to);
-        let slot = match self.cmt.find(lpn) {
+        match self.cmt.find(lpn) {
             // Two pages of a victim lived for the same logical page: only an image that contradicts
             // itself says so.
             Some(slot) if self.cmt.ppn(slot) != from => {
@@ -349,16 +354,14 @@ impl Mapping for BtreeMap {
                 }
                 return Ok(());
             }
-            Some(slot) => {
-                self.cmt.set_ppn(slot, to);
-                self.cmt.touch(slot);
-                slot
+            Some(slot) => _ = self.cmt.update(slot, to),
+            None => {
+                let slot = self.cmt.insert(lpn, to);
+                self.cmt.mark_dirty(slot, false);
             }
-            None => self.cmt.insert(lpn, to),
-        };
-        self.cmt.mark_dirty(slot, false);
+        }
         self.note_update(lpn, to);
-        self.cmt.drop_clean();
+        self.drop_clean();
         Ok(())
     }
 

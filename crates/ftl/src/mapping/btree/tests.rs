@@ -39,7 +39,8 @@ fn core() -> Core<SimNand> {
 }
 
 fn map() -> BtreeMap {
-    let options = BtreeOptions { cache_entries: 8, node_frames: 16, cache_leaves: false, recent_updates: 0 };
+    let options =
+        BtreeOptions { cache_entries: 8, node_frames: 16, cache_leaves: false, recent_updates: 0, cache_ways: 0 };
     BtreeMap::new(100, PAGE_BYTES, 4, options)
 }
 

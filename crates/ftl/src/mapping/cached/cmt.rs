@@ -1,534 +1,440 @@
-//! The cached mapping table (CMT): entries by logical page, in LRU order, dirty ones also by
-//! translation page.
+//! The cached mapping table (CMT): what is asked of it, and the two ways in which it is organised.
 //!
-//! The LRU order can be in two segments, as DFTL has it: an entry that comes is on probation, one
-//! that is used again is protected. So a scan of pages that are used once does not drive out what
-//! is used often. The entry protected longest without being used goes back on probation when there
-//! are too many, and the one longest on probation leaves.
+//! 1. One list ([`list`]): any entry in any place, found by a hash index, in one LRU order. Dirty
+//!    entries are linked by translation page. An entry takes 23 bytes with its share of the index.
+//! 2. Sets ([`sets`]), as in the cache of a processor: an entry in one of the few ways of its set,
+//!    each set in an LRU order of its own. No index and no links: an entry takes seven bytes.
 //!
-//! The third order is what lets a synchronisation find every dirty entry of one translation page
-//! without scanning the cache (GeckoFTL, section 4, footnote 6), in one array access instead of a
-//! tree walk.
-//!
-//! An entry takes 21 bytes, and each three entries take two hash buckets of three bytes.
+//! Either holds one entry more than its capacity, so that an entry can come before another leaves.
 
-mod dirty;
-mod records;
+mod list;
 mod saved;
+mod sets;
 
 use crate::inspect::{Inspector, LevelView};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
+use list::{List, MAX_ENTRIES};
 use nand::{Lpn, Ppn};
-use records::{Entry, Link, NONE, To};
+use sets::Sets;
 
-/// An entry of the cache by its place; places stay as long as the entry does.
+/// An entry of the cache by its place; places stay as long as the entry does, but for
+/// [`Cmt::drop_clean`] and [`Cmt::remove`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::mapping) struct Slot(pub(in crate::mapping) u32);
 
-const DIRTY: u8 = 1;
-const UIP: u8 = 2;
-const UNCERTAIN: u8 = 4;
-const PROTECTED: u8 = 8;
-/// The epoch of the last update stands above the flags, modulo 16. A checkpoint looks at every
-/// entry before the next one begins, so that none stays dirty for more than three epochs.
-const EPOCH_SHIFT: u32 = 4;
-const FLAGS: u8 = (1 << EPOCH_SHIFT) - 1;
-const EPOCHS: u8 = u8::MAX >> EPOCH_SHIFT;
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::mapping) struct Asked {
+    /// Entries that it holds, at least 2. Sets hold the next multiple of their ways below.
+    pub(in crate::mapping) entries: u32,
+    /// Percent of them in the protected segment of a segmented LRU order; 0 for plain LRU order.
+    pub(in crate::mapping) protected_percent: u32,
+    /// Ways of a set; 0 for one list.
+    pub(in crate::mapping) ways: u32,
+}
 
-/// More entries cannot be linked.
-const MAX_ENTRIES: u32 = NONE - 1;
-/// Hash buckets for each three entries.
-const BUCKETS_OF_THREE: usize = 2;
+/// What is known of the copy of a page before that of its dirty entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Before {
+    /// It was reported, or there is none.
+    Settled,
+    /// It was not reported ([`Cmt::is_uip`]).
+    Unidentified,
+    /// As that, and recovery made the entry: it may have been reported, erased or written again.
+    Uncertain,
+}
+
+/// A dirty entry, as a synchronisation of its translation page needs it: of a size that fits two
+/// registers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dirty {
+    pub(super) lpn: Lpn,
+    pub(super) ppn: Ppn,
+    pub(super) before: Before,
+    next: u32,
+}
+
+/// No place.
+const NOWHERE: u32 = u32::MAX;
+
+impl Dirty {
+    /// The one of the translation page that comes after it.
+    #[inline]
+    pub(super) fn next(self) -> Option<Slot> {
+        (self.next != NOWHERE).then_some(Slot(self.next))
+    }
+}
+
+/// How logical pages are divided over translation pages.
+#[derive(Clone, Copy, Debug)]
+struct Pages {
+    entries_per_page: u32,
+    shift: u32,
+}
+
+impl Pages {
+    #[inline]
+    const fn of(self, lpn: Lpn) -> u32 {
+        if self.entries_per_page.is_power_of_two() { lpn.0 >> self.shift } else { lpn.0 / self.entries_per_page }
+    }
+}
+
+#[derive(Debug)]
+enum Organisation {
+    List(List),
+    Sets(Sets),
+}
 
 /// The cached mapping table.
 #[derive(Debug)]
 pub(in crate::mapping) struct Cmt {
-    entries: Vec<Entry>,
-    /// Entries that may be cached; there is one place more, so that an entry can come before
-    /// another leaves.
-    capacity: u32,
-    /// The capacity that was asked for.
-    asked: u32,
-    used: u32,
-    /// The place that is free once all have been used.
-    vacant: u32,
-    /// Stamped on every update; advanced by checkpoints.
-    epoch: u8,
-    /// First entry of each hash bucket.
-    buckets: Vec<Link>,
-    newest: u32,
-    oldest: u32,
-    /// Entries that may be protected, and are; 0 for plain LRU order.
-    protectable: u32,
-    protected: u32,
-    /// The newest entry on probation.
-    probation: u32,
-    /// First dirty entry of each translation page.
-    dirty_heads: Vec<Link>,
-    entries_per_page: u32,
-    entries_shift: u32,
+    organisation: Organisation,
+    pages: Pages,
+    asked: Asked,
+    translation_pages: u32,
     /// Cached entries of each translation page; empty if nobody asks.
     cached_of: Vec<u16>,
     /// The translation page whose last cached entry left last, until it is asked for.
-    left: u32,
+    left: Option<u32>,
+}
+
+/// The same question to either organisation.
+macro_rules! ask {
+    ($cmt:expr, $cache:ident => $answer:expr) => {
+        match $cmt.organisation {
+            Organisation::List(ref $cache) => $answer,
+            Organisation::Sets(ref $cache) => $answer,
+        }
+    };
+}
+
+/// The same change of either organisation.
+macro_rules! tell {
+    ($cmt:expr, $cache:ident => $answer:expr) => {
+        match $cmt.organisation {
+            Organisation::List(ref mut $cache) => $answer,
+            Organisation::Sets(ref mut $cache) => $answer,
+        }
+    };
 }
 
 impl Cmt {
-    /// An empty cache of a capacity. [`Cmt::refusal`] has to be asked before it is used.
-    pub(in crate::mapping) fn new(asked: u32, translation_pages: u32, entries_per_page: u32) -> Self {
-        let capacity = if asked <= MAX_ENTRIES { asked } else { 0 };
-        let places = capacity as usize + 1;
-        Self {
-            entries: alloc::vec![Entry::VACANT; places],
+    /// An empty cache. [`Cmt::refusal`] has to be asked before it is used.
+    pub(in crate::mapping) fn new(asked: Asked, translation_pages: u32, entries_per_page: u32) -> Self {
+        let pages = Pages { entries_per_page, shift: entries_per_page.trailing_zeros() };
+        let mut cmt = Self {
+            organisation: Organisation::List(List::new(0, 0, pages)),
+            pages,
             asked,
-            capacity,
-            used: 0,
-            vacant: NONE,
-            epoch: 0,
-            buckets: alloc::vec![Link::NONE; places * BUCKETS_OF_THREE / 3 + 1],
-            newest: NONE,
-            oldest: NONE,
-            protectable: 0,
-            protected: 0,
-            probation: NONE,
-            dirty_heads: alloc::vec![Link::NONE; translation_pages as usize],
-            entries_per_page,
-            entries_shift: entries_per_page.trailing_zeros(),
+            translation_pages,
             cached_of: Vec::new(),
-            left: NONE,
+            left: None,
+        };
+        if cmt.refusal().is_none() {
+            cmt.organisation = match asked.ways {
+                0 => {
+                    let list = List::new(asked.entries, translation_pages, pages);
+                    Organisation::List(list.segmented(asked.protected_percent))
+                }
+                ways => Organisation::Sets(Sets::new(asked.entries, ways, translation_pages, pages)),
+            };
         }
+        cmt
     }
 
     /// The same, empty, counting the cached entries of each translation page.
     pub(super) fn counting(mut self) -> Self {
-        self.cached_of = alloc::vec![0; self.dirty_heads.len()];
+        self.cached_of = alloc::vec![0; self.translation_pages as usize];
         self
+    }
+
+    /// Why no cache can be as was asked for, if none can.
+    pub(in crate::mapping) fn refusal(&self) -> Option<String> {
+        let Asked { entries, protected_percent, ways } = self.asked;
+        if ways == 0 {
+            let reason = || format!("a cache of {entries} entries exceeds {MAX_ENTRIES}; use a smaller cache or disk");
+            return (entries > MAX_ENTRIES).then(reason);
+        }
+        if protected_percent > 0 {
+            return Some(format!("a cache in sets of {ways} ways has no protected segment; ask for one of both"));
+        }
+        let sets = Sets::check(entries, ways, self.translation_pages, self.pages);
+        sets.err().map(|why| format!("no cache of {entries} entries is in sets of {ways} ways: {why}"))
     }
 
     /// The translation page of which the last cached entry left, if the cache counts entries; once.
     #[inline]
-    pub(super) fn take_left(&mut self) -> Option<u32> {
-        let page = core::mem::replace(&mut self.left, NONE);
-        (page != NONE).then_some(page)
+    pub(super) const fn take_left(&mut self) -> Option<u32> {
+        self.left.take()
     }
 
     /// How many entries more find room.
     pub(super) const fn room(&self) -> u32 {
-        self.capacity.saturating_sub(self.used)
+        ask!(self, cache => cache.room())
     }
 
-    /// The same, empty, in two segments of which the protected one holds at most so many percent of
-    /// the entries. Two are always on probation when one has to leave: the one that came, and that
-    /// one.
-    pub(super) fn segmented(mut self, percent: u32) -> Self {
-        let share = u64::from(self.capacity) * u64::from(percent.min(100)) / 100;
-        self.protectable = (share as u32).min(self.capacity.saturating_sub(1));
-        self
+    /// Whether one entry more finds room without another having to leave.
+    pub(super) fn has_room(&self, lpn: Lpn) -> bool {
+        match &self.organisation {
+            Organisation::List(list) => list.room() > 0,
+            Organisation::Sets(sets) => sets.has_room(lpn),
+        }
     }
 
-    /// Why no cache can be as large as was asked for, if none can.
-    pub(in crate::mapping) fn refusal(&self) -> Option<String> {
-        let reason = || format!("a cache of {} entries exceeds {MAX_ENTRIES}; use a smaller cache or disk", self.asked);
-        (self.asked > MAX_ENTRIES).then(reason)
+    /// Whether entries of different logical pages find room in an empty cache without one having to
+    /// leave. Allocates.
+    pub(super) fn takes(&self, lpns: impl ExactSizeIterator<Item = Lpn>) -> bool {
+        match &self.organisation {
+            Organisation::List(list) => lpns.len() <= list.capacity() as usize,
+            Organisation::Sets(sets) => sets.have_room(lpns),
+        }
     }
 
     pub(in crate::mapping) const fn capacity(&self) -> u32 {
-        self.capacity
+        ask!(self, cache => cache.capacity())
     }
 
+    /// Bytes of the entries, and of what leads to them.
     pub(in crate::mapping) fn ram_bytes(&self) -> (u64, u64) {
-        let counts = self.cached_of.capacity() * size_of::<u16>();
-        let index = (self.buckets.capacity() + self.dirty_heads.capacity()) * size_of::<Link>() + counts;
-        ((self.entries.capacity() * size_of::<Entry>()) as u64, index as u64)
+        let counts = (self.cached_of.capacity() * size_of::<u16>()) as u64;
+        let (entries, index) = match &self.organisation {
+            Organisation::List(list) => list.ram_bytes(),
+            Organisation::Sets(sets) => (sets.ram_bytes(), 0),
+        };
+        (entries, index + counts)
     }
 
     /// Shows how full it is. Looks at every entry.
     pub(in crate::mapping) fn inspect(&self, inspector: &mut dyn Inspector) {
-        let (mut next, mut entries, mut dirty) = (self.oldest(), 0, 0);
-        while let Some(slot) = next {
-            entries += 1;
-            dirty += u32::from(self.is_dirty(slot));
-            next = self.newer(slot);
-        }
-        inspector.level(LevelView { name: "cmt", entries, capacity: self.capacity, dirty });
+        let entries = self.slots().count() as u32;
+        let dirty = self.slots().filter(|slot| self.is_dirty(*slot)).count() as u32;
+        inspector.level(LevelView { name: "cmt", entries, capacity: self.capacity(), dirty });
+    }
+
+    /// Every entry: in a list, and in each set, the least recently used first.
+    pub(in crate::mapping) fn slots(&self) -> impl Iterator<Item = Slot> {
+        let first = match &self.organisation {
+            Organisation::List(list) => list.oldest(),
+            Organisation::Sets(sets) => sets.first(),
+        };
+        core::iter::successors(first, |slot| match &self.organisation {
+            Organisation::List(list) => list.newer(*slot),
+            Organisation::Sets(sets) => sets.next(*slot),
+        })
     }
 
     /// The translation page that holds a logical page's entry.
     #[inline]
-    pub(in crate::mapping) fn translation_page(&self, lpn: Lpn) -> u32 {
-        if self.entries_per_page.is_power_of_two() {
-            lpn.0 >> self.entries_shift
-        } else {
-            lpn.0 / self.entries_per_page
-        }
-    }
-
-    #[inline]
-    fn bucket(&self, lpn: Lpn) -> usize {
-        let hash = lpn.0.wrapping_mul(0x9E37_79B1);
-        ((u64::from(hash) * self.buckets.len() as u64) >> u32::BITS) as usize
+    pub(in crate::mapping) const fn translation_page(&self, lpn: Lpn) -> u32 {
+        self.pages.of(lpn)
     }
 
     /// Finds an entry; the order stays.
     #[inline]
     pub(in crate::mapping) fn find(&self, lpn: Lpn) -> Option<Slot> {
-        let mut at = self.buckets[self.bucket(lpn)].get();
-        while at != NONE {
-            let entry = &self.entries[at as usize];
-            if entry.lpn() == lpn {
-                return Some(Slot(at));
-            }
-            at = entry.get(To::Chain);
-        }
-        None
+        ask!(self, cache => cache.find(lpn))
     }
 
     #[inline]
     pub(in crate::mapping) fn lpn(&self, slot: Slot) -> Lpn {
-        self.entries[slot.0 as usize].lpn()
+        ask!(self, cache => cache.lpn(slot))
     }
 
     #[inline]
     pub(in crate::mapping) fn ppn(&self, slot: Slot) -> Ppn {
-        self.entries[slot.0 as usize].ppn()
+        ask!(self, cache => cache.ppn(slot))
     }
 
     #[inline]
     pub(in crate::mapping) fn set_ppn(&mut self, slot: Slot, ppn: Ppn) {
-        debug_assert!(self.lpn(slot).is_some(), "{slot:?} holds no entry");
-        self.entries[slot.0 as usize].set_ppn(ppn);
+        tell!(self, cache => cache.set_ppn(slot, ppn));
     }
 
     #[inline]
     pub(in crate::mapping) fn is_dirty(&self, slot: Slot) -> bool {
-        self.entries[slot.0 as usize].meta() & DIRTY != 0
+        ask!(self, cache => cache.is_dirty(slot))
     }
 
     /// Whether a before-image of the entry is in flash that was not yet reported (GeckoFTL, section
     /// 4.1).
     #[inline]
     pub(in crate::mapping) fn is_uip(&self, slot: Slot) -> bool {
-        self.entries[slot.0 as usize].meta() & UIP != 0
+        ask!(self, cache => cache.is_uip(slot))
     }
 
     /// The before-image was found without being synchronised. An entry that recovery made keeps its
     /// flag: its translation page may name yet another copy.
     pub(in crate::mapping) fn clear_uip(&mut self, slot: Slot) {
-        if !self.is_uncertain(slot) {
-            self.clear(slot.0, UIP);
-        }
-    }
-
-    /// Whether recovery made the entry, so that its before-image may have been reported, erased or
-    /// written again.
-    #[inline]
-    pub(in crate::mapping) fn is_uncertain(&self, slot: Slot) -> bool {
-        self.entries[slot.0 as usize].meta() & UNCERTAIN != 0
+        tell!(self, cache => cache.clear_uip(slot));
     }
 
     /// Marks an entry as made by recovery: dirty, with a before-image that nothing is known of
     /// (C.3.2).
     pub(in crate::mapping) fn mark_recovered(&mut self, slot: Slot) {
-        self.mark_dirty(slot, true);
-        self.set(slot.0, UNCERTAIN);
+        tell!(self, cache => cache.mark_recovered(slot));
     }
 
     /// Marks an entry dirty, and as having an unidentified before-image if `uip`.
     #[inline]
     pub(in crate::mapping) fn mark_dirty(&mut self, slot: Slot, uip: bool) {
-        let at = slot.0;
-        let was = self.entries[at as usize].meta();
-        let flags = was & FLAGS | DIRTY | if uip { UIP } else { 0 };
-        self.entries[at as usize].set_meta(flags | self.epoch << EPOCH_SHIFT);
-        if was & DIRTY != 0 {
-            return;
+        tell!(self, cache => cache.mark_dirty(slot, uip));
+    }
+
+    /// A dirty entry of a translation page.
+    #[inline]
+    pub(super) fn dirty_entry(&self, slot: Slot, page: u32) -> Dirty {
+        debug_assert!(self.is_dirty(slot) && self.pages.of(self.lpn(slot)) == page);
+        match &self.organisation {
+            Organisation::List(list) => list.dirty_entry(slot),
+            Organisation::Sets(sets) => sets.dirty_entry(slot, page),
         }
-        let page = self.translation_page(self.entries[at as usize].lpn()) as usize;
-        let head = self.dirty_heads[page].replace(at);
-        debug_assert!(head == NONE || self.is_dirty_of(head, page as u32), "the list of page {page} leads elsewhere");
-        self.entries[at as usize].set(To::Dirty, head);
     }
 
+    /// The host wrote, or a collector moved, the page of an entry: it is dirty, and the most recently
+    /// used. Where the page was.
     #[inline]
-    fn set(&mut self, at: u32, flag: u8) {
-        let entry = &mut self.entries[at as usize];
-        entry.set_meta(entry.meta() | flag);
-    }
-
-    #[inline]
-    fn clear(&mut self, at: u32, flags: u8) {
-        let entry = &mut self.entries[at as usize];
-        entry.set_meta(entry.meta() & !flags);
+    pub(in crate::mapping) fn update(&mut self, slot: Slot, ppn: Ppn) -> Ppn {
+        tell!(self, cache => {
+            let old = cache.ppn(slot);
+            cache.set_ppn(slot, ppn);
+            cache.mark_dirty(slot, false);
+            cache.touch(slot);
+            old
+        })
     }
 
     /// The before-image of an entry has been, or is being, reported.
     #[inline]
     pub(super) fn settle_before_image(&mut self, slot: Slot) {
-        debug_assert!(self.is_dirty(slot), "{} is on flash as it is here", self.lpn(slot));
-        self.clear(slot.0, UIP | UNCERTAIN);
+        tell!(self, cache => cache.settle_before_image(slot));
     }
 
-    /// Marks an entry clean, with no before-image in flash. Takes a step for each entry of the
-    /// translation page that became dirty after it.
+    /// Marks an entry clean, with no before-image in flash. In a list it takes a step for each
+    /// entry of the translation page that became dirty after it.
     #[inline]
     pub(in crate::mapping) fn mark_clean(&mut self, slot: Slot) {
-        debug_assert!(self.is_dirty(slot), "{} is clean", self.lpn(slot));
-        self.clear(slot.0, DIRTY | UIP | UNCERTAIN);
-        let next = self.entries[slot.0 as usize].get(To::Dirty);
-        let page = self.translation_page(self.lpn(slot)) as usize;
-        let mut before = self.dirty_heads[page].get();
-        if before == slot.0 {
-            self.dirty_heads[page].replace(next);
-            return;
-        }
-        while self.entries[before as usize].get(To::Dirty) != slot.0 {
-            before = self.entries[before as usize].get(To::Dirty);
-        }
-        self.entries[before as usize].set(To::Dirty, next);
-    }
-
-    /// Whether both neighbours of a place, or the ends of the order, lead to it.
-    fn is_in_order(&self, at: u32) -> bool {
-        let entry = &self.entries[at as usize];
-        let (newer, older) = (entry.get(To::Newer), entry.get(To::Older));
-        let from_newer = if newer == NONE { self.newest } else { self.entries[newer as usize].get(To::Older) };
-        let from_older = if older == NONE { self.oldest } else { self.entries[older as usize].get(To::Newer) };
-        (from_newer, from_older) == (at, at)
-    }
-
-    /// Has two places be neighbours in the order; [`NONE`] is either end.
-    #[inline]
-    fn join(&mut self, newer: u32, older: u32) {
-        if newer == NONE {
-            self.newest = older
-        } else {
-            self.entries[newer as usize].set(To::Older, older)
-        }
-        if older == NONE { self.oldest = newer } else { self.entries[older as usize].set(To::Newer, newer) }
-    }
-
-    #[inline]
-    fn unlink(&mut self, at: u32) {
-        debug_assert!(self.is_in_order(at), "place {at} is not in the order");
-        let entry = &self.entries[at as usize];
-        self.join(entry.get(To::Newer), entry.get(To::Older));
-    }
-
-    /// As [`Cmt::unlink`], and out of its segment.
-    fn unlink_from_segment(&mut self, at: u32) {
-        let is_protected = self.is_protected(at);
-        debug_assert!(!is_protected || self.probation != at, "place {at} is in both segments");
-        if is_protected {
-            self.protected -= 1;
-            self.clear(at, PROTECTED);
-        } else if self.probation == at {
-            self.probation = self.entries[at as usize].get(To::Older);
-        }
-        self.unlink(at);
-    }
-
-    #[inline]
-    fn is_protected(&self, at: u32) -> bool {
-        self.entries[at as usize].meta() & PROTECTED != 0
-    }
-
-    /// The entry that was protected longest without being used; [`NONE`] if none is protected.
-    fn oldest_protected(&self) -> u32 {
-        if self.probation == NONE { self.oldest } else { self.entries[self.probation as usize].get(To::Newer) }
-    }
-
-    /// Puts an entry on probation, as the newest.
-    fn push_on_probation(&mut self, at: u32) {
-        let newer = self.oldest_protected();
-        debug_assert!((newer == NONE) == (self.protected == 0));
-        if newer == NONE {
-            self.push_newest(at);
-        } else {
-            let older = self.probation;
-            let entry = &mut self.entries[at as usize];
-            entry.set(To::Newer, newer);
-            entry.set(To::Older, older);
-            self.join(newer, at);
-            self.join(at, older);
-        }
-        debug_assert!(self.is_in_order(at));
-        self.probation = at;
-        debug_assert!((self.entries[at as usize].get(To::Newer) == NONE) == (self.protected == 0));
-    }
-
-    /// Protects an entry, as the newest; another goes back on probation if there are too many.
-    fn protect(&mut self, at: u32) {
-        self.unlink_from_segment(at);
-        self.push_newest(at);
-        self.set(at, PROTECTED);
-        self.protected += 1;
-        if self.protected > self.protectable {
-            let demoted = self.oldest_protected();
-            self.clear(demoted, PROTECTED);
-            self.protected -= 1;
-            self.probation = demoted;
-        }
-        debug_assert!(self.protected <= self.protectable && self.newest == at);
-        debug_assert!(self.is_protected(self.oldest_protected()));
-    }
-
-    #[inline]
-    fn push_newest(&mut self, at: u32) {
-        let head = self.newest;
-        let entry = &mut self.entries[at as usize];
-        entry.set(To::Newer, NONE);
-        entry.set(To::Older, head);
-        self.newest = at;
-        if head == NONE {
-            self.oldest = at
-        } else {
-            self.entries[head as usize].set(To::Newer, at)
-        }
-        debug_assert!(self.is_in_order(at));
+        tell!(self, cache => cache.mark_clean(slot));
     }
 
     /// Makes an entry the most recently used.
     #[inline]
     pub(in crate::mapping) fn touch(&mut self, slot: Slot) {
-        if self.protectable > 0 {
-            self.protect(slot.0);
-        } else if self.newest != slot.0 {
-            self.unlink(slot.0);
-            self.push_newest(slot.0);
-        }
-        debug_assert!(self.newest == slot.0);
+        tell!(self, cache => cache.touch(slot));
     }
 
-    /// The least recently used entry, of those on probation if there are segments.
+    /// The entry that leaves next: in a list the least recently used, of those on probation if
+    /// there are segments; in sets that of the set of the entry that came last, if that was full.
     #[inline]
-    pub(in crate::mapping) fn oldest(&self) -> Option<Slot> {
-        (self.oldest != NONE).then_some(Slot(self.oldest))
-    }
-
-    /// The entry that leaves next after this one.
-    pub(in crate::mapping) fn newer(&self, slot: Slot) -> Option<Slot> {
-        let at = self.entries[slot.0 as usize].get(To::Newer);
-        (at != NONE).then_some(Slot(at))
+    pub(in crate::mapping) fn leaving(&self) -> Option<Slot> {
+        ask!(self, cache => cache.oldest())
     }
 
     /// Whether an entry has to leave before another can come.
     #[inline]
     pub(in crate::mapping) fn is_overfull(&self) -> bool {
-        self.used > self.capacity && self.vacant == NONE
+        ask!(self, cache => cache.is_overfull())
     }
 
     /// Caches a clean entry that is not there. The cache must not be overfull.
     #[inline]
     pub(in crate::mapping) fn insert(&mut self, lpn: Lpn, ppn: Ppn) -> Slot {
-        debug_assert!(!self.is_overfull() && self.find(lpn).is_none(), "{lpn} cannot be cached");
-        let at = if self.used <= self.capacity {
-            self.used += 1;
-            self.used - 1
-        } else {
-            core::mem::replace(&mut self.vacant, NONE)
-        };
-        debug_assert!(
-            !self.entries[at as usize].lpn().is_some(),
-            "place {at} holds {}",
-            self.entries[at as usize].lpn()
-        );
-        let bucket = self.bucket(lpn);
-        let chain = self.buckets[bucket].replace(at);
-        let entry = &mut self.entries[at as usize];
-        entry.set_lpn(lpn);
-        entry.set_ppn(ppn);
-        entry.set_meta(0);
-        entry.set(To::Chain, chain);
-        self.count_one(lpn);
-        if self.protectable > 0 {
-            self.push_on_probation(at)
-        } else {
-            self.push_newest(at)
-        }
-        debug_assert!(self.find(lpn) == Some(Slot(at)) && self.used <= self.capacity + 1);
-        Slot(at)
-    }
-
-    #[inline]
-    fn count_one(&mut self, lpn: Lpn) {
         if !self.cached_of.is_empty() {
-            let page = self.translation_page(lpn);
-            debug_assert!(u32::from(self.cached_of[page as usize]) < self.entries_per_page);
+            let page = self.pages.of(lpn);
+            debug_assert!(u32::from(self.cached_of[page as usize]) < self.pages.entries_per_page);
             self.cached_of[page as usize] += 1;
         }
+        tell!(self, cache => cache.insert(lpn, ppn))
     }
 
     #[inline]
-    fn discount_one(&mut self, lpn: Lpn) {
+    fn entry_left(&mut self, lpn: Lpn) {
         if !self.cached_of.is_empty() {
-            let page = self.translation_page(lpn);
+            let page = self.pages.of(lpn);
             debug_assert!(self.cached_of[page as usize] > 0, "{lpn} was not counted");
             self.cached_of[page as usize] -= 1;
             if self.cached_of[page as usize] == 0 {
-                self.left = page;
+                self.left = Some(page);
             }
         }
     }
 
-    /// Lets the oldest entry leave an overfull cache, if it is clean.
+    /// Lets the entry that leaves next out of an overfull cache, if it is clean. In sets the entry
+    /// that came last has another place then, which is the answer.
     #[inline]
-    pub(in crate::mapping) fn drop_clean(&mut self) {
-        if self.is_overfull()
-            && let Some(slot) = self.oldest()
-            && !self.is_dirty(slot)
-        {
-            self.remove(slot);
+    pub(in crate::mapping) fn drop_clean(&mut self) -> Option<Slot> {
+        debug_assert!(self.is_overfull(), "nothing has to leave");
+        let slot = self.leaving().filter(|slot| !self.is_dirty(*slot))?;
+        self.remove(slot)
+    }
+
+    /// Takes the entry that leaves next, which is clean, out of an overfull cache; answers as
+    /// [`Cmt::drop_clean`].
+    #[inline]
+    pub(in crate::mapping) fn remove(&mut self, slot: Slot) -> Option<Slot> {
+        debug_assert!(self.is_overfull(), "{} leaves a cache that is not full", self.lpn(slot));
+        if !self.cached_of.is_empty() {
+            self.entry_left(self.lpn(slot));
+        }
+        match &mut self.organisation {
+            Organisation::List(list) => {
+                list.remove(slot);
+                None
+            }
+            Organisation::Sets(sets) => {
+                sets.remove(slot);
+                Some(slot)
+            }
         }
     }
 
-    /// Takes a clean entry out of the cache.
-    #[inline]
-    pub(in crate::mapping) fn remove(&mut self, slot: Slot) {
-        debug_assert!(!self.is_dirty(slot), "{} leaves the cache dirty", self.lpn(slot));
-        debug_assert!(self.is_overfull(), "{} leaves a cache that is not full", self.lpn(slot));
-        self.unhash(slot.0);
-        self.unlink_from_segment(slot.0);
-        self.discount_one(self.lpn(slot));
-        self.entries[slot.0 as usize].set_lpn(Lpn::NONE);
-        debug_assert!(self.find(self.lpn(slot)).is_none() && self.vacant == NONE);
-        self.vacant = slot.0;
-    }
-
-    /// The least recently used of the dirty entries.
+    /// The dirty entry that will leave first; in sets, one that has not been used lately.
     pub(in crate::mapping) fn oldest_dirty(&self) -> Option<Slot> {
-        core::iter::successors(self.oldest(), |slot| self.newer(*slot)).find(|slot| self.is_dirty(*slot))
+        match &self.organisation {
+            Organisation::List(_) => self.slots().find(|slot| self.is_dirty(*slot)),
+            Organisation::Sets(sets) => sets.oldest_dirty(),
+        }
     }
 
     /// Begins a new epoch of updates.
     pub(in crate::mapping) fn advance_epoch(&mut self) {
-        self.epoch = self.epoch.wrapping_add(1);
+        tell!(self, cache => cache.advance_epoch());
     }
 
     /// The first dirty entry, in the order of places from `from` on, that was not updated in this
     /// epoch or the one before.
     pub(in crate::mapping) fn next_stale(&self, from: u32) -> Option<Slot> {
-        let stale = |entry: &Entry| {
-            entry.meta() & DIRTY != 0 && self.epoch.wrapping_sub(entry.meta() >> EPOCH_SHIFT) & EPOCHS >= 2
-        };
-        let rest = self.entries.get(from as usize..self.used as usize)?;
-        rest.iter().position(stale).map(|at| Slot(from + at as u32))
+        ask!(self, cache => cache.next_stale(from))
     }
 
+    /// A dirty entry of these translation pages.
     #[inline]
-    fn unhash(&mut self, at: u32) {
-        let chain = self.entries[at as usize].get(To::Chain);
-        let bucket = self.bucket(self.entries[at as usize].lpn());
-        let mut link = self.buckets[bucket].get();
-        if link == at {
-            self.buckets[bucket].replace(chain);
-            return;
+    pub(in crate::mapping) fn first_dirty(&self, mut pages: Range<u32>) -> Option<Slot> {
+        match &self.organisation {
+            Organisation::List(list) => pages.find_map(|page| list.first_dirty(page)),
+            Organisation::Sets(sets) => sets.first_dirty(pages),
         }
-        while self.entries[link as usize].get(To::Chain) != at {
-            link = self.entries[link as usize].get(To::Chain);
+    }
+
+    /// The dirty entry of these translation pages that comes after a dirty one.
+    #[inline]
+    pub(in crate::mapping) fn next_dirty(&self, slot: Slot, pages: Range<u32>) -> Option<Slot> {
+        debug_assert!(pages.contains(&self.pages.of(self.lpn(slot))), "{} is of other pages", self.lpn(slot));
+        match &self.organisation {
+            Organisation::List(list) => list.next_dirty(slot).or_else(|| {
+                let mut rest = self.pages.of(list.lpn(slot)) + 1..pages.end;
+                rest.find_map(|page| list.first_dirty(page))
+            }),
+            Organisation::Sets(sets) => sets.next_dirty(slot, pages),
         }
-        self.entries[link as usize].set(To::Chain, chain);
+    }
+
+    /// Marks every entry of a translation page clean, as [`Cmt::mark_clean`] one.
+    #[inline]
+    pub(in crate::mapping) fn mark_all_clean(&mut self, page: u32) {
+        tell!(self, cache => cache.mark_all_clean(page));
     }
 }
 

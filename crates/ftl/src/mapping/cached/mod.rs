@@ -12,7 +12,8 @@
 //!    programmed. The entry that comes is in the cache before the other leaves: so a translation
 //!    page speaks for every page of host data programmed before it, and recovery can tell by
 //!    sequence numbers which entries were only in RAM. One call synchronises one translation page,
-//!    so that the pages that die in it are at most as many as it has entries.
+//!    so that the pages that die in it are at most as many as it has entries. A cache can be in sets
+//!    ([`CachedOptions::cache_ways`]): it is full then when one set is, and another of that leaves.
 //! 5. With [`CachedOptions::checkpoints`], after every C insertions and updates every dirty entry
 //!    that was last updated before the checkpoint before is synchronised (GeckoFTL, section 4.3).
 //!    The paper finds those by a symbol in the LRU order; a read would move a dirty entry past it,
@@ -55,7 +56,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use checkpoints::Checkpoints;
-use cmt::Cmt;
+use cmt::{Asked, Cmt};
 use heat::Heat;
 pub use heat::{THRESHOLD, Upkeep};
 use nand::{Lpn, Nand, PageKind, Ppn, Spare};
@@ -110,8 +111,12 @@ impl CachedMap {
     pub fn new(logical_pages: u32, page_bytes: u32, options: CachedOptions) -> Self {
         let entries_per_page = entries_of(page_bytes, options.pasts);
         let pages = logical_pages.div_ceil(entries_per_page);
-        let capacity = options.cache_entries.max(2);
-        let cmt = Cmt::new(capacity, pages, entries_per_page).segmented(options.protected_percent);
+        let asked = Asked {
+            entries: options.cache_entries.max(2),
+            protected_percent: options.protected_percent,
+            ways: options.cache_ways,
+        };
+        let cmt = Cmt::new(asked, pages, entries_per_page);
         Self {
             reporting: options.reporting,
             gmd: alloc::vec![Ppn::NONE; pages as usize],
@@ -177,6 +182,15 @@ impl CachedMap {
         slot
     }
 
+    /// Lets the entry that leaves next out of an overfull cache, if it is clean.
+    #[inline]
+    fn drop_clean(&mut self) {
+        if self.cmt.is_overfull() {
+            let moved = self.cmt.drop_clean();
+            self.pasts.moved(moved);
+        }
+    }
+
     #[inline]
     fn set_entry(&mut self, index: usize, ppn: Ppn) {
         debug_assert!(index < self.entries_per_page as usize);
@@ -228,9 +242,13 @@ impl CachedMap {
     fn note_update(&mut self, seq: u64, lpn: Lpn, ppn: Ppn) {
         debug_assert!(self.cmt.find(lpn).is_some_and(|slot| self.cmt.is_dirty(slot) && self.cmt.ppn(slot) == ppn));
         self.checkpoints.updates += 1;
-        if self.recent.is_empty() {
-            return;
+        if !self.recent.is_empty() {
+            self.note_recent(seq, lpn, ppn);
         }
+    }
+
+    #[inline(never)]
+    fn note_recent(&mut self, seq: u64, lpn: Lpn, ppn: Ppn) {
         if self.recent.push(lpn, ppn) {
             // What was programmed before the lap began that ends now has left the ring.
             self.checkpoints.bound = self.checkpoints.bound.max(self.checkpoints.began[0]);
@@ -251,13 +269,14 @@ impl CachedMap {
             let page = self.cmt.oldest_dirty().map_or(0, |slot| self.cmt.translation_page(self.cmt.lpn(slot)));
             self.synchronise(core, page, Purpose::Checkpoint)?;
             self.resumed = false;
-        } else if let Some(slot) = self.cmt.oldest() {
+        } else if let Some(slot) = self.cmt.leaving() {
             if self.cmt.is_dirty(slot) {
                 let page = self.cmt.translation_page(self.cmt.lpn(slot));
                 self.synchronise(core, page, Purpose::Translation)?;
             }
-            debug_assert!(self.cmt.oldest() == Some(slot), "another entry was used while {} left", self.cmt.lpn(slot));
-            self.cmt.remove(slot);
+            debug_assert!(self.cmt.leaving() == Some(slot), "another entry was used while {} left", self.cmt.lpn(slot));
+            let moved = self.cmt.remove(slot);
+            self.pasts.moved(moved);
             self.note_leaving(core)?;
         }
         Ok(())
@@ -280,7 +299,7 @@ impl Mapping for CachedMap {
         if ppn.is_some() {
             let slot = self.insert(lpn, ppn);
             self.pasts.load(slot, &self.buffer, (lpn.0 % self.entries_per_page) as usize);
-            self.cmt.drop_clean();
+            self.drop_clean();
             self.note_leaving(core)?;
             self.note_use(core, self.cmt.translation_page(lpn))?;
         }
@@ -295,11 +314,7 @@ impl Mapping for CachedMap {
     fn record<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, ppn: Ppn) -> Result<(), FtlError> {
         debug_assert!(lpn.0 < self.logical_pages);
         let old = if let Some(slot) = self.cmt.find(lpn) {
-            let old = self.cmt.ppn(slot);
-            self.cmt.set_ppn(slot, ppn);
-            self.cmt.mark_dirty(slot, false);
-            self.cmt.touch(slot);
-            old
+            self.cmt.update(slot, ppn)
         } else {
             let in_flash = self.gmd[self.cmt.translation_page(lpn) as usize].is_some();
             let leaves_open = self.reporting.is_lazy() && !self.looks_up;
@@ -312,7 +327,7 @@ impl Mapping for CachedMap {
             core.page_died(old);
         }
         self.note_update(core.seq, lpn, ppn);
-        self.cmt.drop_clean();
+        self.drop_clean();
         self.note_leaving(core)?;
         self.note_use(core, self.cmt.translation_page(lpn))
     }
@@ -321,7 +336,7 @@ impl Mapping for CachedMap {
     /// was not cached gets no UIP flag.
     fn moved<N: Nand>(&mut self, core: &mut Core<N>, lpn: Lpn, from: Ppn, to: Ppn) -> Result<(), FtlError> {
         debug_assert!(lpn.0 < self.logical_pages && is_page(from) && from != to);
-        let slot = match self.cmt.find(lpn) {
+        match self.cmt.find(lpn) {
             // Two pages of a victim lived for the same logical page: only an image that contradicts
             // itself says so.
             Some(slot) if self.cmt.ppn(slot) != from => {
@@ -330,16 +345,14 @@ impl Mapping for CachedMap {
                 }
                 return Ok(());
             }
-            Some(slot) => {
-                self.cmt.set_ppn(slot, to);
-                self.cmt.touch(slot);
-                slot
+            Some(slot) => _ = self.cmt.update(slot, to),
+            None => {
+                let slot = self.insert(lpn, to);
+                self.cmt.mark_dirty(slot, false);
             }
-            None => self.insert(lpn, to),
-        };
-        self.cmt.mark_dirty(slot, false);
+        }
         self.note_update(core.seq, lpn, to);
-        self.cmt.drop_clean();
+        self.drop_clean();
         self.note_leaving(core)
     }
 
@@ -437,17 +450,10 @@ impl Mapping for CachedMap {
     }
 
     fn reveal<N: Nand>(&mut self, core: &mut Core<N>) -> Result<bool, FtlError> {
-        let mut at = self.cmt.oldest();
-        while let Some(slot) = at {
-            if self.cmt.is_uip(slot) {
-                let page = self.cmt.translation_page(self.cmt.lpn(slot));
-                debug_assert!(self.cmt.is_dirty(slot), "{} is clean and has a before-image", self.cmt.lpn(slot));
-                self.synchronise(core, page, Purpose::Translation)?;
-                return Ok(true);
-            }
-            at = self.cmt.newer(slot);
-        }
-        Ok(false)
+        let Some(slot) = self.cmt.slots().find(|slot| self.cmt.is_uip(*slot)) else { return Ok(false) };
+        debug_assert!(self.cmt.is_dirty(slot), "{} is clean and has a before-image", self.cmt.lpn(slot));
+        self.synchronise(core, self.cmt.translation_page(self.cmt.lpn(slot)), Purpose::Translation)?;
+        Ok(true)
     }
 
     fn refusal(&self) -> Option<String> {
@@ -523,9 +529,8 @@ impl Mapping for CachedMap {
     }
 
     fn keep_past<N: Nand>(&mut self, core: &Core<N>, lpn: Lpn, stream: Stream) {
-        if let Some(slot) = self.cmt.find(lpn) {
-            debug_assert!(self.cmt.is_dirty(slot) || !self.pasts.are_kept(), "{lpn} was not recorded");
-            self.pasts.set(slot, core.seq, stream);
+        if self.pasts.are_kept() {
+            self.note_past(core.seq, lpn, stream);
         }
     }
 

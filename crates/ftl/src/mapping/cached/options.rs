@@ -15,6 +15,8 @@ pub struct CachedOptions {
     pub cache_entries: u32,
     /// Percent of them in the protected segment of a segmented LRU order; 0 for plain LRU order.
     pub protected_percent: u32,
+    /// Ways of the sets that the cache is divided into; 0 for one list.
+    pub cache_ways: u32,
     /// Take runtime checkpoints.
     pub checkpoints: bool,
     /// How many of the pages written last may have dirty entries; 0 for any.
@@ -109,11 +111,12 @@ impl CachedOptions {
     /// A cache as asked for, and nothing that makes recovery easy.
     #[must_use]
     pub const fn new(config: &Config) -> Self {
-        let Config { cache_entries, protected_percent, .. } = *config;
+        let Config { cache_entries, protected_percent, cache_ways, .. } = *config;
         Self {
             reporting: Reporting::AtOnce,
             cache_entries,
             protected_percent,
+            cache_ways,
             checkpoints: false,
             recent_updates: 0,
             pasts: false,

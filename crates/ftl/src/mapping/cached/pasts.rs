@@ -14,8 +14,9 @@
 //! 5. A battery does not save pasts. After power loss those that were only in RAM are older ones.
 
 use super::cmt::Slot;
-use super::{ENTRY_BYTES, Past, Stream};
+use super::{CachedMap, ENTRY_BYTES, Past, Stream};
 use alloc::vec::Vec;
+use nand::Lpn;
 
 /// Programs that one step of a kept time stands for.
 const UNIT: u64 = 16;
@@ -74,6 +75,14 @@ impl Pasts {
         }
     }
 
+    /// The entry of the last place has moved to another, if to any.
+    #[inline]
+    pub(super) fn moved(&mut self, to: Option<Slot>) {
+        if let (Some(to), [others @ .., last]) = (to, &mut self.cached[..]) {
+            others[to.0 as usize] = core::mem::replace(last, UNKNOWN);
+        }
+    }
+
     /// Takes over the past of an entry from a translation page.
     pub(super) fn load(&mut self, slot: Slot, page: &[u8], index: usize) {
         if self.are_kept() {
@@ -127,6 +136,17 @@ impl Pasts {
     /// Bytes of RAM held.
     pub(super) fn ram_bytes(&self) -> u64 {
         (self.cached.capacity() * size_of::<u32>()) as u64
+    }
+}
+
+impl CachedMap {
+    /// The host wrote the page of an entry when the next program carries the sequence number `seq`.
+    #[inline(never)]
+    pub(super) fn note_past(&mut self, seq: u64, lpn: Lpn, stream: Stream) {
+        if let Some(slot) = self.cmt.find(lpn) {
+            debug_assert!(self.cmt.is_dirty(slot), "{lpn} was not recorded");
+            self.pasts.set(slot, seq, stream);
+        }
     }
 }
 

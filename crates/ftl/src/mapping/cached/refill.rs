@@ -79,7 +79,7 @@ impl CachedMap {
                 continue;
             }
             let is_right = !is_page(ppn) || ppn.0 < core.space.geometry().pages();
-            if is_right && self.cmt.room() > 0 {
+            if is_right && self.cmt.has_room(lpn) {
                 let slot = self.insert(lpn, ppn);
                 self.pasts.load(slot, &self.buffer, index as usize);
             } else {

@@ -40,8 +40,8 @@ impl CachedMap {
     /// Every cached entry, by logical page. Allocates.
     #[must_use]
     pub fn cached_entries(&self) -> Vec<(Lpn, Ppn)> {
-        let slots = core::iter::successors(self.cmt.oldest(), |slot| self.cmt.newer(*slot));
-        let mut entries: Vec<(Lpn, Ppn)> = slots.map(|slot| (self.cmt.lpn(slot), self.cmt.ppn(slot))).collect();
+        let mut entries: Vec<(Lpn, Ppn)> =
+            self.cmt.slots().map(|slot| (self.cmt.lpn(slot), self.cmt.ppn(slot))).collect();
         entries.sort_unstable_by_key(|(lpn, _)| *lpn);
         entries
     }
@@ -99,7 +99,10 @@ impl CachedMap {
     /// # Errors
     /// Those of the device.
     pub fn write_found<N: Nand>(&mut self, core: &mut Core<N>, page: u32) -> Result<(), FtlError> {
-        debug_assert!(self.cmt.first_dirty(page).is_none(), "translation page {page} has dirty entries in a mount");
+        debug_assert!(
+            self.cmt.first_dirty(page..page + 1).is_none(),
+            "translation page {page} has dirty entries in a mount"
+        );
         self.synchronise(core, page, Purpose::Recovery)?;
         for (lpn, _) in self.found_of(page) {
             self.found.remove(&lpn);
@@ -123,10 +126,12 @@ impl CachedMap {
         (!self.recent.is_empty()).then(|| self.recent.len())
     }
 
-    /// C: entries that the cache holds.
+    /// Whether the empty cache has room for entries of different logical pages: none of them has to
+    /// leave for another.
     #[must_use]
-    pub const fn capacity(&self) -> u32 {
-        self.cmt.capacity()
+    pub fn takes(&self, entries: &[(Lpn, Ppn)]) -> bool {
+        debug_assert!(self.cmt.slots().next().is_none(), "a mount has cached entries already");
+        self.cmt.takes(entries.iter().map(|(lpn, _)| *lpn))
     }
 
     /// Changes entries of one translation page, in one program.

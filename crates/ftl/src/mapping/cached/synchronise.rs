@@ -1,5 +1,6 @@
 //! Bringing a translation page up to date with what is dirty in the cache.
 
+use super::cmt::{Before, Slot};
 use super::{BOUND_SHIFT, CachedMap, entry_at};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
@@ -33,21 +34,23 @@ impl CachedMap {
     /// Brings the translation page in the buffer up to date with every dirty entry of it, and notes
     /// that their before-images died.
     pub(super) fn absorb<N: Nand>(&mut self, core: &mut Core<N>, page: u32) -> Result<(), FtlError> {
-        let mut at = self.cmt.first_dirty(page);
+        let mut at = self.cmt.first_dirty(page..page + 1);
         while let Some(slot) = at {
-            let index = (self.cmt.lpn(slot).0 % self.entries_per_page) as usize;
-            debug_assert!(self.cmt.translation_page(self.cmt.lpn(slot)) == page);
+            let dirty = self.cmt.dirty_entry(slot, page);
+            let (lpn, now) = (dirty.lpn, dirty.ppn);
+            let index = (lpn.0 % self.entries_per_page) as usize;
+            debug_assert!(self.cmt.translation_page(lpn) == page);
             let before = self.checked(core, self.gmd[page as usize], entry_at(&self.buffer, index))?;
-            let (lpn, now) = (self.cmt.lpn(slot), self.cmt.ppn(slot));
-            let (uip, uncertain) = (self.cmt.is_uip(slot), self.cmt.is_uncertain(slot));
-            self.cmt.settle_before_image(slot);
+            if dirty.before != Before::Settled {
+                self.cmt.settle_before_image(slot);
+            }
             self.set_entry(index, now);
             self.pasts.store(slot, &mut self.buffer, index);
-            at = self.cmt.next_dirty(slot);
-            if uip && is_page(before) && !uncertain {
-                core.page_died(before);
-            } else if uip && is_page(before) {
-                self.before_image_died(core, lpn, before, now)?;
+            at = dirty.next();
+            match dirty.before {
+                Before::Unidentified if is_page(before) => core.page_died(before),
+                Before::Uncertain if is_page(before) => self.before_image_died(core, lpn, before, now)?,
+                Before::Settled | Before::Unidentified | Before::Uncertain => {}
             }
         }
         Ok(())
@@ -85,7 +88,8 @@ impl CachedMap {
     /// Whether the buffer says what every dirty entry of a translation page does, or that it is
     /// trimmed.
     fn has_absorbed(&self, page: u32) -> bool {
-        let dirty = core::iter::successors(self.cmt.first_dirty(page), |slot| self.cmt.next_dirty(*slot));
+        let next = |slot: &Slot| self.cmt.next_dirty(*slot, page..page + 1);
+        let dirty = core::iter::successors(self.cmt.first_dirty(page..page + 1), next);
         dirty.map(|slot| (self.cmt.lpn(slot), self.cmt.ppn(slot))).all(|(lpn, now)| {
             let taken = entry_at(&self.buffer, (lpn.0 % self.entries_per_page) as usize);
             taken == now || taken == Ppn::NONE

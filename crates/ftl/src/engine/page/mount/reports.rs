@@ -363,9 +363,11 @@ impl<N: Nand + 'static> PageFtl<N, CachedMap, Gecko> {
         }
     }
 
-    /// Step 9. Entries that were only in RAM fit the cache, unless translation pages were lost.
-    /// Then each page is written once with all of its entries: it speaks for every page of host
-    /// data programmed before it, also after the next cut.
+    /// Step 9. Entries that were only in RAM fit the cache, unless translation pages were lost or
+    /// one came before another left. Were one to leave for another, its translation page would
+    /// speak for entries that are not cached yet. So each page is written once then with all of its
+    /// entries: it speaks for every page of host data programmed before it, also after the next
+    /// cut.
     fn restore_entries(&mut self, findings: &Findings) -> Result<(), FtlError> {
         let lost = findings.lost.iter().map(|lpn| (*lpn, LOST));
         // Not trimmed, if its present copy was found to be worn.
@@ -373,7 +375,7 @@ impl<N: Nand + 'static> PageFtl<N, CachedMap, Gecko> {
         let dangling = dangling.map(|lpn| (*lpn, Ppn::NONE));
         let unsaved = findings.unsaved.iter().map(|copy| (copy.lpn, copy.ppn));
         let mut entries: Vec<(Lpn, Ppn)> = unsaved.chain(lost).chain(dangling).collect();
-        if !findings.checked && entries.len() <= self.mapping.capacity() as usize {
+        if !findings.checked && self.mapping.takes(&entries) {
             for (lpn, ppn) in entries {
                 self.mapping.restore_entry(lpn, ppn);
                 self.catch_up()?;

@@ -10,8 +10,7 @@ use nand::{Lpn, Ppn};
 impl Cmt {
     /// Puts how many entries are dirty and each of them, the least recently used first.
     pub(in crate::mapping) fn save_dirty(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {
-        let dirty =
-            || core::iter::successors(self.oldest(), |slot| self.newer(*slot)).filter(|slot| self.is_dirty(*slot));
+        let dirty = || self.slots().filter(|slot| self.is_dirty(*slot));
         sink.put_u32(dirty().count() as u32)?;
         for slot in dirty() {
             sink.put_u32(self.lpn(slot).0)?;
@@ -22,7 +21,7 @@ impl Cmt {
 
     /// The most bytes that [`Cmt::save_dirty`] puts.
     pub(in crate::mapping) const fn saved_bytes(&self) -> u64 {
-        4 + 8 * (self.capacity as u64 + 1)
+        4 + 8 * (self.capacity() as u64 + 1)
     }
 
     /// The dirty entries that were saved; `None` if they are not of a disk of so many logical pages
@@ -33,7 +32,7 @@ impl Cmt {
         logical_pages: u32,
         pages: u32,
     ) -> Option<Vec<(Lpn, Ppn)>> {
-        let count = source.take_u32().filter(|count| *count <= self.capacity + 1)?;
+        let count = source.take_u32().filter(|count| *count <= self.capacity() + 1)?;
         let mut entries = Vec::with_capacity(count as usize);
         for _ in 0..count {
             let (lpn, ppn) = (Lpn(source.take_u32()?), Ppn(source.take_u32()?));
@@ -44,13 +43,16 @@ impl Cmt {
         }
         let mut pages: Vec<Lpn> = entries.iter().map(|(lpn, _)| *lpn).collect();
         pages.sort_unstable();
-        pages.windows(2).all(|pair| pair[0] != pair[1]).then_some(entries)
+        // The last may have come before another left.
+        let before = &entries[..entries.len().saturating_sub(1)];
+        let fits = self.takes(before.iter().map(|(lpn, _)| *lpn));
+        (fits && pages.windows(2).all(|pair| pair[0] != pair[1])).then_some(entries)
     }
 
     /// Caches entries that were saved. Programs nothing: one too many leaves with the next
     /// operation.
     pub(in crate::mapping) fn restore_saved(&mut self, entries: &[(Lpn, Ppn)]) {
-        debug_assert!(self.used == 0 && entries.len() <= self.entries.len());
+        debug_assert!(self.slots().next().is_none() && entries.len() <= self.capacity() as usize + 1);
         for (lpn, ppn) in entries {
             let slot = self.insert(*lpn, *ppn);
             self.mark_dirty(slot, false);

@@ -4,6 +4,10 @@ use super::*;
 use alloc::collections::VecDeque;
 use proptest::prelude::*;
 
+fn list(entries: u32, translation_pages: u32, entries_per_page: u32, protected_percent: u32) -> Cmt {
+    Cmt::new(Asked { entries, protected_percent, ways: 0 }, translation_pages, entries_per_page)
+}
+
 /// Both segments, the newest first.
 #[derive(Default)]
 struct Model {
@@ -44,7 +48,7 @@ fn a_cache_shows_how_full_it_is() {
         cmt.inspect(&mut shown);
         shown.0
     };
-    let mut cmt = Cmt::new(8, 4, 128);
+    let mut cmt = list(8, 4, 128, 0);
     assert_eq!(shown(&cmt), Some((0, 8, 0)));
     let slots = [3, 4, 200].map(|lpn| cmt.insert(Lpn(lpn), Ppn(lpn)));
     cmt.mark_dirty(slots[1], false);
@@ -58,7 +62,7 @@ proptest! {
         percent in 0_u32..=100,
         uses in prop::collection::vec((0_u32..24, any::<bool>()), 1..200),
     ) {
-        let mut cmt = Cmt::new(capacity, 3, 8).segmented(percent);
+        let mut cmt = list(capacity, 3, 8, percent);
         let protectable = (capacity * percent / 100).min(capacity - 1) as usize;
         let mut model = Model::default();
         for (lpn, dirty) in uses {
@@ -70,7 +74,7 @@ proptest! {
                 let came = cmt.insert(Lpn(lpn), Ppn(lpn));
                 model.probation.push_front(lpn);
                 if cmt.is_overfull() {
-                    let leaves = cmt.oldest().unwrap();
+                    let leaves = cmt.leaving().unwrap();
                     prop_assert_ne!(leaves, came);
                     prop_assert_eq!(model.probation.pop_back(), Some(cmt.lpn(leaves).0));
                     if cmt.is_dirty(leaves) {
@@ -79,10 +83,10 @@ proptest! {
                     cmt.remove(leaves);
                 }
             }
-            let order = core::iter::successors(cmt.oldest(), |slot| cmt.newer(*slot)).map(|slot| cmt.lpn(slot).0);
+            let order = cmt.slots().map(|slot| cmt.lpn(slot).0);
             prop_assert!(order.eq(model.order()), "{:?} {:?}", model.protected, model.probation);
             for page in 0..3 {
-                let listed = core::iter::successors(cmt.first_dirty(page), |slot| cmt.next_dirty(*slot));
+                let listed = core::iter::successors(cmt.first_dirty(page..page + 1), |slot| cmt.next_dirty(*slot, page..page + 1));
                 let mut listed: Vec<u32> = listed.map(|slot| cmt.lpn(slot).0).collect();
                 listed.sort_unstable();
                 let dirty = |lpn: &u32| cmt.find(Lpn(*lpn)).is_some_and(|slot| cmt.is_dirty(slot));
@@ -94,7 +98,7 @@ proptest! {
 
 #[test]
 fn an_entry_is_stale_from_two_epochs_after_its_update_on() {
-    let mut cmt = Cmt::new(4, 1, 8);
+    let mut cmt = list(4, 1, 8, 0);
     let [old, updated] = [0, 1].map(|lpn| cmt.insert(Lpn(lpn), Ppn(lpn)));
     cmt.mark_dirty(old, true);
     for epoch in 0..40 {
