@@ -74,6 +74,7 @@ fn tune(shape: &mut Shape, rng: &mut Rng) {
         }
         3 => shape.protected_percent = 1 + rng.below(99),
         4 => shape.warm = true,
+        9 => shape.cache_ways = one(rng, &[2, 3, 4, 8, 16]),
         5 => shape.validity = Some(one(rng, &["flash-bitmap", "log", "gecko", "ram-bitmap"])),
         6 => shape.groups = Some(GroupOptions { blocks: 1 + rng.below(5), extra: 1 + rng.below(3) }),
         7 | 8 => {

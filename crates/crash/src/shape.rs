@@ -25,6 +25,8 @@ pub struct Shape {
     pub(crate) cache_entries: u32,
     /// Percent of them that a segmented LRU order protects.
     pub(crate) protected_percent: u32,
+    /// Ways of the sets that they are divided into; 0 for one list.
+    pub(crate) cache_ways: u32,
     /// The most logical pages: a small disk on a large device leaves recovery more to choose from.
     pub(crate) logical_pages: u32,
     /// The page-validity store, if not the FTL's own. Only what an FTL promises over its own store
@@ -61,6 +63,7 @@ const MODERN: Shape = Shape {
     spare_blocks: SPARE_BLOCKS,
     cache_entries: 4,
     protected_percent: 0,
+    cache_ways: 0,
     logical_pages: u32::MAX,
     validity: None,
     groups: None,
@@ -227,6 +230,18 @@ pub const SHAPES: &[Shape] = &[
         age: 900,
         ..MODERN
     },
+    Shape { name: "sets", blocks: 44, pages_per_block: 6, cache_entries: 12, cache_ways: 4, ..MODERN },
+    Shape { name: "sets-of-two", blocks: 64, pages_per_block: 6, cache_entries: 9, cache_ways: 2, age: 900, ..MODERN },
+    Shape {
+        name: "sets-warm",
+        blocks: 60,
+        pages_per_block: 8,
+        cache_entries: 70,
+        cache_ways: 16,
+        warm: true,
+        age: 900,
+        ..MODERN
+    },
 ];
 
 /// The name of the shape that chance draws anew for each workload.
@@ -278,6 +293,7 @@ impl Shape {
         Config {
             cache_entries: self.cache_entries,
             protected_percent: self.protected_percent,
+            cache_ways: self.cache_ways,
             lanes: self.lanes(),
             validity: self.validity,
             groups: self.groups,
@@ -312,6 +328,9 @@ impl Shape {
         }
         if self.protected_percent > 0 && !honours(Setting::SegmentedLru) {
             return Err("it caches no mapping entries in a segmented LRU order".into());
+        }
+        if self.cache_ways > 0 && !honours(Setting::CacheWays) {
+            return Err("it caches no mapping entries in sets".into());
         }
         if self.warm && !honours(Setting::Warm) {
             return Err("its mounts cache no hot translation pages, or always do".into());
