@@ -11,6 +11,8 @@
 //!    number of times. A page that cannot be read makes no run stale: its spare area may be one
 //!    that nobody wrote, and while the battery works a younger run follows a true one.
 //! 3. A run with a wrong check value is as good as none.
+//! 4. A page whose program failed may read well all the same. The page after it holds the same, so
+//!    that of pages in a row with the same tag the youngest counts.
 
 use super::order;
 use super::survey::{FoundPage, Survey};
@@ -139,6 +141,13 @@ pub fn find<N: Nand>(flash: &mut Flash<N>, survey: &mut Survey) -> Result<Option
     pages.extend(survey.read_kind(flash, PageKind::Validity, |_| true)?);
     pages.retain(|(_, spare)| spare.kind == PageKind::Checkpoint);
     order::oldest_first(&mut pages);
+    pages.dedup_by(|younger, older| {
+        let again = younger.1.tag == older.1.tag;
+        if again {
+            *older = *younger;
+        }
+        again
+    });
     let Some(&(_, last)) = pages.last() else { return Ok(None) };
     let total = last.aux & !UNSETTLED;
     let stale = survey.newest().is_some_and(|(_, newest)| newest.seq > last.seq);
@@ -231,6 +240,32 @@ mod tests {
             let mut survey = Survey::run(&mut flash, 1, &[], contents, |_| 0).unwrap();
             assert_eq!(find(&mut flash, &mut survey).unwrap().is_some(), counts, "the first page says {aux:#x}");
         }
+    }
+
+    #[test]
+    fn a_page_whose_program_failed_is_left_out_of_the_run_however_well_it_reads() {
+        let (first, mut last) = ([0xA5; 512], [0xA5; 512]);
+        let mut crc = Crc::new();
+        crc.add(&first);
+        let (body, check) = last.split_last_chunk_mut::<CHECK>().unwrap();
+        crc.add(body);
+        *check = crc.value().to_le_bytes();
+        let counts = |tags: &[u32]| {
+            let page = |(at, tag): (u32, &u32)| {
+                let flags = Flags::NONE;
+                let seq = 10 + u64::from(at);
+                let spare =
+                    Spare { kind: PageKind::Checkpoint, tag: *tag, seq, erase_count: 1, erased_at: 4, aux: 2, flags };
+                (Ppn(at), spare, if *tag == 0 { &first } else { &last })
+            };
+            let pages: Vec<_> = (0..).zip(tags).map(page).collect();
+            let mut flash = device(&pages, &[]);
+            let contents = Contents::of_table(&geometry(), 16, 1, false);
+            let mut survey = Survey::run(&mut flash, 1, &[], contents, |_| 0).unwrap();
+            find(&mut flash, &mut survey).unwrap().is_some()
+        };
+        assert!(counts(&[0, 1]) && counts(&[0, 1, 1]) && counts(&[0, 0, 1]) && counts(&[0, 1, 0, 1]));
+        assert!(!counts(&[0]) && !counts(&[1]) && !counts(&[0, 1, 0]));
     }
 
     #[test]
