@@ -293,8 +293,8 @@ impl Cmt {
         }
     }
 
-    /// The host wrote, or a collector moved, the page of an entry: it is dirty, and the most recently
-    /// used. Where the page was.
+    /// The host wrote, or a collector moved, the page of an entry: it is dirty, and the most
+    /// recently used. Where the page was.
     #[inline]
     pub(in crate::mapping) fn update(&mut self, slot: Slot, ppn: Ppn) -> Ppn {
         tell!(self, cache => {

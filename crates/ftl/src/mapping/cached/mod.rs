@@ -12,8 +12,9 @@
 //!    programmed. The entry that comes is in the cache before the other leaves: so a translation
 //!    page speaks for every page of host data programmed before it, and recovery can tell by
 //!    sequence numbers which entries were only in RAM. One call synchronises one translation page,
-//!    so that the pages that die in it are at most as many as it has entries. A cache can be in sets
-//!    ([`CachedOptions::cache_ways`]): it is full then when one set is, and another of that leaves.
+//!    so that the pages that die in it are at most as many as it has entries. A cache can be in
+//!    sets ([`CachedOptions::cache_ways`]): it is full then when one set is, and another of that
+//!    leaves.
 //! 5. With [`CachedOptions::checkpoints`], after every C insertions and updates every dirty entry
 //!    that was last updated before the checkpoint before is synchronised (GeckoFTL, section 4.3).
 //!    The paper finds those by a symbol in the LRU order; a read would move a dirty entry past it,
