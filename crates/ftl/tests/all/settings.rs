@@ -241,6 +241,33 @@ fn what_is_known_without_building_an_ftl_is_what_its_row_says() {
     }
 }
 
+/// With the counts of cached entries that some keep, and all else that leads to an entry.
+#[test]
+fn an_entry_in_sets_takes_at_most_twelve_bytes_of_reported_ram() {
+    let config = Config { cache_entries: 1 << 14, cache_ways: 16, ..plain() };
+    for entry in table::table::<SimNand>().iter().filter(|entry| entry.info.honours(Setting::CacheWays)) {
+        let ram = (entry.format)(device(), &config).unwrap().ram();
+        let of_cache = ram.iter().filter(|item| ["cmt", "cmt_index"].contains(&item.name));
+        let bytes: u64 = of_cache.map(|item| item.bytes).sum();
+        assert!((7 << 14..=12 << 14).contains(&bytes), "{}: {bytes} B for {} entries", entry.info.name, 1 << 14);
+    }
+}
+
+#[test]
+fn a_cache_in_sets_is_refused_with_its_reason() {
+    for entry in table::table::<SimNand>().iter().filter(|entry| entry.info.honours(Setting::CacheWays)) {
+        let (name, honours) = (entry.info.name, entry.info.honours(Setting::SegmentedLru));
+        for (cache_ways, protected_percent, why) in [(1, 0, "from 2 to 16 ways"), (4, 50, "no protected segment")] {
+            let made = (entry.format)(device(), &Config { cache_ways, protected_percent, ..plain() }).map(drop);
+            match made {
+                Ok(()) => assert!(protected_percent > 0 && !honours, "{name} takes {cache_ways} ways"),
+                Err(FtlError::Unsupported { reason, .. }) => assert!(reason.contains(why), "{name}: {reason}"),
+                Err(error) => panic!("{name}: {error}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn a_cache_of_more_entries_than_can_be_linked_is_refused_by_number() {
     for entry in table::table::<SimNand>() {

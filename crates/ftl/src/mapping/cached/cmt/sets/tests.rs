@@ -246,7 +246,7 @@ fn what_is_not_possible_is_refused_with_its_reason() {
 #[test]
 fn entries_have_room_as_far_as_their_sets_have() {
     let cmt = Cmt::new(Asked { entries: 8, protected_percent: 0, ways: 4 }, 8, 8);
-    let lpns = |of: &[u32]| cmt.takes(of.to_vec().into_iter().map(Lpn));
+    let lpns = |of: &[u32]| cmt.takes(of.iter().copied().map(Lpn));
     // Two sets, so that a page has both, and its entries 0, 3, 4 and 7 are in the first.
     assert!(lpns(&[0, 3, 4, 7, 1, 2, 5, 6]) && lpns(&[0, 3, 8, 11]) && !lpns(&[0, 3, 4, 7, 8]));
     assert!(cmt.has_room(Lpn(0)) && cmt.room() == 8);
