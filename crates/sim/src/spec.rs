@@ -201,11 +201,15 @@ impl WorkloadSpec {
         let name = text.to_owned();
         let failed = move |e: WorkloadError| SimError::Workload { workload: name.clone(), reason: e.to_string() };
         let spec: workload::Spec = text.parse().map_err(&failed)?;
-        let name_says_all = spec.says_all();
+        let (name_says_all, has_passes) = (spec.says_all(), spec.has_passes());
         let workload = Self::new(text, move |c: &WorkloadContext| {
-            spec.build(c.capacity_bytes, c.page_bytes, c.seed).map_err(&failed)
+            let built = match c.measured {
+                true => spec.build(c.capacity_bytes, c.page_bytes, c.seed),
+                false => spec.build_pass(c.capacity_bytes, c.page_bytes, c.seed),
+            };
+            built.map_err(&failed)
         });
-        Ok(Self { name_says_all, ..workload })
+        Ok(Self { name_says_all, has_passes, ..workload })
     }
 }
 

@@ -33,7 +33,6 @@ mod profile;
 mod request;
 mod revisits;
 mod spec;
-mod stack;
 mod stream;
 mod synthetic;
 pub mod trace;

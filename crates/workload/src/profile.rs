@@ -8,7 +8,9 @@
 //! neighbours. Hot slots are scattered, so a request of many pages that starts in one warms its
 //! cold neighbours: where such requests rule, the generator's pages are less skewed than the
 //! trace's, though its starts are not. Starts are drawn with replacement: a trace that writes
-//! nearly every page once comes back with some pages written twice and some never.
+//! nearly every page once comes back with some pages written twice and some never. A fitted profile
+//! has revisits instead ([`crate::revisits`]), which keep phases of the trace and how often, where
+//! and after what its data is accessed.
 
 use crate::error::{WorkloadError, nearest};
 use crate::revisits::Revisits;
@@ -153,7 +155,10 @@ impl Profile {
     /// If the text is not TOML of a profile, or a number is out of its range.
     pub fn parse(name: &str, text: &str) -> Result<Profile, WorkloadError> {
         let fault = |why: String| WorkloadError::Profile { name: name.to_owned(), why };
-        let profile: Profile = toml::from_str(text).map_err(|e| fault(e.to_string()))?;
+        let profile: Profile = toml::from_str(text).map_err(|e| match text.contains("stay_percent = ") {
+            true => fault("its revisits are those of an earlier version; fit the trace again".to_owned()),
+            false => fault(e.to_string()),
+        })?;
         profile.check().map_err(fault)?;
         Ok(profile)
     }
@@ -190,6 +195,11 @@ impl Profile {
 }
 
 impl Profile {
+    /// Whether a pass of its writes is played over and over.
+    pub(crate) fn has_passes(&self) -> bool {
+        self.write_percent + self.trim_percent > 0.0 && self.writes.revisits.is_some()
+    }
+
     /// Bytes of a slot, the unit in which popularity is counted.
     pub(crate) fn slot_bytes(&self) -> u64 {
         self.align_bytes.max(POPULARITY_PAGE_BYTES)

@@ -2,21 +2,27 @@
 //!
 //! A *run* is what requests of one kind access in sequence. An *extent* is where runs begin, with
 //! the longest that began there. Extents are parted into classes by how often they are accessed;
-//! those of a class lie where the trace has them, to a part of the footprint.
+//! those of a class lie where the trace has them, to a part of the footprint ([`places`]).
 //!
-//! 1. The next run is of the same class as the last with that class's own chance; else a class is
-//!    drawn.
-//! 2. Within its class it goes to the extent at a depth in the order of last accesses. The depth is
-//!    that of the class's last run with the chance of the trace, so that what was accessed in an
-//!    order is accessed again in that order; else it is drawn.
-//! 3. The first order is a walk over the extents by address, with the steps of the trace.
-//! 4. A run covers its extent whole, or a part of it, in one request or in several of the class's
+//! 1. One pass over the extents is made, and played for ever ([`pass`]). Each extent has as many
+//!    runs in it as those of its class have in the trace.
+//! 2. A run covers its extent whole, or a part of it, in one request or in several of the class's
 //!    sizes.
 
 use crate::pick::{Alias, Chance, Rng};
 use crate::profile::SizeShare;
-use crate::stack::Stack;
 use serde::{Deserialize, Serialize};
+
+mod order;
+mod pass;
+mod places;
+
+use order::Place;
+use pass::pass;
+use places::lay_out;
+
+pub(crate) use pass::gap_bin;
+pub(crate) use places::{LENGTHS, SECTOR_BYTES, left_of};
 
 /// Bytes of the unit in which extents are told apart.
 pub(crate) const PAGE_BYTES: u64 = 4096;
@@ -24,9 +30,12 @@ pub(crate) const PAGE_BYTES: u64 = 4096;
 /// More extents than so many are refused, for the memory that they take.
 const MOST_EXTENTS: f64 = (1_u64 << 24) as f64;
 
+/// The same for runs of a pass.
+const MOST_RUNS: f64 = (1_u64 << 26) as f64;
+
 /// In a class of fewer extents their lengths are dealt anew for each run, since a few draws do not
 /// make the profile's mix.
-const FEW: usize = 512;
+const FEW: usize = 32;
 
 /// How requests of one kind come back to the same data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +43,10 @@ const FEW: usize = 512;
 pub struct Revisits {
     /// Extents by how often they are accessed.
     pub classes: Vec<RevisitClass>,
+    /// For each phase of the trace, all of as many runs, the extents in each part of the footprint
+    /// that are accessed in it first after the longest time. Empty if the trace has no phases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub begins: Vec<Vec<u32>>,
 }
 
 /// Extents that are accessed about as often.
@@ -41,18 +54,28 @@ pub struct Revisits {
 #[serde(deny_unknown_fields)]
 pub struct RevisitClass {
     /// Extents in each part of the footprint, from its start; all parts are equally large.
-    pub places: Vec<f64>,
-    /// Chance that no class is drawn for the next run, which is of this class too, percent.
-    pub stay_percent: f64,
-    /// Weight of this class where one is drawn.
-    pub enter: f64,
-    /// Chance that a run goes as deep as the class's last, percent.
-    pub again_percent: f64,
-    /// Weights of other depths from the latest access on: below 1, below 3, below 7 and so on.
-    pub latest: Vec<f64>,
-    /// The same from the oldest access on.
-    pub oldest: Vec<f64>,
-    /// Weights of steps in the order of addresses: 0, then up by 1, by 2 or 3, by 4 to 7 and so on.
+    pub places: Vec<u32>,
+    /// Chance that the next extent by address is of this class too, percent.
+    pub same_percent: f64,
+    /// Chance that one of this class begins where those before end, percent: if their last page is
+    /// that of the last's begin or up to 4 pages after it, up to 32, and farther.
+    pub beside_percent: Vec<f64>,
+    /// Chance that it begins before that, percent, in the same cases.
+    pub over_percent: Vec<f64>,
+    /// Weights of the pages from the last's begin to its own where it does, in the same cases: 1, 2
+    /// or 3, 4 to 7 and so on.
+    pub over: Vec<Vec<f64>>,
+    /// Weights of the sectors of a page in which extents begin.
+    pub sectors: Vec<f64>,
+    /// Runs to all of them in a pass.
+    pub runs: f64,
+    /// Weights of the runs from one to the next access of the same extent, the longest time of each
+    /// extent left out: four weights for each power of two.
+    pub gaps: Vec<f64>,
+    /// Chance that an extent has the gaps of the one of this class that begins before, percent.
+    pub repeat_percent: f64,
+    /// Weights of steps from one of these extents to the one that begins next, over all extents in
+    /// the order of addresses: 0, then up by 1, by 2 or 3, by 4 to 7 and so on.
     pub up: Vec<f64>,
     /// The same downwards: by 1, by 2 or 3, and so on.
     pub down: Vec<f64>,
@@ -107,29 +130,57 @@ impl Revisits {
             return Err(format!("revisits have {} classes, not 1 to 64", self.classes.len()));
         }
         self.classes.iter().try_for_each(RevisitClass::check)?;
-        match self.classes.iter().map(|class| class.enter).sum::<f64>() > 0.0 {
+        let parts = self.begins.iter().map(Vec::len).max().unwrap_or(0);
+        match parts <= 4096 && self.begins.len() <= 4096 {
             true => Ok(()),
-            false => Err("no class of revisits is ever entered; one needs `enter` above 0".to_owned()),
+            false => Err("revisits begin in more than 4096 phases or parts".to_owned()),
         }
     }
 }
 
+impl Revisits {
+    /// Parts of the footprint.
+    fn parts(&self) -> usize {
+        self.classes.iter().map(|class| class.places.len()).max().unwrap_or(0).max(1)
+    }
+
+    /// Extents on the footprint of the trace.
+    fn extents(&self) -> f64 {
+        self.classes.iter().map(RevisitClass::extents).sum()
+    }
+
+    /// Runs of a pass.
+    fn runs(&self) -> f64 {
+        self.classes.iter().map(|class| class.runs).sum()
+    }
+}
+
 impl RevisitClass {
+    fn extents(&self) -> f64 {
+        self.places.iter().copied().map(f64::from).sum()
+    }
+
     fn check(&self) -> Result<(), String> {
-        let weights = [&self.places, &self.latest, &self.oldest, &self.up, &self.down];
+        let weights = [&self.sectors, &self.beside_percent, &self.over_percent, &self.gaps, &self.up, &self.down];
         let sane = |list: &&Vec<f64>| list.len() <= 4096 && list.iter().all(|w| (0.0..=1e12).contains(w));
-        if !weights.iter().all(sane) || !(0.0..=1e12).contains(&self.enter) {
+        if !weights.into_iter().chain(&self.over).all(|list| sane(&list)) || !(0.0..=1e12).contains(&self.runs) {
             return Err("a weight of revisits is negative or above 1e12, or there are more than 4096".to_owned());
         }
-        if [&self.latest, &self.oldest, &self.up, &self.down].iter().any(|list| list.len() > 32) {
-            return Err("depths and steps of revisits have at most 32 weights".to_owned());
+        if self.gaps.len() > 160 || self.sectors.len() > 8 {
+            return Err("revisits have at most 160 weights of gaps and 8 of sectors".to_owned());
         }
-        if self.places.iter().sum::<f64>() <= 0.0 {
-            return Err("a class of revisits has no extents".to_owned());
+        let short = |list: &Vec<f64>| list.len() <= 40;
+        if self.over.len() > 40 || ![&self.up, &self.down].into_iter().chain(&self.over).all(short) {
+            return Err("distances and steps of revisits have at most 40 weights".to_owned());
+        }
+        if self.places.len() > 4096 || self.extents() <= 0.0 {
+            return Err("a class of revisits has no extents, or more than 4096 parts".to_owned());
         }
         let coverage = [self.request_coverage, self.length_coverage];
         let coverage = coverage.into_iter().flat_map(|part| [part.whole_percent, part.part_percent]);
-        for percent in [self.stay_percent, self.again_percent, self.one_percent].into_iter().chain(coverage) {
+        let chances = [self.same_percent, self.repeat_percent, self.one_percent];
+        let chances = chances.into_iter().chain(self.beside_percent.iter().chain(&self.over_percent).copied());
+        for percent in chances.chain(coverage) {
             if !(0.0..=100.0 + 1e-6).contains(&percent) {
                 return Err(format!("{percent} is not a percentage of revisits"));
             }
@@ -208,18 +259,8 @@ type Extent = (u64, u64, bool);
 struct Class {
     /// By address.
     extents: Vec<Extent>,
-    stack: Stack,
-    stay: Chance,
-    again: Chance,
     /// Of extents that are one request, and of the others.
     coverage: [Coverage; 2],
-    /// Depths by weight: those from the latest on, then those from the oldest on; `None` if every
-    /// run goes as deep as the last.
-    depths: Option<Alias>,
-    latest: usize,
-    /// Extents here for each in the profile.
-    scale: f64,
-    last: Option<usize>,
     lengths: Lengths,
     sizes: Sizes,
     /// Requests after the first for each byte that a run covers.
@@ -229,8 +270,13 @@ struct Class {
 /// Runs that come back to the same data as those of a trace did.
 pub(crate) struct Walk {
     classes: Vec<Class>,
-    enter: Alias,
-    class: usize,
+    /// Every extent by address.
+    extents: Vec<Place>,
+    /// The extent of each run of a pass.
+    pass: Vec<u32>,
+    /// Runs of this pass begun.
+    begun: usize,
+    passed: bool,
     run: Run,
     limit: u64,
 }
@@ -238,6 +284,7 @@ pub(crate) struct Walk {
 /// What is left of a run.
 #[derive(Clone, Copy)]
 struct Run {
+    class: usize,
     offset: u64,
     requests: u64,
     /// Size of its only request; else each draws its own.
@@ -257,31 +304,44 @@ impl Walk {
         rng: &mut Rng,
     ) -> Result<Walk, String> {
         let scale = if touched_bytes == 0 { 1.0 } else { limit as f64 / touched_bytes as f64 };
-        let extents: f64 = revisits.classes.iter().flat_map(|class| &class.places).sum::<f64>() * scale;
-        if extents > MOST_EXTENTS {
-            return Err(format!("it would take {extents:.0} extents, {MOST_EXTENTS:.0} are the most"));
+        let (extents, runs) = (revisits.extents() * scale, revisits.runs() * scale);
+        if extents > MOST_EXTENTS || runs > MOST_RUNS {
+            return Err(format!(
+                "it would take {extents:.0} extents and {runs:.0} runs; {MOST_EXTENTS:.0} and {MOST_RUNS:.0} are the most"
+            ));
         }
-        let extents = lay_out(revisits, limit, align_bytes, scale, rng);
-        let classes = revisits.classes.iter().zip(extents);
-        let weights: Vec<f64> = revisits.classes.iter().map(|class| class.enter).collect();
+        let by_class = lay_out(revisits, limit, align_bytes, scale, rng);
+        let extents = places(&by_class, limit / PAGE_BYTES, revisits.parts());
+        let pass = pass(revisits, &extents, scale, rng);
+        let classes = revisits.classes.iter().zip(by_class);
         Ok(Walk {
-            classes: classes.map(|(class, extents)| Class::new(class, extents, scale, rng)).collect(),
-            enter: Alias::new(&weights),
-            class: 0,
-            run: Run { offset: 0, requests: 0, bytes: None },
+            classes: classes.map(|(class, extents)| Class::new(class, extents, rng)).collect(),
+            extents,
+            pass,
+            begun: 0,
+            passed: false,
+            run: Run { class: 0, offset: 0, requests: 0, bytes: None },
             limit,
         })
+    }
+
+    /// Whether all requests of a pass were drawn.
+    pub(crate) fn passed(&self) -> bool {
+        self.passed && self.run.requests == 0
     }
 
     /// First byte and size of the next request.
     pub(crate) fn draw(&mut self, rng: &mut Rng) -> (u64, u64) {
         if self.run.requests == 0 {
-            if !self.classes[self.class].stay.hit(rng.next()) {
-                self.class = self.enter.pick(rng.next());
+            let Place { class, rank, .. } = self.extents[self.pass[self.begun] as usize];
+            self.begun += 1;
+            if self.begun == self.pass.len() {
+                (self.begun, self.passed) = (0, true);
             }
-            self.run = self.classes[self.class].run(rng);
+            self.run = self.classes[class].run(class, rank, rng);
         }
-        let bytes = self.run.bytes.unwrap_or_else(|| self.classes[self.class].sizes.draw(rng)).min(self.limit);
+        let sizes = &self.classes[self.run.class].sizes;
+        let bytes = self.run.bytes.unwrap_or_else(|| sizes.draw(rng)).min(self.limit);
         let offset = self.run.offset.min(self.limit - bytes);
         self.run.offset = offset + bytes;
         self.run.requests -= 1;
@@ -289,53 +349,48 @@ impl Walk {
     }
 }
 
+/// Every extent by address.
+fn places(by_class: &[Vec<Extent>], pages: u64, parts: usize) -> Vec<Place> {
+    let mut by_address: Vec<(u64, usize, u32)> = Vec::new();
+    for (class, extents) in by_class.iter().enumerate() {
+        by_address.extend((0..).zip(extents).map(|(rank, &(offset, ..))| (offset, class, rank)));
+    }
+    by_address.sort_unstable();
+    let mut part = 0;
+    let place = |(offset, class, rank): (u64, usize, u32)| {
+        while part + 1 < parts && offset / PAGE_BYTES >= pages * (part as u64 + 1) / parts as u64 {
+            part += 1;
+        }
+        Place { class, rank, part }
+    };
+    by_address.into_iter().map(place).collect()
+}
+
 impl Class {
-    fn new(class: &RevisitClass, extents: Vec<Extent>, scale: f64, rng: &mut Rng) -> Self {
-        let weights: Vec<f64> = class.latest.iter().chain(&class.oldest).copied().collect();
-        let mut stack = Stack::new(extents.len());
-        first_order(class, extents.len(), rng, |extent| stack.touch(extent));
+    fn new(class: &RevisitClass, extents: Vec<Extent>, rng: &mut Rng) -> Self {
         Class {
             extents,
-            stack,
-            stay: Chance::new(class.stay_percent / 100.0),
-            again: Chance::new(class.again_percent / 100.0),
             coverage: [class.request_coverage, class.length_coverage],
-            depths: (weights.iter().sum::<f64>() > 0.0).then(|| Alias::new(&weights)),
-            latest: class.latest.len(),
-            scale,
-            last: None,
             lengths: Lengths::new(class, rng),
             sizes: Sizes::new(&class.sizes),
             more: (class.requests_per_run - 1.0) / (class.length_coverage.mean() * mean(&class.lengths)).max(1.0),
         }
     }
 
-    fn run(&mut self, rng: &mut Rng) -> Run {
-        let oldest = self.stack.len() - 1;
-        let depth = match (self.last, &self.depths) {
-            (Some(last), _) if self.again.hit(rng.next()) => last,
-            (_, None) => oldest,
-            (_, Some(depths)) => {
-                let bin = depths.pick(rng.next());
-                let mut scaled = |bin: usize| ((within(bin, rng) as f64 * self.scale) as usize).min(oldest);
-                if bin < self.latest { scaled(bin) } else { oldest - scaled(bin - self.latest) }
-            }
-        };
-        self.last = Some(depth);
-        let extent = self.stack.at(depth);
-        self.stack.touch(extent);
+    /// A run to an extent.
+    fn run(&mut self, class: usize, extent: u32, rng: &mut Rng) -> Run {
         let (offset, mut length, mut one) = self.extents[extent as usize];
         if self.extents.len() < FEW {
             (length, one) = self.lengths.deal();
         }
         let covered = self.coverage[usize::from(!one)].draw(length, rng);
         if one {
-            return Run { offset, requests: 1, bytes: Some(covered) };
+            return Run { class, offset, requests: 1, bytes: Some(covered) };
         }
         // Counted, not measured out, so that the mix of sizes is that of the class.
         let more = covered as f64 * self.more;
         let one_more = Chance::new(more.fract()).hit(rng.next());
-        Run { offset, requests: 1 + more as u64 + u64::from(one_more), bytes: None }
+        Run { class, offset, requests: 1 + more as u64 + u64::from(one_more), bytes: None }
     }
 }
 
@@ -343,89 +398,4 @@ impl Class {
 fn within(bin: usize, rng: &mut Rng) -> u64 {
     let first = 1_u64 << bin.min(40);
     first - 1 + rng.below(first)
-}
-
-/// Extents of each class by address: in each part of the footprint as many as the profile says, in
-/// any order, with gaps where they do not fill it.
-fn lay_out(revisits: &Revisits, limit: u64, align_bytes: u64, scale: f64, rng: &mut Rng) -> Vec<Vec<Extent>> {
-    let classes = revisits.classes.len();
-    let parts = revisits.classes.iter().map(|class| class.places.len()).max().unwrap_or(0);
-    let mut lengths: Vec<Lengths> = revisits.classes.iter().map(|class| Lengths::new(class, rng)).collect();
-    let (mut extents, mut due) = (vec![Vec::new(); classes], vec![0.5; classes]);
-    let (pages, within_page) = (limit / PAGE_BYTES, (PAGE_BYTES / align_bytes.max(1)).max(1));
-    let mut here: Vec<(usize, u64, u64, bool)> = Vec::new();
-    for part in 0..parts as u64 {
-        let (first, end) = (pages * part / parts as u64, pages * (part + 1) / parts as u64);
-        here.clear();
-        let mut filled = 0;
-        for (class, places) in revisits.classes.iter().map(|class| &class.places).enumerate() {
-            due[class] += places.get(part as usize).copied().unwrap_or(0.0) * scale;
-            while due[class] >= 1.0 {
-                due[class] -= 1.0;
-                let (length, one) = lengths[class].deal();
-                let shift = rng.below(within_page) * align_bytes;
-                filled += (shift + length).div_ceil(PAGE_BYTES);
-                here.push((class, shift, length, one));
-            }
-        }
-        shuffle(&mut here, rng);
-        let gap = (end - first).saturating_sub(filled);
-        let mut gaps: Vec<u64> = here.iter().map(|_| rng.below(gap + 1)).collect();
-        gaps.sort_unstable();
-        let mut page = first;
-        for (&(class, shift, length, one), before) in here.iter().zip(gaps) {
-            let length = length.min(limit);
-            let offset = ((page + before) * PAGE_BYTES + shift).min(limit - length);
-            extents[class].push((offset, length, one));
-            page = (page + (shift + length).div_ceil(PAGE_BYTES)).min(pages);
-        }
-    }
-    for extents in &mut extents {
-        if extents.is_empty() {
-            extents.push((rng.below(pages.max(1)) * PAGE_BYTES, PAGE_BYTES.min(limit), true));
-        }
-        extents.sort_unstable();
-    }
-    extents
-}
-
-fn shuffle<T>(list: &mut [T], rng: &mut Rng) {
-    for last in (1..list.len()).rev() {
-        list.swap(last, rng.below(last as u64 + 1) as usize);
-    }
-}
-
-/// Calls `found` for every extent once, the one accessed longest ago first: a walk with the steps
-/// of the class, each to the nearest extent above that was not yet found, or the first of all.
-fn first_order(class: &RevisitClass, extents: usize, rng: &mut Rng, mut found: impl FnMut(u32)) {
-    let weights: Vec<f64> = class.up.iter().chain(&class.down).copied().collect();
-    let steps = (weights.iter().sum::<f64>() > 0.0).then(|| Alias::new(&weights));
-    // For each extent one that may be the next not found; the last stands for none.
-    let mut next: Vec<u32> = (0..=extents as u32).collect();
-    let free_from = |from: usize, next: &mut Vec<u32>| {
-        let mut at = from as u32;
-        while next[at as usize] != at {
-            next[at as usize] = next[next[at as usize] as usize];
-            at = next[at as usize];
-        }
-        at
-    };
-    let mut at = rng.below(extents as u64) as usize;
-    for _ in 0..extents {
-        let mut extent = free_from(at, &mut next);
-        if extent as usize == extents {
-            extent = free_from(0, &mut next);
-        }
-        found(extent);
-        next[extent as usize] = extent + 1;
-        let step = steps.as_ref().map_or(1, |steps| {
-            let bin = steps.pick(rng.next());
-            match bin.checked_sub(class.up.len()) {
-                None if bin == 0 => 0,
-                None => within(bin - 1, rng) as i64 + 1,
-                Some(down) => -(within(down, rng) as i64 + 1),
-            }
-        });
-        at = (i64::from(extent) + step).clamp(0, extents as i64 - 1) as usize;
-    }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{WorkloadError, nearest};
 use crate::param::{Kind, Parameter, Size, Value};
-use crate::profile::published;
+use crate::profile::{Profile, published};
 use crate::request::Source;
 use crate::synthetic::{Room, WorkloadEntry, common_parameters, workloads};
 use std::fmt;
@@ -36,13 +36,32 @@ impl Spec {
     /// If the requests do not fit the space, if options contradict each other, or if a profile
     /// cannot be read.
     pub fn build(&self, logical_bytes: u64, page_bytes: u32, seed: u64) -> Result<Box<dyn Source>, WorkloadError> {
-        if page_bytes == 0 {
+        self.build_room(Room { logical_bytes, page_bytes, seed, one_pass: false })
+    }
+
+    fn build_room(&self, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
+        if room.page_bytes == 0 {
             return Err(self.unfit("a page of the device has 0 bytes"));
         }
-        if logical_bytes > LOGICAL_BYTES_MAX {
+        if room.logical_bytes > LOGICAL_BYTES_MAX {
             return Err(self.unfit("the logical space is above 4 EiB, out of which sums of addresses overflow"));
         }
-        (self.entry.build)(self, Room { logical_bytes, page_bytes, seed })
+        (self.entry.build)(self, room)
+    }
+
+    /// Whether its requests are those of a pass, played over and over: those of a fitted profile.
+    pub fn has_passes(&self) -> bool {
+        let profile = (self.entry.name == "profile").then(|| self.name("name").map(Profile::load));
+        profile.flatten().is_some_and(|profile| profile.is_ok_and(|profile| profile.has_passes()))
+    }
+
+    /// Like [`Spec::build`], but the requests end with the first pass if the workload
+    /// [has passes](Spec::has_passes).
+    ///
+    /// # Errors
+    /// Those of [`Spec::build`].
+    pub fn build_pass(&self, logical_bytes: u64, page_bytes: u32, seed: u64) -> Result<Box<dyn Source>, WorkloadError> {
+        self.build_room(Room { logical_bytes, page_bytes, seed, one_pass: true })
     }
 
     /// All options with their values, defaults spelled out.

@@ -25,6 +25,8 @@ pub(crate) struct Room {
     pub(crate) logical_bytes: u64,
     pub(crate) page_bytes: u32,
     pub(crate) seed: u64,
+    /// Whether its requests end with a pass, if the workload has passes.
+    pub(crate) one_pass: bool,
 }
 
 /// Makes the generator of a checked spec.

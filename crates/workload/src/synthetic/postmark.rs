@@ -454,7 +454,7 @@ mod tests {
 
     fn make(text: &str) -> PostMark {
         let spec: Spec = text.parse().unwrap();
-        PostMark::new(&spec, Room { logical_bytes: 32 << 20, page_bytes: 2048, seed: 3 }).unwrap()
+        PostMark::new(&spec, Room { logical_bytes: 32 << 20, page_bytes: 2048, seed: 3, one_pass: false }).unwrap()
     }
 
     #[test]
@@ -560,7 +560,7 @@ mod tests {
     /// Blocks written in a round, and how many of them to the journal.
     fn round(text: &str) -> (u64, u64) {
         let spec: Spec = text.parse().unwrap();
-        let room = Room { logical_bytes: 512 << 20, page_bytes: 4096, seed: 1 };
+        let room = Room { logical_bytes: 512 << 20, page_bytes: 4096, seed: 1, one_pass: false };
         let mut source = PostMark::new(&spec, room).unwrap();
         let mut journal = 0;
         while source.stage != Stage::Delete || !source.pool.files.is_empty() {

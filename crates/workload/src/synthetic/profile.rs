@@ -57,8 +57,8 @@ fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
     for (side, stream) in sides.into_iter().zip([4, 5]) {
         let mut drawer = Drawer::new(side, slots);
         if let Some(revisits) = &side.revisits {
-            // The same places and the same first order at every seed: a device is aged and
-            // measured with two.
+            // The same places and the same pass at every seed: a device is aged and measured with
+            // two.
             let mut rng = Rng::new(0, stream);
             let walk = Walk::new(revisits, limit, profile.footprint_bytes, profile.align_bytes, &mut rng);
             drawer.walk = Some(walk.map_err(|why| spec.unfit(why))?);
@@ -85,6 +85,7 @@ fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
         gaps: arrivals.map(Gaps::new),
         space: Space { limit, slot_bytes, align_bytes: profile.align_bytes },
         flush,
+        one_pass: room.one_pass && profile.has_passes(),
         writes_since_flush: 0,
         now_ns: 0.0,
         rng: Rng::new(room.seed, 1),
@@ -220,6 +221,8 @@ struct Generator {
     gaps: Option<Gaps>,
     space: Space,
     flush: u64,
+    /// Whether it ends when the writes have gone through a pass.
+    one_pass: bool,
     writes_since_flush: u64,
     now_ns: f64,
     rng: Rng,
@@ -251,7 +254,10 @@ impl Generator {
 
 impl Source for Generator {
     fn fill(&mut self, out: &mut [Request]) -> Result<usize, WorkloadError> {
-        for request in out.iter_mut() {
+        for (drawn, request) in out.iter_mut().enumerate() {
+            if self.one_pass && self.sides[1].walk.as_ref().is_some_and(Walk::passed) {
+                return Ok(drawn);
+            }
             *request = self.draw();
         }
         Ok(out.len())

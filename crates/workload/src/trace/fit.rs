@@ -78,13 +78,14 @@ fn side(trace: &Trace, op: Op, touched: &Extents, slot_bytes: u64) -> Option<Sid
     let sequential_percent = sequential_percent(trace, op);
     Some(Side {
         sequential_percent,
-        sizes: sizes(of_kind().map(Record::bytes)),
+        sizes: sizes(of_kind().map(Record::bytes), SIZES_KEPT),
         popularity: popularity(trace, op, touched.pages * POPULARITY_PAGE_BYTES, slot_bytes),
         revisits: (sequential_percent <= MOSTLY_SEQUENTIAL).then(|| revisits(trace, op, touched)).flatten(),
     })
 }
 
-pub(super) fn sizes(values: impl Iterator<Item = u64>) -> Vec<SizeShare> {
+/// As many of the most frequent sizes as `kept`, and the means of the others by power of two.
+pub(super) fn sizes(values: impl Iterator<Item = u64>, kept: usize) -> Vec<SizeShare> {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     for value in values {
         *counts.entry(value).or_default() += 1;
@@ -92,7 +93,7 @@ pub(super) fn sizes(values: impl Iterator<Item = u64>) -> Vec<SizeShare> {
     let total: u64 = counts.values().sum();
     let mut frequent: Vec<(u64, u64)> = counts.into_iter().collect();
     frequent.sort_unstable_by_key(|(bytes, n)| (std::cmp::Reverse(*n), *bytes));
-    let rare = frequent.split_off(frequent.len().min(SIZES_KEPT));
+    let rare = frequent.split_off(frequent.len().min(kept));
     let mut octaves: BTreeMap<u32, (u128, u64)> = BTreeMap::new();
     for (bytes, n) in rare {
         let (sum, all) = octaves.entry(bytes.ilog2()).or_default();

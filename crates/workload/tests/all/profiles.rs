@@ -1,7 +1,8 @@
 //! Fitted and published profiles reproduce what they were made from.
 
 use openftl_workload::trace::{Info, Trace, fit, info, record};
-use openftl_workload::{Profile, Spec, published_profiles};
+use openftl_workload::{Op, Profile, Request, Source, Spec, WorkloadError, published_profiles};
+use std::collections::BTreeMap;
 
 const REQUESTS: u64 = 200_000;
 const LOGICAL: u64 = 80 << 20;
@@ -85,6 +86,99 @@ fn what_is_written_in_an_order_is_written_again_in_that_order() {
     assert!(reuse.count > REQUESTS / 2 && reuse.p50 as f64 > 0.9 * pages as f64, "{reuse:?}");
 }
 
+/// Pages written once a cycle, three in a row, then one of those that are written three times a
+/// cycle.
+struct Rounds(u64);
+
+impl Rounds {
+    const ONCE: u64 = 3000;
+    const OFTEN: u64 = 1000 / 3;
+}
+
+impl Source for Rounds {
+    fn fill(&mut self, out: &mut [Request]) -> Result<usize, WorkloadError> {
+        for request in out.iter_mut() {
+            let (round, turn) = (self.0 / 4, self.0 % 4);
+            let page = match turn {
+                3 => Self::ONCE + round % Self::OFTEN,
+                turn => (3 * round + turn) * 1009 % Self::ONCE,
+            };
+            *request = Request { op: Op::Write, offset: page * 4096, bytes: 4096, ..Request::default() };
+            self.0 += 1;
+        }
+        Ok(out.len())
+    }
+
+    fn timed(&self) -> bool {
+        false
+    }
+
+    fn describe(&self) -> String {
+        "rounds".to_owned()
+    }
+}
+
+#[test]
+fn what_follows_what_does_so_again_where_one_is_written_more_often() {
+    // Of the pages written once: the share that comes after the same one as before, and that of
+    // steps to a page far away.
+    let shares = |trace: &Trace| {
+        let once = |offset: &u64| *offset < Rounds::ONCE * 4096;
+        let offsets: Vec<u64> = trace.records().iter().map(|record| record.offset()).filter(once).collect();
+        let (mut next, mut same, mut all, mut far) = (BTreeMap::new(), 0, 0, 0);
+        for pair in offsets.windows(2) {
+            far += u64::from(pair[0].abs_diff(pair[1]) > 256 * 4096);
+            if let Some(before) = next.insert(pair[0], pair[1]) {
+                all += 1;
+                same += u64::from(before == pair[1]);
+            }
+        }
+        (same as f64 / f64::from(all), far as f64 / offsets.len() as f64)
+    };
+    let original = record(&mut Rounds(0), 4 * Rounds::ONCE).unwrap();
+    let before = shares(&record(&mut Rounds(0), REQUESTS).unwrap());
+    let after = shares(&again("rounds", &original));
+    assert!(before.0 > 0.99 && after.0 > 0.6, "{before:?} became {after:?}");
+    assert!(before.1 > 0.99 && after.1 > 0.6, "{before:?} became {after:?}");
+}
+
+#[test]
+fn what_is_written_more_often_is_so_again_although_what_follows_is_repeated() {
+    let share = |trace: &Trace| {
+        let often = trace.records().iter().filter(|record| record.offset() >= Rounds::ONCE * 4096).count();
+        often as f64 / trace.records().len() as f64
+    };
+    let original = record(&mut Rounds(0), 4 * Rounds::ONCE).unwrap();
+    let profile = fit(&original);
+    let revisits = profile.writes.revisits.as_ref().unwrap();
+    let extents = revisits.classes.iter().map(|class| class.places.iter().sum::<u32>()).collect::<Vec<_>>();
+    assert_eq!(extents, [Rounds::ONCE as u32, Rounds::OFTEN as u32]);
+    let (before, after) = (share(&original), share(&again("frequencies", &original)));
+    // Extents at the border between the two stand for either.
+    assert!((before - 0.25).abs() < 0.001 && (after - before).abs() < 0.005, "{before} became {after}");
+}
+
+#[test]
+fn a_pass_ends_with_the_writes_of_the_trace_and_the_next_is_the_same() {
+    let original = record(&mut Rounds(0), 4 * Rounds::ONCE).unwrap();
+    let profile = fit(&original);
+    let file = std::env::temp_dir().join(format!("openftl-fit-{}-pass.toml", std::process::id()));
+    std::fs::write(&file, profile.to_toml().unwrap()).unwrap();
+    let spec: Spec = format!("profile:{}", file.display()).parse().unwrap();
+    let pass = record(&mut *spec.build_pass(profile.footprint_bytes, 4096, 6).unwrap(), REQUESTS).unwrap();
+    let ever = record(&mut *spec.build(profile.footprint_bytes, 4096, 6).unwrap(), REQUESTS).unwrap();
+    let published: Spec = "profile:msnfs".parse().unwrap();
+    assert!(spec.has_passes() && !published.has_passes());
+    std::fs::remove_file(&file).unwrap();
+    // The last extent of a class has whole gaps.
+    assert!(pass.records().len().abs_diff(original.records().len()) <= 12, "{}", pass.records().len());
+    let offsets = |trace: &Trace| trace.records().iter().map(|record| record.offset()).collect::<Vec<_>>();
+    let (pass, ever) = (offsets(&pass), offsets(&ever));
+    for again in ever.chunks_exact(pass.len()) {
+        assert_eq!(again, pass);
+    }
+}
+
 #[test]
 fn published_profiles_have_the_published_numbers() {
     for (name, writes, write_kib, read_kib) in [
@@ -117,4 +211,12 @@ fn wrong_profiles_say_why() {
         let error = Profile::parse("bad", &good.replacen(from, to, 1)).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
+}
+
+#[test]
+fn revisits_of_an_earlier_version_are_refused() {
+    let original = record(&mut Rounds(0), 4 * Rounds::ONCE).unwrap();
+    let old = fit(&original).to_toml().unwrap().replace("repeat_percent = ", "stay_percent = ");
+    let error = Profile::parse("old", &old).unwrap_err().to_string();
+    assert!(error.contains("fit the trace again"), "{error}");
 }
