@@ -98,10 +98,10 @@ fn shares(revisits: &Revisits, first: &[usize]) -> Vec<Vec<usize>> {
         };
         let all: f64 = (0..phases).map(weight).sum();
         let (mut upto, mut before) = (0.0, 0);
-        for phase in 0..phases {
+        for (phase, shares) in shares.iter_mut().enumerate() {
             upto += if all > 0.0 { weight(phase) / all } else { 1.0 / phases as f64 };
             let after = ((first[part + 1] - first[part]) as f64 * upto).round() as usize;
-            shares[phase][part] = after - before;
+            shares[part] = after - before;
             before = after;
         }
     }

@@ -122,8 +122,7 @@ impl<N: Nand> Area<N> {
                 continue;
             }
             debug_assert!(self.blocks.takes(log, offset), "page {offset} of {log} was passed");
-            let last = self.is_last_in_its_block(from);
-            let copied = self.copy(from, log, offset, lpn, (Writer::Log, last))?;
+            let copied = self.copy(from, log, offset, lpn, (Writer::Log, false))?;
             if !self.settle_moved(copied, log, offset, lpn) {
                 break;
             }
