@@ -30,3 +30,30 @@ impl Steps {
         MountReport { steps: self.done, unreadable_pages, rebuilt_entries, read_only: None }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::device::device;
+    use super::*;
+    use crate::flash::Purpose;
+    use nand::Ppn;
+
+    #[test]
+    fn each_step_has_what_was_done_since_the_last() {
+        let mut flash = device(&[], &[]);
+        let reads = |flash: &mut Flash<_>, pages: u32| {
+            (0..pages).map(Ppn).for_each(|ppn| assert_eq!(flash.read_spare(Purpose::Recovery, ppn), Ok(None)));
+        };
+        reads(&mut flash, 5);
+        let mut steps = Steps::begin(&flash);
+        reads(&mut flash, 3);
+        steps.end("first", &flash);
+        steps.end("nothing", &flash);
+        reads(&mut flash, 2);
+        steps.end("last", &flash);
+        let report = steps.report(1, 7);
+        let counted: Vec<_> = report.steps.iter().map(|step| (step.name, step.ops.spare_reads)).collect();
+        assert_eq!(counted, [("first", 3), ("nothing", 0), ("last", 2)]);
+        assert_eq!((report.unreadable_pages, report.rebuilt_entries, report.read_only), (1, 7, None));
+    }
+}
