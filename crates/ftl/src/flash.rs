@@ -319,9 +319,12 @@ impl<N: Nand> Flash<N> {
     }
 
     /// Begins a branch of the section under way, or of a new one: until the next branch or
-    /// [`Flash::join`], operations wait for no other branch ([`Branch`]).
+    /// [`Flash::join`], operations wait for no other branch ([`Branch`]). Only a log knows of it.
     #[inline]
     pub fn branch(&mut self) {
+        if !self.logging {
+            return;
+        }
         if self.branch == Branch::NONE {
             self.sections = self.sections.wrapping_add(1).max(1);
             self.branch = Branch { section: self.sections, number: 0 };

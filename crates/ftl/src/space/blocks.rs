@@ -450,13 +450,14 @@ impl Space {
     #[inline]
     pub fn page_died(&mut self, ppn: Ppn) {
         let block = self.geometry.block_of(ppn);
-        // None lives there only if the image that was mounted contradicts itself.
-        let Some(Block { valid, state, kind }) = self.blocks.page_died(block) else { return };
         debug_assert!(
-            !matches!(state, BlockState::Virgin | BlockState::Free | BlockState::Bad),
+            self.valid(block) == 0
+                || !matches!(self.state(block), BlockState::Virgin | BlockState::Free | BlockState::Bad),
             "{ppn} lived in an erased block"
         );
-        if state == BlockState::Closed {
+        // None lives in a block of which a page dies only if the image that was mounted contradicts
+        // itself.
+        if let Some(Block { valid, kind, .. }) = self.blocks.page_died(block) {
             let valid = u32::from(valid);
             self.dead_metadata += u32::from(kind != PageKind::User && valid == 0);
             debug_assert!(self.dead_metadata <= self.metadata_blocks);

@@ -28,6 +28,7 @@ use crate::mapping::is_page;
 use crate::placement::Stream;
 use crate::space::blocks::BlockState;
 use crate::space::deaths::Was;
+use alloc::vec::Vec;
 use nand::{BlockId, Flags, PageKind, Ppn, Spare};
 
 /// Free blocks that a page of metadata programmed by a mount finds at least.
@@ -46,6 +47,18 @@ const fn purpose_of(kind: PageKind) -> Purpose {
         PageKind::Translation => Purpose::TranslationGc,
         PageKind::Validity | PageKind::Checkpoint => Purpose::ValidityGc,
     }
+}
+
+/// What the pages of a block that are not known to be dead say.
+struct Seen {
+    /// How often the block had been erased; 0 if no page says so.
+    erase_count: u32,
+    /// A page could not be read.
+    unreadable: bool,
+    /// A page reads as erased.
+    erased: bool,
+    /// Pages that the mapping leads away from.
+    stale: u32,
 }
 
 /// What is known of a page whose spare area cannot be read.
@@ -269,60 +282,17 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         Ok(erase_count)
     }
 
-    /// Lists the live pages of a block, before any of them moves.
-    ///
-    /// The spare area comes with the page that is read to be moved; only a page that turns out not
-    /// to live costs a read of its spare area alone, and where the store cannot know, every page
-    /// does.
+    /// Lists the live pages of a block, before any of them moves; answers how often the block had
+    /// been erased.
     fn find_live(&mut self, victim: BlockId, kind: PageKind, purpose: Purpose) -> Result<u32, FtlError> {
-        let geometry = *self.core.space.geometry();
         debug_assert!(self.live.is_empty() && self.moved == 0, "pages of another block are being moved");
         debug_assert!(self.core.space.state(victim) == BlockState::Collecting);
-        let asks = self.mapping.is_lazy() || (kind != PageKind::User && !self.validity.tracks_metadata());
         let valid = self.core.space.valid(victim);
-        let (mut erase_count, mut unreadable, mut erased, mut stale) = (0, false, false, 0);
-        let mut next = 0;
-        while let Some(offset) = self.dead.next_outside(next) {
-            next = offset + 1;
-            let ppn = geometry.page_at(victim, offset);
-            self.core.flash.branch();
-            let spare =
-                if asks { self.core.flash.read_spare(purpose, ppn) } else { self.core.flash.spare_of_read(ppn) };
-            let spare = match spare {
-                Ok(Some(spare)) => spare,
-                Ok(None) => {
-                    erased = true;
-                    continue;
-                }
-                Err(NandError::Uncorrectable { .. }) => {
-                    unreadable = true;
-                    continue;
-                }
-                Err(error) => return Err(error.into()),
-            };
-            erase_count = spare.erase_count;
-            let lives = match spare.kind {
-                // A tag beyond the disk is of an image that contradicts itself, and in a block of
-                // metadata nobody wrote it.
-                PageKind::User if spare.tag >= self.logical_pages || kind != PageKind::User => false,
-                PageKind::User => {
-                    let lpn = Lpn(spare.tag);
-                    let superseded = self.mapping.superseded(lpn, ppn)
-                        || !self.fickle.is_empty() && self.is_shown_again(lpn, ppn)?;
-                    stale += u32::from(superseded);
-                    if superseded && self.validity.is_buffered() {
-                        self.page_died(ppn)?;
-                    }
-                    !superseded
-                }
-                PageKind::Translation => self.mapping.owns(ppn, &spare),
-                PageKind::Validity | PageKind::Checkpoint => self.validity.owns(ppn, &spare),
-            };
-            if lives {
-                self.live.push(Origin { ppn, spare });
-            }
-        }
-        self.core.flash.join();
+        let mut live = core::mem::take(&mut self.live);
+        let seen = self.look_at_pages(victim, kind, purpose, &mut live);
+        debug_assert!(self.live.is_empty(), "pages of another block were listed meanwhile");
+        self.live = live;
+        let Seen { erase_count, unreadable, erased, stale } = seen?;
         // Half an erase can leave a page that an entry leads to reading as erased. Erased pages
         // alone do not say so: a lane's first block begins behind some, and one that was closed
         // before it was full ends before some.
@@ -334,9 +304,69 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             self.find_lost(victim)?;
         }
         if erase_count == 0 {
-            erase_count = self.wear_of(victim).map_or(0, |(erase_count, _)| erase_count);
+            return Ok(self.wear_of(victim).map_or(0, |(erase_count, _)| erase_count));
         }
         Ok(erase_count)
+    }
+
+    /// Lists those pages of a block that live by what their spare areas and the mapping say.
+    ///
+    /// The spare area comes with the page that is read to be moved; only a page that turns out not
+    /// to live costs a read of its spare area alone, and where the store cannot know, every page
+    /// does.
+    fn look_at_pages(
+        &mut self,
+        victim: BlockId,
+        kind: PageKind,
+        purpose: Purpose,
+        live: &mut Vec<Origin>,
+    ) -> Result<Seen, FtlError> {
+        let geometry = *self.core.space.geometry();
+        let asks = self.mapping.is_lazy() || (kind != PageKind::User && !self.validity.tracks_metadata());
+        let mut seen = Seen { erase_count: 0, unreadable: false, erased: false, stale: 0 };
+        let mut next = 0;
+        while let Some(offset) = self.dead.next_outside(next) {
+            next = offset + 1;
+            let ppn = geometry.page_at(victim, offset);
+            self.core.flash.branch();
+            let spare =
+                if asks { self.core.flash.read_spare(purpose, ppn) } else { self.core.flash.spare_of_read(ppn) };
+            let spare = match spare {
+                Ok(Some(spare)) => spare,
+                Ok(None) => {
+                    seen.erased = true;
+                    continue;
+                }
+                Err(NandError::Uncorrectable { .. }) => {
+                    seen.unreadable = true;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            seen.erase_count = spare.erase_count;
+            let lives = match spare.kind {
+                // A tag beyond the disk is of an image that contradicts itself, and in a block of
+                // metadata nobody wrote it.
+                PageKind::User if spare.tag >= self.logical_pages || kind != PageKind::User => false,
+                PageKind::User => {
+                    let lpn = Lpn(spare.tag);
+                    let superseded = self.mapping.superseded(lpn, ppn)
+                        || !self.fickle.is_empty() && self.is_shown_again(lpn, ppn)?;
+                    seen.stale += u32::from(superseded);
+                    if superseded && self.validity.is_buffered() {
+                        self.page_died(ppn)?;
+                    }
+                    !superseded
+                }
+                PageKind::Translation => self.mapping.owns(ppn, &spare),
+                PageKind::Validity | PageKind::Checkpoint => self.validity.owns(ppn, &spare),
+            };
+            if lives {
+                live.push(Origin { ppn, spare });
+            }
+        }
+        self.core.flash.join();
+        Ok(seen)
     }
 
     /// Whether the table leads elsewhere although the store counts a page as live: nothing of it
@@ -460,10 +490,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         record: impl FnOnce(&mut Self) -> Result<(), FtlError>,
     ) -> Result<(), FtlError> {
         debug_assert!(self.core.space.valid(self.core.space.geometry().block_of(new)) > 0, "{new} was not programmed");
-        match record(self) {
-            Err(error) if self.mapping.hint(lpn) != new => self.give_up(lpn, new, error),
-            outcome => outcome,
-        }
+        let Err(error) = record(self) else { return Ok(()) };
+        if self.mapping.hint(lpn) == new { Err(error) } else { self.give_up(lpn, new, error) }
     }
 
     #[inline]

@@ -41,7 +41,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         act: impl FnOnce(&mut M, &mut Core<N>) -> Result<T, FtlError>,
     ) -> Result<T, FtlError> {
         match act(&mut self.mapping, &mut self.core) {
-            Ok(done) => self.tell().map(|()| done),
+            Ok(done) => {
+                self.tell()?;
+                Ok(done)
+            }
             Err(error) => Err(self.tell_after(error)),
         }
     }

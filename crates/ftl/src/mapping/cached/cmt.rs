@@ -72,13 +72,22 @@ impl Dirty {
 #[derive(Clone, Copy, Debug)]
 struct Pages {
     entries_per_page: u32,
+    /// Of a power of two, its logarithm; else [`NO_SHIFT`].
     shift: u32,
 }
 
+/// Entries of a page that are no power of two are divided by.
+const NO_SHIFT: u32 = u32::MAX;
+
 impl Pages {
+    const fn new(entries_per_page: u32) -> Self {
+        let is_power = entries_per_page.is_power_of_two();
+        Self { entries_per_page, shift: if is_power { entries_per_page.trailing_zeros() } else { NO_SHIFT } }
+    }
+
     #[inline]
     const fn of(self, lpn: Lpn) -> u32 {
-        if self.entries_per_page.is_power_of_two() { lpn.0 >> self.shift } else { lpn.0 / self.entries_per_page }
+        if self.shift == NO_SHIFT { lpn.0 / self.entries_per_page } else { lpn.0 >> self.shift }
     }
 }
 
@@ -124,7 +133,7 @@ macro_rules! tell {
 impl Cmt {
     /// An empty cache. [`Cmt::refusal`] has to be asked before it is used.
     pub(in crate::mapping) fn new(asked: Asked, translation_pages: u32, entries_per_page: u32) -> Self {
-        let pages = Pages { entries_per_page, shift: entries_per_page.trailing_zeros() };
+        let pages = Pages::new(entries_per_page);
         let mut cmt = Self {
             organisation: Organisation::List(List::new(0, 0, pages)),
             pages,

@@ -25,7 +25,11 @@ impl CachedMap {
     }
 
     /// Brings the translation page in the buffer up to date with what a mount found.
+    #[inline]
     fn take_in_found(&mut self, page: u32) {
+        if self.found.is_empty() {
+            return;
+        }
         for (lpn, ppn) in self.found_of(page) {
             self.set_entry((lpn.0 % self.entries_per_page) as usize, ppn);
         }

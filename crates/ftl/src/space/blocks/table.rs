@@ -129,7 +129,8 @@ impl BlockTable {
         }
     }
 
-    /// One live page less, if there is one: what is known of the block then.
+    /// One live page less, if there is one: what is known then of a block that waits to be
+    /// collected. Nobody has to know of others.
     #[inline]
     pub(super) fn page_died(&mut self, block: BlockId) -> Option<Block> {
         let low = &mut self.low[block.index()];
@@ -140,7 +141,7 @@ impl BlockTable {
             *high -= 1;
             *low = low.wrapping_sub(ONE_VALID);
         }
-        self.get(block)
+        if *low & STATE == BlockState::Closed as u16 { self.get(block) } else { None }
     }
 
     /// Every block, in order.
@@ -203,6 +204,9 @@ mod tests {
                 assert_eq!((table.state(BlockId(0)), table.kind(BlockId(0))), (BlockState::Closed, PageKind::User));
             }
             assert_eq!(table.page_died(BlockId(0)), None, "none is left");
+            table.page_born(BlockId(0));
+            table.set_state(BlockId(0), BlockState::Active);
+            assert_eq!(table.page_died(BlockId(0)), None, "it is being filled");
             assert_eq!((counted(&table), table.valid(BlockId(1))), (0, 0));
         }
     }

@@ -42,9 +42,10 @@ pub(super) struct List {
     /// Entries that may be cached; there is one place more, so that an entry can come before
     /// another leaves.
     capacity: u32,
+    /// Places that have held an entry.
     used: u32,
-    /// The place that is free once all have been used.
-    vacant: u32,
+    /// The place that the next entry takes; [`NONE`] if another has to leave first.
+    next: u32,
     /// Stamped on every update; advanced by checkpoints.
     epoch: u8,
     /// First entry of each hash bucket.
@@ -70,7 +71,7 @@ impl List {
             entries: alloc::vec![Entry::VACANT; places],
             capacity,
             used: 0,
-            vacant: NONE,
+            next: 0,
             epoch: 0,
             buckets: alloc::vec![Link::NONE; places * BUCKETS_OF_THREE / 3 + 1],
             newest: NONE,
@@ -357,19 +358,16 @@ impl List {
     /// Whether an entry has to leave before another can come.
     #[inline]
     pub(super) fn is_overfull(&self) -> bool {
-        self.used > self.capacity && self.vacant == NONE
+        self.next == NONE
     }
 
     /// Caches a clean entry that is not there. The cache must not be overfull.
     #[inline]
     pub(super) fn insert(&mut self, lpn: Lpn, ppn: Ppn) -> Slot {
         debug_assert!(!self.is_overfull() && self.find(lpn).is_none(), "{lpn} cannot be cached");
-        let at = if self.used <= self.capacity {
-            self.used += 1;
-            self.used - 1
-        } else {
-            core::mem::replace(&mut self.vacant, NONE)
-        };
+        let at = self.next;
+        self.used = self.used.max(at + 1);
+        self.next = if self.used <= self.capacity { self.used } else { NONE };
         debug_assert!(
             !self.entries[at as usize].lpn().is_some(),
             "place {at} holds {}",
@@ -403,8 +401,8 @@ impl List {
             self.unlink(slot.0)
         }
         self.entries[slot.0 as usize].set_lpn(Lpn::NONE);
-        debug_assert!(self.find(self.lpn(slot)).is_none() && self.vacant == NONE);
-        self.vacant = slot.0;
+        debug_assert!(self.find(self.lpn(slot)).is_none() && self.next == NONE);
+        self.next = slot.0;
     }
 
     /// Begins a new epoch of updates.

@@ -140,7 +140,7 @@ proptest! {
         let translation_pages = 90_u32.div_ceil(entries_per_page);
         let mut cmt = Cmt::new(Asked { entries, protected_percent: 0, ways }, translation_pages, entries_per_page);
         prop_assert!(cmt.refusal().is_none());
-        let pages = Pages { entries_per_page, shift: entries_per_page.trailing_zeros() };
+        let pages = Pages::new(entries_per_page);
         let of = Sets::places(entries, ways, pages);
         prop_assert!(cmt.capacity() <= entries && cmt.capacity() > entries - ways.min(entries));
         let mut model = Model { ways: ways.min(entries) as usize, sets: BTreeMap::new(), epoch: 0 };
@@ -205,7 +205,7 @@ proptest! {
         entries_per_page in 1_u32..2000,
         lpns in prop::collection::vec(0_u32..2_000_000, 1..50),
     ) {
-        let pages = Pages { entries_per_page, shift: entries_per_page.trailing_zeros() };
+        let pages = Pages::new(entries_per_page);
         let of = Sets::places(entries, ways, pages);
         for lpn in lpns {
             if of.largest_tag(lpn / entries_per_page + 1) < u64::from(VACANT) {
@@ -218,7 +218,7 @@ proptest! {
 
 #[test]
 fn consecutive_entries_are_in_as_many_sets_as_there_are() {
-    let pages = Pages { entries_per_page: 1024, shift: 10 };
+    let pages = Pages::new(1024);
     let of = Sets::places(16_384, 16, pages);
     let counts = |lpns: &mut dyn Iterator<Item = u32>| {
         let mut count = alloc::vec![0_u32; of.sets as usize];
