@@ -29,13 +29,13 @@
 use super::{Durability, Entry, Info};
 use crate::bound::Formula;
 use crate::config::{Preset, Setting};
-use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
 use crate::engine::log_block::bound::{Steps, bound, room_for};
 use crate::engine::log_block::lru::Lru;
 use crate::engine::log_block::often::Often;
-use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
+use crate::engine::log_block::scheme::{Limits, Scheme, Size, Step, View};
+use crate::engine::log_block::{Design, LogFtl};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -62,7 +62,7 @@ pub(super) const INFO: Info = Info {
         programs: "B·B + 1 + c",
         longest: "a block of the page-mapped level with pages of B logical blocks is reclaimed; a checkpoint",
         most: |geometry, config| {
-            bound(geometry, config, room_for::<Aftl>, |sizes| Steps {
+            bound(geometry, config, room_for(LIMITS), |sizes| Steps {
                 merges: sizes.pages,
                 freed: 2 * sizes.pages + 1,
                 opened: 1,
@@ -72,11 +72,15 @@ pub(super) const INFO: Info = Info {
     },
 };
 
+const LIMITS: Limits = Limits::at_least(3);
+
+const DESIGN: Design<'_> = Design { name: INFO.name, limits: LIMITS, make: &|size| Box::new(Aftl::new(size)) };
+
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
-        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, Aftl::new)?)),
-        mount: Some(|flash, config| LogFtl::mount(flash, config, INFO.name, Aftl::new)),
+        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, DESIGN)?)),
+        mount: Some(|flash, config| LogFtl::mount(flash, config, DESIGN)),
     }
 }
 
@@ -170,8 +174,6 @@ impl Aftl {
 }
 
 impl Scheme for Aftl {
-    const LEAST_LOGS: u32 = 3;
-
     #[inline]
     fn step(&mut self, blocks: &View, target: Target) -> Step {
         let lpn = Lpn(target.lbn * self.pages_per_block + target.offset);

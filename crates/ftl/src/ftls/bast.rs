@@ -13,12 +13,12 @@
 use super::{Durability, Entry, Info};
 use crate::bound::Formula;
 use crate::config::{Preset, Setting};
-use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
 use crate::engine::log_block::bound::{Steps, bound, room_for};
 use crate::engine::log_block::lru::Lru;
-use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
+use crate::engine::log_block::scheme::{Limits, Scheme, Size, Step, View};
+use crate::engine::log_block::{Design, LogFtl};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use nand::{BlockId, Nand, ProgramOrder};
@@ -40,16 +40,20 @@ pub(super) const INFO: Info = Info {
         programs: "B + 1 + c",
         longest: "one merge; a checkpoint",
         most: |geometry, config| {
-            bound(geometry, config, room_for::<Bast>, |_| Steps { merges: 1, freed: 2, opened: 1, ..Steps::NONE })
+            bound(geometry, config, room_for(LIMITS), |_| Steps { merges: 1, freed: 2, opened: 1, ..Steps::NONE })
         },
     },
 };
 
+const LIMITS: Limits = Limits::at_least(1);
+
+const DESIGN: Design<'_> = Design { name: INFO.name, limits: LIMITS, make: &|size| Box::new(Bast::new(size)) };
+
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
-        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, Bast::new)?)),
-        mount: Some(|flash, config| LogFtl::mount(flash, config, INFO.name, Bast::new)),
+        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, DESIGN)?)),
+        mount: Some(|flash, config| LogFtl::mount(flash, config, DESIGN)),
     }
 }
 
@@ -75,8 +79,6 @@ impl Bast {
 }
 
 impl Scheme for Bast {
-    const LEAST_LOGS: u32 = 1;
-
     #[inline]
     fn step(&mut self, blocks: &View, target: Target) -> Step {
         let log = self.log_of[target.lbn as usize];

@@ -14,11 +14,11 @@
 use super::{Durability, Entry, Info};
 use crate::bound::Formula;
 use crate::config::{Preset, Setting};
-use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
 use crate::engine::log_block::bound::{Steps, bound, room_for};
-use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
+use crate::engine::log_block::scheme::{Limits, Scheme, Size, Step, View};
+use crate::engine::log_block::{Design, LogFtl};
 use alloc::boxed::Box;
 use nand::{BlockId, Nand, ProgramOrder};
 
@@ -39,7 +39,7 @@ pub(super) const INFO: Info = Info {
         programs: "2·B + c",
         longest: "what replaces a logical block is finished, and another copied up to its last page; a checkpoint",
         most: |geometry, config| {
-            bound(geometry, config, room_for::<Replacement>, |sizes| Steps {
+            bound(geometry, config, room_for(LIMITS), |sizes| Steps {
                 merges: 1,
                 moved: sizes.pages - 1,
                 freed: 2,
@@ -49,11 +49,15 @@ pub(super) const INFO: Info = Info {
     },
 };
 
+const LIMITS: Limits = Limits { most_logs: 1, ..Limits::at_least(0) };
+
+const DESIGN: Design<'_> = Design { name: INFO.name, limits: LIMITS, make: &|size| Box::new(Replacement::new(size)) };
+
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
-        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, Replacement::new)?)),
-        mount: Some(|flash, config| LogFtl::mount(flash, config, INFO.name, Replacement::new)),
+        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, DESIGN)?)),
+        mount: Some(|flash, config| LogFtl::mount(flash, config, DESIGN)),
     }
 }
 
@@ -75,9 +79,6 @@ impl Replacement {
 }
 
 impl Scheme for Replacement {
-    const LEAST_LOGS: u32 = 0;
-    const MOST_LOGS: u32 = 1;
-
     fn step(&mut self, blocks: &View, target: Target) -> Step {
         if self.log.is_some() {
             if self.owner != target.lbn || !blocks.takes(self.log, target.offset) {

@@ -36,12 +36,12 @@
 use super::{Durability, Entry, Info};
 use crate::bound::Formula;
 use crate::config::{Preset, Setting};
-use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
 use crate::engine::log_block::bound::{Steps, bound, room_for};
 use crate::engine::log_block::lru::Lru;
-use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
+use crate::engine::log_block::scheme::{Limits, Scheme, Size, Step, View};
+use crate::engine::log_block::{Design, LogFtl};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use nand::{BlockId, Nand, ProgramOrder};
@@ -67,7 +67,7 @@ pub(super) const INFO: Info = Info {
         programs: "(min(N, B) + 1)·B + 1 + c",
         longest: "a log block of a set of N logical blocks is reclaimed, one of a hot one merged; a checkpoint",
         most: |geometry, config| {
-            bound(geometry, config, room_for::<BlockSets>, |sizes| {
+            bound(geometry, config, room_for(LIMITS), |sizes| {
                 let set = u64::from(each(sizes.logical_blocks as u32, sizes.logs as u32)).min(sizes.pages);
                 Steps { merges: set + 1, freed: 2 * set + 3, opened: 1, ..Steps::NONE }
             })
@@ -75,11 +75,15 @@ pub(super) const INFO: Info = Info {
     },
 };
 
+const LIMITS: Limits = Limits::at_least(2);
+
+const DESIGN: Design<'_> = Design { name: INFO.name, limits: LIMITS, make: &|size| Box::new(BlockSets::new(size)) };
+
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
-        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, BlockSets::new)?)),
-        mount: Some(|flash, config| LogFtl::mount(flash, config, INFO.name, BlockSets::new)),
+        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, DESIGN)?)),
+        mount: Some(|flash, config| LogFtl::mount(flash, config, DESIGN)),
     }
 }
 
@@ -209,8 +213,6 @@ impl BlockSets {
 }
 
 impl Scheme for BlockSets {
-    const LEAST_LOGS: u32 = 2;
-
     #[inline]
     fn step(&mut self, blocks: &View, target: Target) -> Step {
         let lbn = target.lbn;

@@ -15,11 +15,11 @@
 use super::{Durability, Entry, Info};
 use crate::bound::Formula;
 use crate::config::{Preset, Setting};
-use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::{Blocks, SHARED};
 use crate::engine::log_block::bound::{Steps, bound, room_for};
-use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
+use crate::engine::log_block::scheme::{Limits, Scheme, Size, Step, View};
+use crate::engine::log_block::{Design, LogFtl};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use nand::{BlockId, Nand, ProgramOrder};
@@ -41,7 +41,7 @@ pub(super) const INFO: Info = Info {
         programs: "(B + 1)·B + 1 + c",
         longest: "the sequential log block is merged, and one with pages of B logical blocks reclaimed; a checkpoint",
         most: |geometry, config| {
-            bound(geometry, config, room_for::<Fast>, |sizes| Steps {
+            bound(geometry, config, room_for(LIMITS), |sizes| Steps {
                 merges: sizes.pages + 1,
                 freed: sizes.pages + 4,
                 opened: 1,
@@ -51,11 +51,15 @@ pub(super) const INFO: Info = Info {
     },
 };
 
+const LIMITS: Limits = Limits::at_least(2);
+
+const DESIGN: Design<'_> = Design { name: INFO.name, limits: LIMITS, make: &|size| Box::new(Fast::new(size)) };
+
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
-        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, Fast::new)?)),
-        mount: Some(|flash, config| LogFtl::mount(flash, config, INFO.name, Fast::new)),
+        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, DESIGN)?)),
+        mount: Some(|flash, config| LogFtl::mount(flash, config, DESIGN)),
     }
 }
 
@@ -91,8 +95,6 @@ impl Fast {
 }
 
 impl Scheme for Fast {
-    const LEAST_LOGS: u32 = 2;
-
     #[inline]
     fn step(&mut self, blocks: &View, target: Target) -> Step {
         match self.sequential {

@@ -26,13 +26,13 @@
 use super::{Durability, Entry, Info};
 use crate::bound::Formula;
 use crate::config::{Preset, Setting};
-use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
 use crate::engine::log_block::bound::{Steps, bound, room_for};
 use crate::engine::log_block::groups::{Groups, Owed};
 use crate::engine::log_block::longest::Longest;
-use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
+use crate::engine::log_block::scheme::{Limits, Scheme, Size, Step, View};
+use crate::engine::log_block::{Design, LogFtl};
 use alloc::boxed::Box;
 use nand::{BlockId, Nand, ProgramOrder};
 
@@ -56,7 +56,7 @@ pub(super) const INFO: Info = Info {
         programs: "B + 1 + c",
         longest: "one chain is folded and erased, of as many blocks as there are log blocks; a checkpoint",
         most: |geometry, config| {
-            bound(geometry, config, room_for::<Nftl>, |sizes| Steps {
+            bound(geometry, config, room_for(LIMITS), |sizes| Steps {
                 merges: 1,
                 freed: sizes.logs + 1,
                 opened: 1,
@@ -66,11 +66,15 @@ pub(super) const INFO: Info = Info {
     },
 };
 
+const LIMITS: Limits = Limits { order: INFO.program_order, ..Limits::at_least(1) };
+
+const DESIGN: Design<'_> = Design { name: INFO.name, limits: LIMITS, make: &|size| Box::new(Nftl::new(size)) };
+
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
-        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, Nftl::new)?)),
-        mount: Some(|flash, config| LogFtl::mount(flash, config, INFO.name, Nftl::new)),
+        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, DESIGN)?)),
+        mount: Some(|flash, config| LogFtl::mount(flash, config, DESIGN)),
     }
 }
 
@@ -98,9 +102,6 @@ impl Nftl {
 }
 
 impl Scheme for Nftl {
-    const LEAST_LOGS: u32 = 1;
-    const ORDER: ProgramOrder = INFO.program_order;
-
     #[inline]
     fn step(&mut self, blocks: &View, target: Target) -> Step {
         if let Some(block) = self.place(blocks, target) {

@@ -19,12 +19,12 @@ use super::{Durability, Entry, Info};
 use crate::bound::Formula;
 use crate::config::{Config, GroupOptions, Preset, Setting};
 use crate::contract::FtlError;
-use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::Blocks;
 use crate::engine::log_block::bound::{Steps, bound, room_for};
 use crate::engine::log_block::groups::{Groups, Owed};
-use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
+use crate::engine::log_block::scheme::{Limits, Scheme, Size, Step, View};
+use crate::engine::log_block::{Design, LogFtl};
 use alloc::boxed::Box;
 use nand::{BlockId, Nand, ProgramOrder};
 
@@ -50,7 +50,7 @@ pub(super) const INFO: Info = Info {
         programs: "min(N, B)·B + 1 + c",
         longest: "a log block with pages of all N logical blocks of its group is reclaimed; a checkpoint",
         most: |geometry, config| {
-            bound(geometry, config, room_for::<Reconfigurable>, |sizes| {
+            bound(geometry, config, room_for(LIMITS), |sizes| {
                 let group = u64::from(config.groups.unwrap_or(DEFAULT).blocks).min(sizes.pages);
                 Steps { merges: group, freed: group + 2, opened: 1, ..Steps::NONE }
             })
@@ -61,16 +61,22 @@ pub(super) const INFO: Info = Info {
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
-        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, scheme(config)?)?)),
-        mount: Some(|flash, config| LogFtl::mount(flash, config, INFO.name, scheme(config)?)),
+        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, design(&scheme(config)?))?)),
+        mount: Some(|flash, config| LogFtl::mount(flash, config, design(&scheme(config)?))),
     }
 }
 
-fn scheme(config: &Config) -> Result<impl Fn(Size) -> Reconfigurable, FtlError> {
+const LIMITS: Limits = Limits::at_least(1);
+
+fn design(make: &dyn Fn(Size) -> Box<dyn Scheme>) -> Design<'_> {
+    Design { name: INFO.name, limits: LIMITS, make }
+}
+
+fn scheme(config: &Config) -> Result<impl Fn(Size) -> Box<dyn Scheme>, FtlError> {
     let GroupOptions { blocks, extra } = config.groups.unwrap_or(DEFAULT).checked(INFO.name)?;
-    Ok(move |size: Size| Reconfigurable {
-        most: extra,
-        groups: Groups::new(&size.geometry, size.logical_blocks, blocks, Owed::Nothing),
+    Ok(move |size: Size| -> Box<dyn Scheme> {
+        let groups = Groups::new(&size.geometry, size.logical_blocks, blocks, Owed::Nothing);
+        Box::new(Reconfigurable { most: extra, groups })
     })
 }
 
@@ -96,8 +102,6 @@ impl Reconfigurable {
 }
 
 impl Scheme for Reconfigurable {
-    const LEAST_LOGS: u32 = 1;
-
     #[inline]
     fn step(&mut self, blocks: &View, target: Target) -> Step {
         let group = self.groups.group(target.lbn);

@@ -31,11 +31,11 @@
 use super::{Durability, Entry, Info};
 use crate::bound::Formula;
 use crate::config::{Preset, Setting};
-use crate::engine::log_block::LogFtl;
 use crate::engine::log_block::area::Target;
 use crate::engine::log_block::blocks::SHARED;
 use crate::engine::log_block::bound::{Steps, bound, room_for};
-use crate::engine::log_block::scheme::{Scheme, Size, Step, View};
+use crate::engine::log_block::scheme::{Limits, Scheme, Size, Step, View};
+use crate::engine::log_block::{Design, LogFtl};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -65,7 +65,7 @@ pub(super) const INFO: Info = Info {
         programs: "(B + 2)·B + 1 + c",
         longest: "as for fast, and what lives in a log block is moved; a checkpoint",
         most: |geometry, config| {
-            bound(geometry, config, room_for::<Vftl>, |sizes| Steps {
+            bound(geometry, config, room_for(LIMITS), |sizes| Steps {
                 merges: sizes.pages + 1,
                 moved: sizes.pages,
                 freed: sizes.pages + 6,
@@ -75,11 +75,15 @@ pub(super) const INFO: Info = Info {
     },
 };
 
+const LIMITS: Limits = Limits::at_least(2);
+
+const DESIGN: Design<'_> = Design { name: INFO.name, limits: LIMITS, make: &|size| Box::new(Vftl::new(size)) };
+
 pub(super) fn entry<N: Nand + 'static>() -> Entry<N> {
     Entry {
         info: INFO,
-        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, INFO.name, Vftl::new)?)),
-        mount: Some(|flash, config| LogFtl::mount(flash, config, INFO.name, Vftl::new)),
+        format: |flash, config| Ok(Box::new(LogFtl::format(flash, config, DESIGN)?)),
+        mount: Some(|flash, config| LogFtl::mount(flash, config, DESIGN)),
     }
 }
 
@@ -183,8 +187,6 @@ impl Vftl {
 }
 
 impl Scheme for Vftl {
-    const LEAST_LOGS: u32 = 2;
-
     #[inline]
     fn step(&mut self, blocks: &View, target: Target) -> Step {
         match self.sequential {

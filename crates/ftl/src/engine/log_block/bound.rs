@@ -8,7 +8,7 @@ use super::area::Room;
 use super::blocks::RESERVE;
 use super::checkpoint::Extent;
 use super::make::extent;
-use super::scheme::Scheme;
+use super::scheme::Limits;
 use crate::bound::{Bound, Most};
 use crate::config::Config;
 use nand::Geometry;
@@ -42,11 +42,10 @@ impl Steps {
     pub const NONE: Self = Self { merges: 0, moved: 0, freed: 0, opened: 0 };
 }
 
-/// What the maps of a scheme have room for: every over-provisioned block may be a log block, unless
-/// the scheme opens fewer.
-#[must_use]
-pub fn room_for<S: Scheme>(_: u32, over: u32) -> Room {
-    Room { logs: over.min(S::MOST_LOGS), fused: 0 }
+/// What the maps of a scheme have room for, by the numbers of logical and of over-provisioned
+/// blocks: each of these may be a log block, unless the scheme opens fewer.
+pub fn room_for(limits: Limits) -> impl Fn(u32, u32) -> Room {
+    move |_, over| Room { logs: over.min(limits.most_logs), fused: 0 }
 }
 
 /// The most that requests do whose writes take these steps at most, if maps have this room.

@@ -8,7 +8,7 @@
 //! 3. Merges are written once, for all schemes (`merge`): switch, partial, full.
 //!
 //! Programs go in ascending order within a block, with gaps, so that a device with sequential
-//! programming is enough, unless the scheme says otherwise ([`Scheme::ORDER`]).
+//! programming is enough, unless the scheme says otherwise ([`Limits::order`]).
 //!
 //! Maps are found again on flash after power loss ([`recover`]), or assumed to be in non-volatile
 //! memory, as in the simulators of the papers that these FTLs come from ([`crate::config::Maps`]).
@@ -44,40 +44,52 @@ use blocks::Role;
 use bound::room_for;
 use nand::{BlockId, Lpn, Nand, Ppn};
 use recover::{Others, Recovered};
-use scheme::{Scheme, Size, Step, View};
+use scheme::{Limits, Scheme, Size, Step, View};
 
-/// A log-block FTL.
-pub struct LogFtl<N, S> {
+/// A log-block FTL. The scheme is asked through a pointer, so that the engine is compiled once.
+pub struct LogFtl<N> {
     area: Area<N>,
-    scheme: S,
+    scheme: Box<dyn Scheme>,
 }
 
-impl<N: Nand + 'static, S: Scheme + 'static> LogFtl<N, S> {
+/// Which log-block FTL it is to be.
+#[derive(Clone, Copy)]
+pub struct Design<'a> {
+    /// The FTL's name, for errors.
+    pub name: &'static str,
+    /// What its scheme needs.
+    pub limits: Limits,
+    /// Makes the scheme.
+    pub make: &'a dyn Fn(Size) -> Box<dyn Scheme>,
+}
+
+impl Design<'_> {
+    const fn area(&self) -> AreaOptions {
+        let Limits { least_logs, order, .. } = self.limits;
+        AreaOptions { name: self.name, least_logs, order, picks_victims: false }
+    }
+}
+
+impl<N: Nand + 'static> LogFtl<N> {
     /// Opens a disk again, also after power loss.
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] and [`FtlError::Damaged`] if the device was formatted for
     /// something else.
-    pub fn mount(flash: Flash<N>, config: &Config, name: &'static str, make: impl Fn(Size) -> S) -> Mounted<N> {
-        let opened = without_doubt(flash, |flash, excluded| Self::open(flash, config, name, &make, excluded));
+    pub fn mount(flash: Flash<N>, config: &Config, design: Design<'_>) -> Mounted<N> {
+        let opened = without_doubt(flash, |flash, excluded| Self::open(flash, config, design, excluded));
         or_read_only(opened, config, Evidence::Marks)
     }
 }
 
-impl<N: Nand, S: Scheme> LogFtl<N, S> {
+impl<N: Nand> LogFtl<N> {
     /// Makes an empty disk of a device.
     ///
     /// # Errors
     /// [`FtlError::Unsupported`] if the device is too small for the logical pages asked for.
-    pub fn format(
-        flash: Flash<N>,
-        config: &Config,
-        name: &'static str,
-        make: impl FnOnce(Size) -> S,
-    ) -> Result<Self, FtlError> {
-        let options = AreaOptions { name, least_logs: S::LEAST_LOGS, order: S::ORDER, picks_victims: false };
-        let area = Area::format(flash, config, options, &room_for::<S>)?;
-        let scheme = make(Size::of(&area));
+    pub fn format(flash: Flash<N>, config: &Config, design: Design<'_>) -> Result<Self, FtlError> {
+        let area = Area::format(flash, config, design.area(), &room_for(design.limits))?;
+        let scheme = (design.make)(Size::of(&area));
         Ok(Self { area, scheme })
     }
 
@@ -91,13 +103,12 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
     fn open(
         flash: Flash<N>,
         config: &Config,
-        name: &'static str,
-        make: impl Fn(Size) -> S,
+        design: Design<'_>,
         excluded: &[Ppn],
     ) -> Result<(Self, MountReport), Unmounted<N>> {
-        let options = AreaOptions { name, least_logs: S::LEAST_LOGS, order: S::ORDER, picks_victims: false };
-        let (area, mut recovered) = Area::mount(flash, config, options, Others::Logs, &room_for::<S>, excluded)?;
-        let scheme = make(Size::of(&area));
+        let room = room_for(design.limits);
+        let (area, mut recovered) = Area::mount(flash, config, design.area(), Others::Logs, &room, excluded)?;
+        let scheme = (design.make)(Size::of(&area));
         let mut ftl = Self { area, scheme };
         if let Err(error) = ftl.settle(&recovered) {
             return Err(ftl.area.unmounted(error));
@@ -282,7 +293,7 @@ impl<N: Nand, S: Scheme> LogFtl<N, S> {
     }
 }
 
-impl<N: Nand, S: Scheme> Ftl<N> for LogFtl<N, S> {
+impl<N: Nand> Ftl<N> for LogFtl<N> {
     fn logical_pages(&self) -> u32 {
         self.area.logical_pages
     }

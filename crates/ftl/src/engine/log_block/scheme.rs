@@ -99,19 +99,29 @@ pub enum Step {
     Stuck,
 }
 
-/// A scheme: which log blocks there are, and what becomes of them.
-pub trait Scheme: Send {
+/// What a scheme needs of a device and of the maps.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
     /// The fewest log blocks that it can work with.
-    const LEAST_LOGS: u32;
-
+    pub least_logs: u32,
     /// The most log blocks that it has open at once, if fewer than there may be. The page map has
     /// entries for so many, and for those that a mount may find beside them.
-    const MOST_LOGS: u32 = u32::MAX;
-
+    pub most_logs: u32,
     /// The order in which the pages of a block are programmed. A device that allows no such order
     /// is refused.
-    const ORDER: ProgramOrder = ProgramOrder::Sequential;
+    pub order: ProgramOrder,
+}
 
+impl Limits {
+    /// As many log blocks as there may be, so many of them at least; pages in order.
+    #[must_use]
+    pub const fn at_least(logs: u32) -> Self {
+        Self { least_logs: logs, most_logs: u32::MAX, order: ProgramOrder::Sequential }
+    }
+}
+
+/// A scheme: which log blocks there are, and what becomes of them.
+pub trait Scheme: Send {
     /// What to do next so that a page can be written whose place in its data block was passed.
     fn step(&mut self, blocks: &View, target: Target) -> Step;
 
