@@ -13,7 +13,7 @@
 //! and after what its data is accessed.
 
 use crate::error::{WorkloadError, nearest};
-use crate::revisits::Revisits;
+use crate::revisits::{REVISITS_VERSION, Revisits};
 use serde::{Deserialize, Serialize};
 
 /// Granularity of popularity, in bytes: starts of requests are counted and drawn in slots of this
@@ -110,6 +110,16 @@ pub struct Arrivals {
     pub cv: f64,
 }
 
+/// Refuses revisits that another version of this program fitted: their fields are others, or mean
+/// something else.
+fn check_version(found: Option<&toml::Value>) -> Result<(), String> {
+    match found {
+        Some(found) if found.as_integer() == Some(i64::from(REVISITS_VERSION)) => Ok(()),
+        Some(found) => Err(format!("version {found}, and this program plays {REVISITS_VERSION}; fit the trace again")),
+        None => Err(format!("no version, and this program plays {REVISITS_VERSION}; fit the trace again")),
+    }
+}
+
 fn default_align() -> u64 {
     POPULARITY_PAGE_BYTES
 }
@@ -155,10 +165,13 @@ impl Profile {
     /// If the text is not TOML of a profile, or a number is out of its range.
     pub fn parse(name: &str, text: &str) -> Result<Profile, WorkloadError> {
         let fault = |why: String| WorkloadError::Profile { name: name.to_owned(), why };
-        let profile: Profile = toml::from_str(text).map_err(|e| match text.contains("stay_percent = ") {
-            true => fault("its revisits are those of an earlier version; fit the trace again".to_owned()),
-            false => fault(e.to_string()),
-        })?;
+        let table: toml::Table = toml::from_str(text).map_err(|e| fault(e.to_string()))?;
+        for side in ["writes", "reads"] {
+            if let Some(revisits) = table.get(side).and_then(|side| side.get("revisits")) {
+                check_version(revisits.get("version")).map_err(|why| fault(format!("{side}.revisits: {why}")))?;
+            }
+        }
+        let profile: Profile = toml::from_str(text).map_err(|e| fault(e.to_string()))?;
         profile.check().map_err(fault)?;
         Ok(profile)
     }

@@ -27,6 +27,9 @@ pub(crate) use places::{LENGTHS, SECTOR_BYTES, left_of};
 /// Bytes of the unit in which extents are told apart.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
+/// The version of the model. It changes with the fields of [`Revisits`] and with what they mean.
+pub const REVISITS_VERSION: u32 = 2;
+
 /// More extents than so many are refused, for the memory that they take.
 const MOST_EXTENTS: f64 = (1_u64 << 24) as f64;
 
@@ -41,6 +44,8 @@ const FEW: usize = 32;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Revisits {
+    /// [`REVISITS_VERSION`] of the program that fitted them.
+    pub version: u32,
     /// Extents by how often they are accessed.
     pub classes: Vec<RevisitClass>,
     /// For each phase of the trace, all of as many runs, the extents in each part of the footprint

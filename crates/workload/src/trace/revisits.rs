@@ -14,7 +14,9 @@ use super::info::percent;
 use super::{Record, Trace};
 use crate::profile::SizeShare;
 use crate::request::Op;
-use crate::revisits::{Coverage, LENGTHS, PAGE_BYTES, RevisitClass, Revisits, SECTOR_BYTES, gap_bin, left_of};
+use crate::revisits::{
+    Coverage, LENGTHS, PAGE_BYTES, REVISITS_VERSION, RevisitClass, Revisits, SECTOR_BYTES, gap_bin, left_of,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Parts of the footprint for which extents are counted.
@@ -101,7 +103,7 @@ pub(super) fn revisits(trace: &Trace, op: Op, touched: &Extents) -> Option<Revis
     }
     counts.retain(|counts| counts.runs > 0);
     let classes: Vec<RevisitClass> = counts.into_iter().map(Counts::class).collect();
-    (!classes.is_empty()).then_some(Revisits { classes, begins })
+    (!classes.is_empty()).then_some(Revisits { version: REVISITS_VERSION, classes, begins })
 }
 
 /// Counts how extents lie to those before them.

@@ -1,7 +1,7 @@
 //! Fitted and published profiles reproduce what they were made from.
 
 use openftl_workload::trace::{Info, Trace, fit, info, record};
-use openftl_workload::{Op, Profile, Request, Source, Spec, WorkloadError, published_profiles};
+use openftl_workload::{Op, Profile, REVISITS_VERSION, Request, Source, Spec, WorkloadError, published_profiles};
 use std::collections::BTreeMap;
 
 const REQUESTS: u64 = 200_000;
@@ -216,7 +216,13 @@ fn wrong_profiles_say_why() {
 #[test]
 fn revisits_of_an_earlier_version_are_refused() {
     let original = record(&mut Rounds(0), 4 * Rounds::ONCE).unwrap();
-    let old = fit(&original).to_toml().unwrap().replace("repeat_percent = ", "stay_percent = ");
-    let error = Profile::parse("old", &old).unwrap_err().to_string();
-    assert!(error.contains("fit the trace again"), "{error}");
+    let now = fit(&original).to_toml().unwrap();
+    let version = format!("version = {REVISITS_VERSION}\n");
+    assert!(now.contains(&version) && Profile::parse("now", &now).is_ok());
+    for (other, why) in
+        [("version = 1\n", "version 1, and"), ("version = \"2\"\n", "version \"2\""), ("", "no version")]
+    {
+        let error = Profile::parse("other", &now.replacen(&version, other, 1)).unwrap_err().to_string();
+        assert!(error.contains(why) && error.contains("fit the trace again"), "{error}");
+    }
 }
