@@ -25,18 +25,17 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         match act(self) {
             Ok(done) => Ok(done),
-            Err(error) => self.heal_and(error, &mut act),
+            Err(error) => self.heal_and(error, act),
         }
     }
 
-    /// Something failed: heals if that can help, and does it again. Compiled once for all that can
-    /// fail.
+    /// Something failed: heals if that can help, and does it again.
     #[cold]
     #[inline(never)]
     fn heal_and<T>(
         &mut self,
         error: FtlError,
-        act: &mut dyn FnMut(&mut Self) -> Result<T, FtlError>,
+        mut act: impl FnMut(&mut Self) -> Result<T, FtlError>,
     ) -> Result<T, FtlError> {
         self.powered(|ftl| {
             if ftl.heal.is_none() {
