@@ -42,7 +42,7 @@ struct Options {
     #[arg(long, value_name = "N", conflicts_with_all = ["all", "only"])]
     sample: Option<usize>,
     /// Choose with this seed; without, the days since 1970
-    #[arg(long, requires = "sample")]
+    #[arg(long, conflicts_with = "only")]
     seed: Option<u64>,
     /// Run the whole: one mutant in `--one-in`, always the same ones, and those of
     /// xtask/mutants/by-hand.toml
@@ -51,6 +51,9 @@ struct Options {
     /// How many mutants stand behind one that `--all` runs; 1 for every mutant
     #[arg(long, value_name = "N", default_value_t = 50, requires = "all", value_parser = clap::value_parser!(u64).range(1..))]
     one_in: u64,
+    /// Run one in N of what `--all` runs; N seeds in a row run all of it
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "all", value_parser = clap::value_parser!(u64).range(1..))]
+    share: u64,
     /// Run the mutant of this identity; may be given several times
     #[arg(long, value_name = "ID")]
     only: Vec<String>,
@@ -131,7 +134,7 @@ fn run(root: &Path, options: &Options) -> Result<bool> {
     let mutants = settle(&copy, root, &by_hand, mutants, &say)?;
     let chosen = drawn(&mutants, options)?;
     say(&format!("{} of {} mutants; {} others do not compile", chosen.len(), known.len(), mutants.dropped.len()));
-    let binaries = build::tests(&copy)?;
+    let binaries = build::tests(&copy, options.quick)?;
     let built = start.elapsed();
     say(&format!("built in {:.0} s; running everything unmutated", built.as_secs_f64()));
     let start = Instant::now();
@@ -201,8 +204,15 @@ fn choose(mutants: &Mutants, kept: &[String], options: &Options, say: &dyn Fn(&s
     }
     let mut all: Vec<(u32, &str)> = compiled.map(|(id, mutant)| (id, &*mutant.identity)).collect();
     let identities = |all: &[(u32, &str)]| all.iter().map(|(_, identity)| (*identity).to_owned()).collect();
-    let Some(count) = options.sample else { return identities(&one_in(options.one_in, &all, kept)) };
     let seed = options.seed();
+    let Some(count) = options.sample else {
+        let mut whole = one_in(options.one_in, &all, kept);
+        if options.share > 1 {
+            say(&format!("one mutant in {0} of the whole: --share {0} --seed {seed}", options.share));
+            whole.retain(|(_, identity)| is_in_share(options.share, seed, identity));
+        }
+        return identities(&whole);
+    };
     say(&format!("a sample of {count}: --sample {count} --seed {seed}"));
     // By identity: a change elsewhere leaves most of the sample as it is.
     all.sort_by_key(|(_, identity)| rolled(seed, identity));
@@ -234,6 +244,11 @@ fn one_in<'a>(many: u64, mutants: &[(u32, &'a str)], kept: &[String]) -> Vec<(u3
     let is_drawn = |identity: &str| rolled(0, identity).is_multiple_of(many);
     let chosen = mutants.iter().filter(|(_, identity)| is_kept(identity) || is_drawn(identity));
     chosen.copied().collect()
+}
+
+/// Whether a mutant is in the share of a seed; so many seeds in a row take every mutant once.
+fn is_in_share(share: u64, seed: u64, identity: &str) -> bool {
+    rolled(1, identity) % share == seed % share
 }
 
 /// A number by chance of a seed and an identity (FNV-1a, then mixed as splitmix64 does).

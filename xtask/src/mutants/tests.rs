@@ -126,6 +126,21 @@ fn the_whole_is_a_share_of_the_mutants_and_what_is_kept() {
 }
 
 #[test]
+fn seeds_in_a_row_share_the_whole() {
+    let root = crate::root().unwrap();
+    let mutants = Mutants::read(&root, &hand::entries(&root).unwrap(), Vec::new()).unwrap();
+    let chosen = |arguments: &str| {
+        let options = Options::try_parse_from(format!("mutants --all --in recovery/ {arguments}").split(' ')).unwrap();
+        choose(&mutants, &[], &options, &|_| {}).into_iter().collect::<Vec<_>>()
+    };
+    let whole = chosen("--seed 1");
+    let mut shares: Vec<String> = (6..9).flat_map(|seed| chosen(&format!("--share 3 --seed {seed}"))).collect();
+    assert!(chosen("--share 3 --seed 6").len() < whole.len() / 2);
+    shares.sort();
+    assert_eq!(shares, whole);
+}
+
+#[test]
 fn the_tables_name_mutants_that_exist() {
     let root = crate::root().unwrap();
     let mutants = Mutants::read(&root, &hand::entries(&root).unwrap(), Vec::new()).unwrap();
