@@ -22,10 +22,10 @@ macro_rules! canary {
 fn found(entry: Entry<AnyBytes>, faults: Vec<Fault>) -> Vec<openftl_crash::Failure> {
     let options = Options {
         mode: Mode::Linear,
-        cuts: 2000,
+        cuts: 500,
         geometry: Some("tiny".into()),
         faults,
-        endurance: 100,
+        endurance: 40,
         ..Options::default()
     };
     let entries = [entry];

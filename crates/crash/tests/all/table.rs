@@ -86,10 +86,10 @@ fn without_its_battery_an_ftl_loses_writes_and_nothing_else() {
     let options = Options {
         ftls: vec!["dftl".into()],
         mode: Mode::Linear,
-        cuts: 3000,
+        cuts: 1000,
         depth: 2,
-        images: 70,
-        endurance: 100,
+        images: 30,
+        endurance: 60,
         worn_step: 97,
         ..Options::default()
     };

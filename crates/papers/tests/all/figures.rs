@@ -141,7 +141,7 @@ fn names_say_paper_and_figure() {
 
 #[test]
 fn threads_change_nothing() {
-    let figure = find("gecko/fig14").unwrap();
+    let figure = find("janus/fig9").unwrap();
     let alone = Lab { jobs: 1, ..lab(figure) };
     let together = conclude(figure, &lab(figure), &runs(figure, &lab(figure)));
     assert_eq!(conclude(figure, &alone, &runs(figure, &alone)), together);
