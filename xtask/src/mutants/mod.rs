@@ -39,10 +39,10 @@ const SPARE: usize = 10;
 )]
 struct Options {
     /// Run this many mutants, chosen by the seed
-    #[arg(long, value_name = "N", conflicts_with_all = ["all", "only"])]
+    #[arg(long, value_name = "N", group = "drawn", conflicts_with_all = ["all", "only"])]
     sample: Option<usize>,
     /// Choose with this seed; without, the days since 1970
-    #[arg(long, conflicts_with = "only")]
+    #[arg(long, requires = "drawn")]
     seed: Option<u64>,
     /// Run the whole: one mutant in `--one-in`, always the same ones, and those of
     /// xtask/mutants/by-hand.toml
@@ -52,8 +52,8 @@ struct Options {
     #[arg(long, value_name = "N", default_value_t = 50, requires = "all", value_parser = clap::value_parser!(u64).range(1..))]
     one_in: u64,
     /// Run one in N of what `--all` runs; N seeds in a row run all of it
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "all", value_parser = clap::value_parser!(u64).range(1..))]
-    share: u64,
+    #[arg(long, value_name = "N", group = "drawn", requires = "all", value_parser = clap::value_parser!(u64).range(1..))]
+    share: Option<u64>,
     /// Run the mutant of this identity; may be given several times
     #[arg(long, value_name = "ID")]
     only: Vec<String>,
@@ -207,9 +207,9 @@ fn choose(mutants: &Mutants, kept: &[String], options: &Options, say: &dyn Fn(&s
     let seed = options.seed();
     let Some(count) = options.sample else {
         let mut whole = one_in(options.one_in, &all, kept);
-        if options.share > 1 {
-            say(&format!("one mutant in {0} of the whole: --share {0} --seed {seed}", options.share));
-            whole.retain(|(_, identity)| is_in_share(options.share, seed, identity));
+        if let Some(share) = options.share {
+            say(&format!("one mutant in {share} of the whole: --share {share} --seed {seed}"));
+            whole.retain(|(_, identity)| is_in_share(share, seed, identity));
         }
         return identities(&whole);
     };

@@ -130,14 +130,17 @@ fn seeds_in_a_row_share_the_whole() {
     let root = crate::root().unwrap();
     let mutants = Mutants::read(&root, &hand::entries(&root).unwrap(), Vec::new()).unwrap();
     let chosen = |arguments: &str| {
-        let options = Options::try_parse_from(format!("mutants --all --in recovery/ {arguments}").split(' ')).unwrap();
+        let call = format!("mutants --all --in recovery/ {arguments}");
+        let options = Options::try_parse_from(call.split_whitespace()).unwrap();
         choose(&mutants, &[], &options, &|_| {}).into_iter().collect::<Vec<_>>()
     };
-    let whole = chosen("--seed 1");
+    let whole = chosen("");
     let mut shares: Vec<String> = (6..9).flat_map(|seed| chosen(&format!("--share 3 --seed {seed}"))).collect();
     assert!(chosen("--share 3 --seed 6").len() < whole.len() / 2);
     shares.sort();
     assert_eq!(shares, whole);
+    let seed_of_nothing = ["mutants", "--all", "--seed", "6"];
+    assert!(Options::try_parse_from(seed_of_nothing).is_err(), "it would be ignored");
 }
 
 #[test]

@@ -455,8 +455,7 @@ impl Space {
                 || !matches!(self.state(block), BlockState::Virgin | BlockState::Free | BlockState::Bad),
             "{ppn} lived in an erased block"
         );
-        // None lives in a block of which a page dies only if the image that was mounted contradicts
-        // itself.
+        // That none lives there happens only if the image that was mounted contradicts itself.
         if let Some(Block { valid, kind, .. }) = self.blocks.page_died(block) {
             let valid = u32::from(valid);
             self.dead_metadata += u32::from(kind != PageKind::User && valid == 0);

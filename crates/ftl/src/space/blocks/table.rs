@@ -129,8 +129,8 @@ impl BlockTable {
         }
     }
 
-    /// One live page less, if there is one: what is known then of a block that waits to be
-    /// collected. Nobody has to know of others.
+    /// One live page less, if there is one. Answers what is known of the block then, if it waits to
+    /// be collected.
     #[inline]
     pub(super) fn page_died(&mut self, block: BlockId) -> Option<Block> {
         let low = &mut self.low[block.index()];
