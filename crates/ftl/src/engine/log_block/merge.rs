@@ -194,3 +194,37 @@ impl<N: Nand> Area<N> {
         self.drop_empty_data(lbn)
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::check::tests::{LOGICAL_PAGES, empty, stamp};
+    use super::*;
+
+    /// Whether a log block becomes the data block of the first logical block. It holds two pages,
+    /// the first of them in its place; the one whose place the second takes was trimmed.
+    fn becomes_data(second: Lpn) -> bool {
+        let mut area = empty(false);
+        for lpn in (0..LOGICAL_PAGES).map(Lpn) {
+            assert!(area.write_home(lpn, &stamp(lpn)).unwrap());
+        }
+        let log = area.open_log(0).unwrap();
+        area.forget(Lpn(1));
+        for (offset, lpn) in [(0, Lpn(0)), (1, second)] {
+            assert!(area.write_log(log, offset, lpn, &stamp(lpn)).unwrap());
+        }
+        let becomes = area.merge(0, Some(log)).unwrap();
+        assert_eq!(becomes, area.table.data(0) == log);
+        if !becomes {
+            area.release(log).unwrap();
+        }
+        area.check().unwrap();
+        becomes
+    }
+
+    #[test]
+    fn a_log_block_with_a_page_out_of_its_place_becomes_no_data_block() {
+        assert!(becomes_data(Lpn(1)));
+        assert!(!becomes_data(Lpn(3)));
+    }
+}
