@@ -319,7 +319,8 @@ impl<N: Nand> Flash<N> {
     }
 
     /// Begins a branch of the section under way, or of a new one: until the next branch or
-    /// [`Flash::join`], operations wait for no other branch ([`Branch`]). Only a log knows of it.
+    /// [`Flash::join`], operations wait for no other branch ([`Branch`]). Without a log it does
+    /// nothing.
     #[inline]
     pub fn branch(&mut self) {
         if !self.logging {

@@ -455,7 +455,7 @@ impl Space {
                 || !matches!(self.state(block), BlockState::Virgin | BlockState::Free | BlockState::Bad),
             "{ppn} lived in an erased block"
         );
-        // That none lives there happens only if the image that was mounted contradicts itself.
+        // A page dies where none lives only if the image that was mounted contradicts itself.
         if let Some(Block { valid, kind, .. }) = self.blocks.page_died(block) {
             let valid = u32::from(valid);
             self.dead_metadata += u32::from(kind != PageKind::User && valid == 0);
