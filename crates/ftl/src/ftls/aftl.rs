@@ -59,12 +59,13 @@ pub(super) const INFO: Info = Info {
     flags: 0,
     preset: Preset::PAPER,
     bound: Formula {
-        programs: "B·B + 1 + c",
-        longest: "a block of the page-mapped level with pages of B logical blocks is reclaimed; a checkpoint",
+        programs: "(B + 1)·B + 1 + c",
+        longest: "a replacement block is merged for a new block of the page-mapped level, and the oldest one of that \
+                  level, with pages of B logical blocks, is reclaimed; a checkpoint",
         most: |geometry, config| {
             bound(geometry, config, room_for(LIMITS), |sizes| Steps {
-                merges: sizes.pages,
-                freed: 2 * sizes.pages + 1,
+                merges: sizes.pages + 1,
+                freed: 2 * (sizes.pages + 1) + 1,
                 opened: 1,
                 ..Steps::NONE
             })

@@ -101,7 +101,7 @@ impl Disk {
 fn a_flushed_trim_stays_trimmed_while_only_one_checkpoint_is_left() {
     let mut alone = 0;
     for name in log_block_ftls().map(|entry| entry.info.name) {
-        for seed in 0..400 {
+        for seed in 0..500 {
             let mut disk = Disk::new(name, seed);
             for round in 0..3 {
                 disk.plan();

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::{capabilities, one_die};
+use ftl::config::Setting;
 use ftl::{Config, Flash, Ftl, FtlError, Purpose, WearOptions, ftls};
 use nand::{Lpn, SimNand, Stamp};
 use openftl_ftl as ftl;
@@ -86,4 +87,29 @@ fn blocks_wear_alike_if_wear_is_levelled() {
         assert!(with.programs < without.programs * 1.25, "{name}: {} {}", with.programs, without.programs);
     }
     assert!(levelled >= 3, "the page-mapped FTLs level wear");
+}
+
+/// Checkpoints are written for as long as the disk is: if they always went to the same blocks,
+/// these would wear out long before the others.
+#[test]
+fn checkpoints_wear_no_block_more_than_the_others() {
+    for entry in table::table::<SimNand>().into_iter().filter(|entry| entry.info.honours(Setting::Maps)) {
+        let (name, config) = (entry.info.name, Config::new(LOGICAL));
+        let mut ftl = (entry.format)(Flash::new(device(&entry)), &config).unwrap();
+        let mut state = 7_u32;
+        let random = (0..30 * LOGICAL).map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            Lpn((state >> 8) % LOGICAL)
+        });
+        for lpn in (0..LOGICAL).map(Lpn).chain(random) {
+            ftl.write(lpn, &Stamp { lpn, version: 1 }).unwrap();
+        }
+        let checkpoints = ftl.flash().counts().of(Purpose::Checkpoint).erases;
+        let Outcome { most, deviation, .. } = outcome(&*ftl, 0.0);
+        let counts = ftl.flash().nand().erase_counts();
+        let mean = f64::from(counts.iter().sum::<u32>()) / counts.len() as f64;
+        println!("{name}: mean {mean:.1}, most {most}, deviation {deviation:.1}, {checkpoints} for checkpoints");
+        assert!(checkpoints > 40, "{name} wrote few checkpoints: {checkpoints}");
+        assert!(f64::from(most) < 1.3 * mean, "{name}: a block was erased {most} times, {mean:.1} in the mean");
+    }
 }

@@ -9,6 +9,9 @@
 //! 3. Every logical block may hold a data block at any time; [`RESERVE`] blocks stay free for
 //!    merges; what is left of the usable blocks may be log blocks. A block that goes bad takes away
 //!    a log block.
+//! 4. Free blocks are taken in the order of waiting, but for those that are far more worn than one
+//!    of the next few: in the order of waiting alone whatever is short-lived can meet the same
+//!    blocks again and again.
 
 mod record;
 
@@ -24,6 +27,14 @@ use record::{Block, Contents, History, contents};
 
 /// Blocks kept free: one to merge into, and two that may turn out bad while one request is served.
 pub const RESERVE: u32 = 3;
+
+/// Free blocks among which one with far fewer erases is looked for: about as many as there are when
+/// a disk is full.
+const CHOICE: usize = 8;
+
+/// Erases by which a block has to be more worn than another to be passed over. The order of waiting
+/// spreads what is written over the dies: blocks that are about as worn keep it.
+const WORN: u32 = 32;
 
 /// What a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -327,15 +338,25 @@ impl Blocks {
         (record.erase_count, record.erased_at)
     }
 
-    /// An erased block, the one that waited longest, for a new role.
+    /// An erased block for a new role: the one that waited longest, or one that waited almost as
+    /// long and has far fewer erases. None is taken before one that was not seen being erased.
     pub(super) fn take(&mut self, role: Role, owner: u32) -> Option<BlockId> {
-        let block = self.free.pop_front()?;
+        let block = self.free.remove(self.next_free())?;
         let record = &mut self.records[block.index()];
         debug_assert!(record.contents != Contents::Failed && !record.candidate, "{block} is no free block");
         debug_assert!(record.role == Role::Free && record.next == 0 && record.valid == 0);
         *record = Block { role, owner, slot: 0, contents: contents(owner != SHARED), ..*record };
         self.count(role, 1);
         Some(block)
+    }
+
+    /// Which of the free blocks comes next.
+    fn next_free(&self) -> usize {
+        let records = self.free.iter().take(CHOICE).map(|block| &self.records[block.index()]);
+        let mut counts = records.take_while(|record| record.history == History::Seen).map(|record| record.erase_count);
+        let Some(first) = counts.next() else { return 0 };
+        let least = (1..).zip(counts).min_by_key(|(_, count)| *count);
+        least.filter(|(_, count)| count + WORN <= first).map_or(0, |(at, _)| at)
     }
 
     /// A free block may turn out to be bad: it is not to be taken.
@@ -565,3 +586,6 @@ impl Blocks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,11 +9,13 @@
 //!    nothing of roles: what lives where says all ([`super::recover`]).
 //! 3. The interval is four openings a page of the largest checkpoint, so that checkpoints program
 //!    at most one page in four blocks' pages.
-//!
-//! 4. A flush after a trim writes the maps to both sets, so that whichever is read says that the
+//! 4. The blocks that the next checkpoint would overwrite are erased when it begins, and are the
+//!    last of the free blocks then. Free blocks are taken in their place, so that checkpoints wear
+//!    all blocks alike, and not the blocks of two sets.
+//! 5. A flush after a trim writes the maps to both sets, so that whichever is read says that the
 //!    page is gone: of pages older than a checkpoint those count that it names. A later checkpoint
 //!    says so too, and is written while the other set does.
-//! 5. The checkpoint that a mount finds youngest may be one that reads now and not later, unless a
+//! 6. The checkpoint that a mount finds youngest may be one that reads now and not later, unless a
 //!    page was programmed after it. The one before it may be half erased. So the next is written to
 //!    other blocks before either is erased, and one page more says that it was complete. If too few
 //!    are free, it is written over the youngest. A mount erases all others: if it finds three, the
@@ -187,7 +189,7 @@ impl<N: Nand> Area<N> {
         self.list_contents();
         // A try that fails takes a block with it.
         while self.make_room()? {
-            if self.write_checkpoint()? {
+            if self.exchange_written()? && self.write_checkpoint()? {
                 core::mem::swap(&mut self.checkpoints.current, &mut self.checkpoints.next);
                 debug_assert!(self.checkpoints.current.len() == self.checkpoints.each as usize);
                 for block in core::mem::take(&mut self.checkpoints.youngest) {
@@ -239,6 +241,25 @@ impl<N: Nand> Area<N> {
             }
             let block = self.take(Role::Checkpoint, SHARED)?;
             self.checkpoints.next.push(block);
+        }
+        Ok(true)
+    }
+
+    /// Erases the blocks of the next set that hold pages, and takes a free block for each; `false`
+    /// if one failed: it was retired.
+    fn exchange_written(&mut self) -> Result<bool, FtlError> {
+        for at in 0..self.checkpoints.next.len() {
+            let block = self.checkpoints.next[at];
+            if self.blocks.next(block) == 0 {
+                continue;
+            }
+            if !self.flash.erase_or_retire(Purpose::Checkpoint, block)? {
+                self.checkpoints.next.swap_remove(at);
+                self.blocks.retired(block);
+                return Ok(false);
+            }
+            self.blocks.erased(block);
+            self.checkpoints.next[at] = self.take(Role::Checkpoint, SHARED)?;
         }
         Ok(true)
     }
@@ -310,9 +331,11 @@ impl<N: Nand> Area<N> {
         let block = self.checkpoints.next[set as usize];
         debug_assert!(self.blocks.role(block) == Role::Checkpoint && !self.checkpoints.current.contains(&block));
         debug_assert!(self.seq == header.seq + u64::from(index), "another page was programmed within a checkpoint");
-        let erased = if offset == 0 { self.flash.erase(Purpose::Checkpoint, block) } else { Ok(()) };
+        let is_dirty = self.blocks.is_untrusted(block);
+        debug_assert!(self.blocks.next(block) == offset, "page {offset} of {block} is not the next");
+        let erased = if is_dirty { self.flash.erase(Purpose::Checkpoint, block) } else { Ok(()) };
         let written = erased.and_then(|()| {
-            if offset == 0 {
+            if is_dirty {
                 self.blocks.cleaned(block);
             }
             let (erase_count, erased_at) = self.blocks.wear(block);
@@ -323,7 +346,10 @@ impl<N: Nand> Area<N> {
             self.flash.program_meta(Purpose::Checkpoint, geometry.page_at(block, offset), bytes, &spare)
         });
         match written {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                self.blocks.programmed(block, offset, false);
+                Ok(true)
+            }
             Err(NandError::EraseFailed { .. } | NandError::ProgramFailed { .. }) => {
                 self.checkpoints.next.swap_remove(set as usize);
                 self.flash.nand_mut().mark_bad(block)?;
