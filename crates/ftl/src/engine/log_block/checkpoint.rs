@@ -1,15 +1,14 @@
 //! Checkpoints: the maps in flash, so that a mount has to look at young blocks only (Kwon et al.,
 //! section 5: check-point and roll-forward, as for the i-node map of LFS).
 //!
-//! 1. After every so many block openings the maps are written to blocks of their own. There are two
-//!    sets of these, filled by turns: a checkpoint that is cut short leaves the one before it
-//!    whole.
+//! 1. After every so many block openings the maps are written to a set of blocks. The sets of the
+//!    last two are kept: a checkpoint that is cut short leaves the one before it whole.
 //! 2. A checkpoint names the page of every logical page that is in a data block, a log block or the
 //!    page-mapped area, and from which page on each block could still be programmed. It says
 //!    nothing of roles: what lives where says all ([`super::recover`]).
 //! 3. The interval is four openings a page of the largest checkpoint, so that checkpoints program
 //!    at most one page in four blocks' pages.
-//! 4. The blocks that the next checkpoint would overwrite are erased when it begins, and are the
+//! 4. The set that the next checkpoint replaces is erased when it begins, and its blocks are the
 //!    last of the free blocks then. Free blocks are taken in their place, so that checkpoints wear
 //!    all blocks alike, and not the blocks of two sets.
 //! 5. A flush after a trim writes the maps to both sets, so that whichever is read says that the
