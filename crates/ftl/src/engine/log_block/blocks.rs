@@ -356,7 +356,7 @@ impl Blocks {
         let mut counts = records.take_while(|record| record.history == History::Seen).map(|record| record.erase_count);
         let Some(first) = counts.next() else { return 0 };
         let least = (1..).zip(counts).min_by_key(|(_, count)| *count);
-        least.filter(|(_, count)| count + WORN <= first).map_or(0, |(at, _)| at)
+        least.filter(|(_, count)| first.saturating_sub(*count) >= WORN).map_or(0, |(at, _)| at)
     }
 
     /// A free block may turn out to be bad: it is not to be taken.
