@@ -6,7 +6,11 @@
 //!    short, and of the page whose program was cut short: no entry leads to what it may hold.
 //! 2. The mapping programs what outranks such a page, so that a later mount without what was saved
 //!    does not take it for the present one, which a host has not read meanwhile.
-//! 3. A run of checkpoint pages takes the count of live pages of each block (BVC), then what the
+//! 3. If a program was cut short, two sequence numbers are left out before the first page of the
+//!    save. By these a mount knows which page was the last before power went, also if the save
+//!    comes to nothing and another mount was cut short since
+//!    ([`stranded`](crate::recovery::survey::Survey::stranded)).
+//! 4. A run of checkpoint pages takes the count of live pages of each block (BVC), then what the
 //!    validity store and the mapping hold in RAM alone.
 //!
 //! Nothing is collected: room for it is kept free at all times.
@@ -15,6 +19,9 @@ use super::{FtlError, Geometry, Mapping, Nand, NandError, Origin, PageFtl, PageK
 use crate::recovery::saved::{self, Writer};
 use crate::saved::Sink;
 use nand::BlockId;
+
+/// Nothing that a save programs has one of the next numbers after that of a page in doubt.
+const NUMBERS_LEFT_OUT: u64 = 2;
 
 /// Bytes that are saved: the counts, the store, the mapping.
 fn saved_bytes<M: Mapping, V: Validity>(geometry: &Geometry, mapping: &M, validity: &V) -> u64 {
@@ -49,6 +56,9 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         let given_up = self.given_up.take();
         // What the save programs must not vouch for what power loss cut short.
         self.core.settling = unfinished.map(|unfinished| unfinished.first);
+        if unfinished.is_some() {
+            self.core.seq += NUMBERS_LEFT_OUT;
+        }
         if let Some(Origin { ppn, spare }) = interrupted
             && match spare.kind {
                 PageKind::User => false,

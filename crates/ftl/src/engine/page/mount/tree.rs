@@ -380,7 +380,9 @@ impl<N: Nand, T: HoldsBitmap> PageFtl<N, BtreeMap, T> {
             None => survey.newest(),
         };
         let torn = |ppn: Ppn| survey.torn().iter().any(|(at, _)| *at == ppn);
-        let mut last = survey.stranded(&geometry, &pages);
+        // What a battery programs beside leaves has numbers of its own.
+        let mut last = survey.stranded(&geometry, &[&pages, saved.unwrap_or_default()].concat());
+        last.retain(|(_, spare)| counts(spare.kind));
         if let Some(saved) = saved {
             last.extend(stranded_by_save(survey, &geometry, &pages, saved));
             last.extend(before_save(&geometry, young, versions));
