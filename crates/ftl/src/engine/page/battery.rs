@@ -60,13 +60,10 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             self.core.seq += NUMBERS_LEFT_OUT;
         }
         if let Some(Origin { ppn, spare }) = interrupted
-            && match spare.kind {
-                PageKind::User => false,
-                PageKind::Translation => geometry.offset_of(ppn) == 0,
-                PageKind::Validity | PageKind::Checkpoint => true,
-            }
+            && spare.kind != PageKind::User
         {
-            // A mount takes a block whose first page reads as erased for an empty one.
+            // A mount takes a block whose first page reads as erased for an empty one, and doubts
+            // no page that has another behind it.
             self.core.space.stop_filling(geometry.block_of(ppn));
         }
         self.validity.flush(&mut self.core)?;
