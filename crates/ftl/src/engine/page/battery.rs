@@ -13,7 +13,10 @@
 //! 4. A run of checkpoint pages takes the count of live pages of each block (BVC), then what the
 //!    validity store and the mapping hold in RAM alone.
 //!
-//! Nothing is collected: room for it is kept free at all times.
+//! Room for it is kept free at all times, and nothing is moved. But a mount that takes over what
+//! was saved erases nothing, so that saves without a request between them add up: while room for a
+//! save is short, metadata blocks in which nothing lives are erased. What they hold counts no more
+//! once the first page of the save is programmed.
 
 use super::{FtlError, Geometry, Mapping, Nand, NandError, Origin, PageFtl, PageKind, Validity};
 use crate::recovery::saved::{self, Writer};
@@ -68,6 +71,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         self.validity.flush(&mut self.core)?;
         self.tell()?;
+        self.free_dead_until(self.saving_blocks, |_, kind| kind != PageKind::User)?;
         // The store is not told of blocks that are opened from here on, until a mount finds the
         // run.
         let since = self.core.seq;
@@ -82,7 +86,8 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if let Some(Origin { ppn, .. }) = dead {
             self.validity.invalidate(&mut self.core, ppn)?;
         }
-        let unfinished = unfinished.map(|unfinished| (unfinished.kind, unfinished.tag));
+        let of_table = |kind| matches!(kind, PageKind::User | PageKind::Translation);
+        let unfinished = unfinished.filter(|page| of_table(page.kind)).map(|page| (page.kind, page.tag));
         for (kind, tag) in unfinished.into_iter().chain(given_up.map(|lpn| (PageKind::User, lpn.0))) {
             // Should it fail while power lasts: what is saved says the same, and there is no time
             // for more.

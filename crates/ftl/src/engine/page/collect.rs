@@ -127,8 +127,17 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
 
     /// As [`PageFtl::free_dead_blocks`], for some blocks, by what they are and hold.
     pub(super) fn free_dead(&mut self, wanted: impl Fn(BlockId, PageKind) -> bool) -> Result<(), FtlError> {
+        self.free_dead_until(self.reserve_blocks, wanted)
+    }
+
+    /// As [`PageFtl::free_dead`], while fewer blocks than this are free.
+    pub(super) fn free_dead_until(
+        &mut self,
+        free_blocks: u32,
+        wanted: impl Fn(BlockId, PageKind) -> bool,
+    ) -> Result<(), FtlError> {
         for block in (0..self.core.space.geometry().blocks()).map(BlockId) {
-            if self.core.space.free_blocks() >= self.reserve_blocks {
+            if self.core.space.free_blocks() >= free_blocks {
                 break;
             }
             let wanted = self.core.space.is_dead(block) && wanted(block, self.core.space.kind(block));

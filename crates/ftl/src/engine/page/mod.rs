@@ -94,6 +94,8 @@ pub struct PageFtl<N: Nand, M, V> {
     trim_reserve: u32,
     /// Blocks that one collection without gain may take for good.
     rest_blocks: u32,
+    /// Blocks that are free when a battery begins to save, if enough metadata blocks are dead.
+    saving_blocks: u32,
     /// Collect when idle while fewer blocks than this are free.
     idle_blocks: u32,
     /// Metadata blocks beyond which metadata is collected although it is held apart.
@@ -246,6 +248,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
             reserve_blocks: reserve,
             trim_reserve,
             rest_blocks: plan.overhead.rest,
+            saving_blocks: plan.overhead.saves,
             idle_blocks,
             metadata_limit: limit,
             dead: PageSet::new(geometry.pages_per_block()),

@@ -21,6 +21,8 @@ pub(super) struct Overhead {
     /// Blocks being filled, and what the staggered first blocks of the lanes leave out.
     pub(super) active: u32,
     metadata: u32,
+    /// Of the reserve, blocks for what a battery saves.
+    pub(super) saves: u32,
     /// Blocks that one collection without gain may take for good.
     pub(super) rest: u32,
     pub(super) trims: TrimBlocks,
@@ -82,14 +84,15 @@ impl Overhead {
             _ => (2 * validity.reserve_pages()).div_ceil(pages) + metadata_lanes,
         };
         // Two runs of saved pages, old and new, each begins in partly filled blocks.
-        let battery = if saved > 0 { 2 * (saved.div_ceil(pages) + metadata_lanes) } else { 0 };
+        let saves = if saved > 0 { 2 * (saved.div_ceil(pages) + metadata_lanes) } else { 0 };
         // Mounts by scan that are cut short leave at most two blocks with pages in them.
         let attempts = if mapping.footprint_pages() == 0 { 2 } else { 0 };
         let metadata_streams = u32::from(mapping.footprint_pages() > 0) + u32::from(validity.footprint_pages() > 0);
         Self {
-            reserve: lanes + 2 + attempts + translation + log + battery,
+            reserve: lanes + 2 + attempts + translation + log + saves,
             // What the first blocks of metadata leave out is room that metadata does not need yet.
             active: host_streams * lanes + (host_streams * (lanes - 1)).div_ceil(2) + metadata_streams * metadata_lanes,
+            saves,
             rest: 1 + translation + log,
             trims: TrimBlocks::of(mapping.trim_pages(), g),
             metadata: if footprint > 0 { 2 * footprint.div_ceil(pages) + metadata_streams } else { 0 },

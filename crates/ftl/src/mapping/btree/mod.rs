@@ -459,9 +459,12 @@ impl Mapping for BtreeMap {
         self.tree.saved_bytes() + self.cmt.saved_bytes()
     }
 
-    /// The leaf, and an inner node that gives way on the way to it.
+    /// For the page whose program was cut short and for one that no entry leads to: the leaf, and
+    /// two for each time that it is split before. Where not every inner node fits RAM, one gives
+    /// way on each level on the way to the leaf, and two at each split.
     fn disowning_pages(&self) -> u32 {
-        2
+        let inner = if self.tree.holds_all_inner() { 0 } else { 5 * self.tree.bounds().1 };
+        2 * (5 + inner)
     }
 
     /// A page of host data is outranked by a leaf that speaks for it, a leaf by one of its range.

@@ -139,34 +139,61 @@ impl BtreeMap {
     }
 
     /// Programs the leaf of a logical page anew, so that it speaks for every page of host data
-    /// programmed before. If dirty entries do not fit, it covers less and nothing leads to it: only
-    /// a mount that finds leaves by their spare areas sees it.
+    /// programmed before. If dirty entries do not fit, it is split first: a later leaf of a larger
+    /// range could not speak for as many.
     ///
     /// # Errors
     /// Those of the device.
     pub(super) fn program_witness<N: Nand>(&mut self, core: &mut Core<N>, lpn: u32) -> Result<(), FtlError> {
-        let place = self.leaf_place(core, lpn)?;
+        let range = self.witness_range(core, lpn)?;
+        self.split_at(core, lpn, range.start)?;
+        self.split_at(core, lpn, range.end)?;
+        let (place, seq) = (self.leaf_place(core, lpn)?, core.seq);
         self.tree.read(core, place, Purpose::Checkpoint, &mut self.leaf)?;
-        let (mut range, seq) = (self.leaf.first()..place.end, core.seq);
-        self.leaf.speaks_for = 0;
+        debug_assert!((self.leaf.first()..place.end) == range, "the leaf of {lpn} is not of {range:?}");
         let seen = self.absorb(range.end, seq, 0..0);
-        let fits = self.leaf.speaks_for == seq;
-        while self.leaf.speaks_for != seq {
-            self.halve(&mut range, lpn);
-            self.absorb(range.end, seq, 0..0);
-        }
-        debug_assert!(range.contains(&lpn) && self.leaf.first() == range.start);
+        debug_assert!(self.leaf.speaks_for == seq, "dirty entries of {range:?} do not fit");
         let leaf = self.tree.program(core, &mut self.leaf, range.end, Purpose::Checkpoint)?;
-        if !fits {
-            core.space.page_died(leaf);
-            return Ok(());
-        }
         let old = self.tree.replace(place, leaf);
         self.mark_agreed_clean(range.end, seen);
         if old.is_some() {
             core.translation_page_died(old);
         }
         Ok(())
+    }
+
+    /// The logical pages of a leaf that takes every dirty entry of its range: those of the leaf of
+    /// `lpn`, or the half with `lpn` of a half of them.
+    fn witness_range<N: Nand>(&mut self, core: &mut Core<N>, lpn: u32) -> Result<Range<u32>, FtlError> {
+        let place = self.leaf_place(core, lpn)?;
+        self.tree.read(core, place, Purpose::Checkpoint, &mut self.leaf)?;
+        let (mut range, seq) = (self.leaf.first()..place.end, core.seq);
+        self.leaf.speaks_for = 0;
+        self.absorb(range.end, seq, 0..0);
+        while self.leaf.speaks_for != seq {
+            self.halve(&mut range, lpn);
+            self.absorb(range.end, seq, 0..0);
+        }
+        debug_assert!(range.contains(&lpn) && self.leaf.first() == range.start);
+        Ok(range)
+    }
+
+    /// Programs the leaf of `lpn` as two, of which one ends where the other begins; nothing if a
+    /// leaf begins or ends there.
+    fn split_at<N: Nand>(&mut self, core: &mut Core<N>, lpn: u32, at: u32) -> Result<(), FtlError> {
+        let place = self.leaf_place(core, lpn)?;
+        let first = self.tree.item(place).key;
+        if at == first || at == place.end {
+            return Ok(());
+        }
+        debug_assert!((first..place.end).contains(&at), "{at} is not in the leaf of {lpn}");
+        self.tree.make_room(core, lpn, Purpose::Checkpoint)?;
+        let place = self.leaf_place(core, lpn)?;
+        self.tree.read(core, place, Purpose::Checkpoint, &mut self.leaf)?;
+        self.sibling.copy(&self.leaf);
+        self.sibling.clip(at, place.end);
+        self.leaf.clip(first, at);
+        self.program_halves(core, place, at, Purpose::Checkpoint)
     }
 
     /// Programs the leaf of a logical page anew as it is on flash, so that it outranks every leaf

@@ -116,3 +116,33 @@ fn a_leaf_is_split_before_a_trim_only_if_it_may_not_have_room() {
         assert_eq!([5, 6].map(|lpn| map.fetch(&mut core, Lpn(lpn)).unwrap()), [Ppn::NONE, Ppn(12)]);
     }
 }
+
+/// A leaf that is programmed later outranks every older one of its range. If it spoke for fewer
+/// pages, one whose program was cut short would come back.
+#[test]
+fn every_later_leaf_speaks_for_what_a_battery_disowned() {
+    let capacity = Node::capacity(PAGE_BYTES) as u32;
+    for dirty in [Some(70), None] {
+        let (mut core, mut map) = (core(), map());
+        let of_leaf = (0..capacity).map(|key| (key, if key + 1 < capacity { key * 2 % 31 } else { Ppn::NONE.0 }));
+        let leaf = node(&mut core, 0, &of_leaf.collect::<Vec<_>>());
+        let place = map.leaf_place(&mut core, 0).unwrap();
+        map.tree.replace(place, leaf);
+        // One that does not fit, and stays in RAM.
+        dirty.into_iter().for_each(|lpn| map.record(&mut core, Lpn(lpn), Ppn(30)).unwrap());
+        let before = core.flash.counts().total().programs;
+        let disowned = core.seq;
+        map.disown(&mut core, PageKind::User, 5).unwrap();
+        let programs = core.flash.counts().total().programs - before;
+        assert_eq!(programs, if dirty.is_some() { 3 } else { 1 }, "and two halves before");
+        assert!(programs <= map.disowning_pages().into());
+        for _ in 0..2 {
+            let place = map.leaf_place(&mut core, 5).unwrap();
+            map.tree.read(&mut core, place, PURPOSE, &mut map.leaf).unwrap();
+            assert!(map.leaf.speaks_for >= disowned && map.leaf.find(5) == Ppn(10));
+            map.disown(&mut core, PageKind::Translation, 5).unwrap();
+        }
+        assert_eq!([60, 61].map(|lpn| map.fetch(&mut core, Lpn(lpn)).unwrap()), [Ppn(27), Ppn::NONE]);
+        assert_eq!(map.lookup(&mut core, Lpn(70)).unwrap(), dirty.map_or(Ppn::NONE, |_| Ppn(30)));
+    }
+}

@@ -104,6 +104,11 @@ impl Tree {
         self.bounds().0 - leaves
     }
 
+    /// Whether no inner node ever has to give way.
+    pub(super) fn holds_all_inner(&self) -> bool {
+        self.most_inner() as usize <= self.frames.len()
+    }
+
     /// Adds a leaf behind those that are there, the first of which begins at 0.
     pub(super) fn append<N: Nand>(&mut self, core: &mut Core<N>, item: Item) -> Result<(), FtlError> {
         self.make_room(core, item.key, Purpose::Recovery)?;

@@ -129,6 +129,7 @@ impl<N: Nand, M: Mapping, T: HoldsBitmap> PageFtl<N, M, T> {
             reserve_blocks: self.reserve_blocks,
             trim_reserve: self.trim_reserve,
             rest_blocks: self.rest_blocks,
+            saving_blocks: self.saving_blocks,
             idle_blocks: self.idle_blocks,
             metadata_limit: self.metadata_limit,
             dead: self.dead,
