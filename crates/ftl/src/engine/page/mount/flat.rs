@@ -71,6 +71,12 @@ pub(super) struct FoundCopy {
 }
 
 impl FoundCopy {
+    /// The page, and what is known of its spare area.
+    const fn found(&self) -> FoundPage {
+        let Self { lpn, seq, ppn, age: aux, .. } = *self;
+        (ppn, Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count: 0, erased_at: 0, aux, flags: Flags::NONE })
+    }
+
     /// Whether a translation page that says when it was written does not speak for it. A save that
     /// disowns what power loss cut short says that its translation page is as old as that.
     const fn is_younger(&self, written: u64) -> bool {
@@ -110,7 +116,10 @@ pub(super) struct Table {
     pub(super) newest: Option<FoundPage>,
     /// Copies still to be copied before anything depends on them, the youngest first.
     pub(super) doubtful: Vec<FoundCopy>,
-    /// What lives of their logical pages if those cannot be read, if it is a page.
+    /// Translation pages that count and may have been the last before power went once, if a mount
+    /// was cut short since; the youngest first.
+    pub(super) stranded: Vec<FoundPage>,
+    /// What lives of the logical pages of `doubtful` if those cannot be read, if it is a page.
     pub(super) kept: Vec<(Lpn, Ppn)>,
     /// Pages excluded by the mount, or that cannot be read although nothing younger can.
     pub(super) excluded: Vec<FoundPage>,
@@ -318,7 +327,7 @@ impl Known {
         };
         let passed_over = table.versions.iter().filter(|(ppn, _)| passed_over.contains(ppn));
         table.renew.extend(passed_over.map(|(_, spare)| spare.tag));
-        table.find_doubtful();
+        table.find_doubtful(survey);
         steps.end("4, 5 spare areas of young blocks, every translation page: PVB, BVC", flash);
         Ok(Self { table, validity, resumed: None })
     }
@@ -370,6 +379,7 @@ impl Table {
             valid: vec![0; geometry.blocks() as usize],
             newest: None,
             doubtful: Vec::new(),
+            stranded: Vec::new(),
             kept: Vec::new(),
             excluded: Vec::new(),
             renew: BTreeSet::new(),
@@ -454,16 +464,9 @@ impl Table {
         let pages = self.copies.iter().filter(|copy| !copy.torn).map(|copy| (copy.seq, copy.ppn));
         let pages = pages.chain(self.versions.iter().map(|(ppn, spare)| (spare.seq, *ppn)));
         let newest = pages.max();
-        let seq_of_newest = newest.map_or(0, |(seq, _)| seq);
         let is_newest = |ppn: Ppn| newest.is_some_and(|(_, newest)| newest == ppn);
         let of_table = self.versions.iter().find(|(ppn, _)| is_newest(*ppn)).copied();
-        let of_host = self.copies.iter().find(|copy| is_newest(copy.ppn)).map(|copy| {
-            let (kind, tag) = (PageKind::User, copy.lpn.0);
-            (
-                copy.ppn,
-                Spare { kind, tag, seq: seq_of_newest, erase_count: 0, erased_at: 0, aux: 0, flags: Flags::NONE },
-            )
-        });
+        let of_host = self.copies.iter().find(|copy| is_newest(copy.ppn)).map(FoundCopy::found);
         self.newest = of_table.or(of_host);
         let lived = |ppn: Ppn| self.lived.as_ref().is_some_and(|lived| !lived.is_dead(ppn));
         let complete = |seq: u64, ppn: Ppn| seq < survey.in_use_seq() || lived(ppn);

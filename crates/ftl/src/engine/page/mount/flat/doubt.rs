@@ -10,21 +10,24 @@
 //! 2. Copies in doubt whose entries were only in RAM are copied before an entry on flash leads to
 //!    them. One that cannot be read was torn, and is excluded. One that is older than those in
 //!    doubt and cannot be read is worn: the logical page is lost.
-//! 3. So are translation pages that come last in their blocks. A version that cannot be read is
-//!    passed over, and every page of host data is looked at: what it had taken in is found as in 4.
-//!    Only trims can be undone by that.
-//! 4. In the end a translation page says that everything older is settled (LazyFTL), and blocks
+//! 3. So are translation pages that may have been the last when power went before
+//!    ([`Survey::stranded`]). What they superseded stays until then.
+//! 4. Translation pages that come last in their blocks are written again. A version that cannot be
+//!    read is passed over, and every page of host data is looked at: what it had taken in is found
+//!    as in 2. Only trims can be undone by that.
+//! 5. In the end a translation page says that everything older is settled (LazyFTL), and blocks
 //!    with a page that may read otherwise another time are erased.
 //!
 //! [`Core::settling`]: crate::space::core::Core::settling
 
-use super::{Flash, FoundCopy, Lpn, Nand, PageFtl, Table, entries};
+use super::{Flash, FoundCopy, FoundPage, Lpn, Nand, PageFtl, Table, entries};
 use crate::contract::FtlError;
 use crate::engine::page::collect::room_for;
 use crate::flash::Purpose;
 use crate::mapping::Mapping;
 use crate::mapping::cached::CachedMap;
 use crate::placement::Stream;
+use crate::recovery::order;
 use crate::recovery::steps::Steps;
 use crate::recovery::survey::Survey;
 use crate::space::blocks::BlockState;
@@ -32,7 +35,8 @@ use crate::space::core::Origin;
 use crate::validity::ram_bitmap::HoldsBitmap;
 use alloc::collections::BTreeSet;
 use alloc::vec;
-use nand::{BlockId, Flags, PageKind, Ppn, Spare};
+use alloc::vec::Vec;
+use nand::{BlockId, PageKind, Ppn};
 
 /// Older versions of a page in doubt that are not erased before it is settled: more than mounts in
 /// a row may be cut short without luck.
@@ -62,6 +66,11 @@ impl<N: Nand + 'static, T: HoldsBitmap + 'static> PageFtl<N, CachedMap, T> {
             self.copy_doubtful(table, survey, copy)?;
             table.doubtful.remove(0);
         }
+        while let Some(&(_, spare)) = table.stranded.first() {
+            self.room_to_copy(table, survey)?;
+            self.renew(table, spare.tag)?;
+            table.stranded.remove(0);
+        }
         self.tell()?;
         steps.end("6 settle what is in doubt", &self.core.flash);
         let changed = self.mapping.found().keys().map(|lpn| lpn.0 / table.entries_per_page);
@@ -86,7 +95,7 @@ impl<N: Nand + 'static, T: HoldsBitmap + 'static> PageFtl<N, CachedMap, T> {
     /// leave blocks to keep, and would run out of free ones.
     fn room_to_copy(&mut self, table: &Table, survey: &Survey) -> Result<(), FtlError> {
         if self.core.space.free_blocks() < table.blocks_to_copy() {
-            let keep = table.keep(&mut self.core.flash)?;
+            let keep = table.keep(&mut self.core.flash, survey.in_use_seq())?;
             self.free_dead(|block, _| !keep.contains(&block) && !survey.illegible().contains(&block))?;
             self.free_dead(|block, _| !keep.contains(&block))?;
         }
@@ -104,10 +113,8 @@ impl<N: Nand + 'static, T: HoldsBitmap + 'static> PageFtl<N, CachedMap, T> {
     /// Copies a page that may have been cut short.
     fn copy_doubtful(&mut self, table: &Table, survey: &Survey, copy: FoundCopy) -> Result<(), FtlError> {
         self.room_to_copy(table, survey)?;
-        let FoundCopy { lpn, ppn, seq, age: aux, .. } = copy;
-        debug_assert!(table.doubtful.iter().all(|copy| copy.seq <= seq), "a younger page in doubt comes first");
-        let spare =
-            Spare { kind: PageKind::User, tag: lpn.0, seq, erase_count: 0, erased_at: 0, aux, flags: Flags::NONE };
+        let (lpn, (ppn, spare)) = (copy.lpn, copy.found());
+        debug_assert!(table.doubtful.iter().all(|other| other.seq <= copy.seq), "a younger page in doubt comes first");
         let to = self.core.move_host_page(Purpose::Recovery, Stream(0), &Origin { ppn, spare })?;
         self.tell()?;
         self.mapping.found().insert(lpn, to);
@@ -163,7 +170,15 @@ impl<N: Nand + 'static, T: HoldsBitmap + 'static> PageFtl<N, CachedMap, T> {
 
 impl Table {
     /// What has to be written again although nothing about it changed.
-    pub(super) fn find_doubtful(&mut self) {
+    pub(super) fn find_doubtful(&mut self, survey: &Survey) {
+        let of_host = self.copies.iter().map(FoundCopy::found);
+        let pages: Vec<FoundPage> = of_host.chain(self.versions.iter().copied()).collect();
+        self.stranded = survey.stranded(&self.geometry, &pages);
+        let (gmd, newest) = (&self.gmd, self.newest);
+        let counts =
+            |(ppn, spare): &FoundPage| spare.kind == PageKind::Translation && gmd.get(spare.tag as usize) == Some(ppn);
+        self.stranded.retain(|page| counts(page) && newest.is_none_or(|newest| newest.0 != page.0));
+        order::newest_first(&mut self.stranded);
         self.doubtful.sort_unstable_by_key(|copy| u64::MAX - copy.seq);
         let excluded = self.excluded.iter().filter(|(_, spare)| spare.tag < self.logical_pages);
         let pages = excluded.filter_map(|(_, spare)| match spare.kind {
@@ -185,9 +200,15 @@ impl Table {
         self.newest.filter(|(_, spare)| spare.kind == PageKind::Translation).map(|(_, spare)| spare.tag)
     }
 
-    /// Free blocks with which pages in doubt can be copied.
+    /// Translation pages in doubt.
+    fn of_table_in_doubt(&self) -> impl Iterator<Item = FoundPage> {
+        let newest = self.newest.filter(|(_, spare)| spare.kind == PageKind::Translation);
+        newest.into_iter().chain(self.stranded.iter().copied())
+    }
+
+    /// Free blocks with which pages in doubt can be copied, if an erase fails too.
     pub(super) fn blocks_to_copy(&self) -> u32 {
-        room_for(self.doubtful.len() + usize::from(self.newest_of_table().is_some()))
+        1 + room_for(self.doubtful.len() + self.of_table_in_doubt().count())
     }
 
     /// Whether a page that turned out to be unreadable was in doubt.
@@ -197,25 +218,29 @@ impl Table {
             || self.versions.iter().any(|(at, _)| *at == ppn) && self.last[self.geometry.block_of(ppn).index()] == ppn
     }
 
-    /// Blocks of what lives if pages that are still in doubt do not count.
-    pub(super) fn keep<N: Nand>(&self, flash: &mut Flash<N>) -> Result<BTreeSet<BlockId>, FtlError> {
+    /// Blocks of what lives if pages that are still in doubt do not count. What was programmed
+    /// before `complete` was complete: in its place nothing has to be kept.
+    pub(super) fn keep<N: Nand>(&self, flash: &mut Flash<N>, complete: u64) -> Result<BTreeSet<BlockId>, FtlError> {
         let geometry = self.geometry;
         let is_doubtful = |lpn: Lpn| self.doubtful.iter().any(|copy| copy.lpn == lpn);
         let kept = self.kept.iter().filter(|(lpn, ppn)| is_doubtful(*lpn) && ppn.0 < geometry.pages());
         let mut keep: BTreeSet<BlockId> = kept.map(|(_, ppn)| geometry.block_of(*ppn)).collect();
-        let Some((newest, spare)) = self.newest.filter(|(_, spare)| spare.kind == PageKind::Translation) else {
-            return Ok(keep);
-        };
         let page_bytes = geometry.page_bytes() as usize;
         let (mut now, mut before) = (vec![0; page_bytes], vec![0; page_bytes]);
-        flash.read_meta(Purpose::Recovery, newest, &mut now)?;
-        let older = self.versions.iter().filter(|(_, other)| other.tag == spare.tag && other.seq < spare.seq);
-        for (ppn, _) in older.take(KEPT) {
-            keep.insert(geometry.block_of(*ppn));
-            if flash.read_meta(Purpose::Recovery, *ppn, &mut before).is_ok() {
+        for (at, spare) in self.of_table_in_doubt() {
+            flash.read_meta(Purpose::Recovery, at, &mut now)?;
+            let older = self.versions.iter().filter(|(_, other)| other.tag == spare.tag && other.seq < spare.seq);
+            for (ppn, older) in older.take(KEPT) {
+                keep.insert(geometry.block_of(*ppn));
+                if flash.read_meta(Purpose::Recovery, *ppn, &mut before).is_err() {
+                    continue;
+                }
                 let differ = entries(&before).zip(entries(&now)).filter(|(before, now)| before != now);
                 let pages = differ.map(|(before, _)| before).filter(|before| before.0 < geometry.pages());
                 keep.extend(pages.map(|before| geometry.block_of(before)));
+                if older.seq < complete {
+                    break;
+                }
             }
         }
         Ok(keep)
