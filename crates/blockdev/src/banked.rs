@@ -5,7 +5,7 @@ use crate::disk::Store;
 use crate::log::{Log, Severity};
 use ftl::{FtlError, Shortage};
 use lftl::{LftlError, SECTOR_BYTES, Server};
-use nand::{Lpn, Nand};
+use nand::Lpn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -38,8 +38,8 @@ struct Stored {
 }
 
 /// A device over an engine of many threads.
-pub struct BankedDisk<N: Nand<Payload = [u8]> + 'static> {
-    server: Server<N>,
+pub struct BankedDisk {
+    server: Server,
     stored: Mutex<Stored>,
     /// Requests for a sync so far.
     asked: AtomicU64,
@@ -50,9 +50,9 @@ pub struct BankedDisk<N: Nand<Payload = [u8]> + 'static> {
     complained: AtomicBool,
 }
 
-impl<N: Nand<Payload = [u8]> + 'static> BankedDisk<N> {
+impl BankedDisk {
     /// Serves an engine.
-    pub fn new(server: Server<N>, options: BankedOptions) -> Self {
+    pub fn new(server: Server, options: BankedOptions) -> Self {
         let BankedOptions { store, read_only, write_through, log } = options;
         Self {
             server,
@@ -182,7 +182,7 @@ impl<N: Nand<Payload = [u8]> + 'static> BankedDisk<N> {
     }
 }
 
-impl<N: Nand<Payload = [u8]> + 'static> BlockDevice for BankedDisk<N> {
+impl BlockDevice for BankedDisk {
     fn size_bytes(&self) -> u64 {
         self.server.size_bytes()
     }

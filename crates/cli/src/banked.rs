@@ -85,8 +85,8 @@ impl Image {
     }
 
     /// Finds the disk; whatever power loss left is put in order.
-    pub fn mount(self, options: Options) -> Result<(Engine<Backing>, MountReport)> {
-        let (engine, report) = Engine::mount(self.nands, options, Recovery::Bounded, MOUNT_THREADS)
+    pub fn mount(self, options: Options) -> Result<(Engine, MountReport)> {
+        let (engine, report) = Engine::mount(self.nands.into(), options, Recovery::Bounded, MOUNT_THREADS)
             .with_context(|| format!("{NAME} cannot mount the disk"))?;
         let (search, all) = (sum(&report.search), sum(&report.all));
         let settle = OpCounts {
@@ -111,7 +111,7 @@ impl Image {
     }
 
     /// As [`Image::mount`], to look at the disk.
-    pub fn mount_to_read(self) -> Result<(Engine<Backing>, MountReport)> {
+    pub fn mount_to_read(self) -> Result<(Engine, MountReport)> {
         let options = Options::new(self.pages());
         self.mount(options)
     }
@@ -178,8 +178,9 @@ pub fn format(args: &FormatArgs) -> Result<()> {
     format::make(&args.image, |beside| {
         let devices = u16::try_from(*banks).context("there are too many banks")?;
         let nands = FileNand::create_joint(beside, devices, *geometry, plan.capabilities, record.as_bytes())?;
-        let engine = Engine::format(nands, options).map_err(refused)?;
-        Ok(engine.shut_down()?.into_iter().try_for_each(FileNand::close)?)
+        let engine = Engine::format(nands.into(), options).map_err(refused)?;
+        let nands: Vec<FileNand> = engine.shut_down()?.into_kind()?;
+        Ok(nands.into_iter().try_for_each(FileNand::close)?)
     })?;
     drop(held);
     output::print(&format!(
@@ -206,7 +207,7 @@ fn told(args: &BankedArgs, logical_pages: u32) -> (Options, Threads) {
 /// A disk that can be served.
 pub struct Served {
     /// The disk.
-    pub disk: BankedDisk<Backing>,
+    pub disk: BankedDisk,
     /// What it is.
     pub description: String,
     /// Why it can only be read, if that is so.
@@ -234,12 +235,7 @@ pub fn in_file(image: Image, args: &ServeArgs, options: BankedOptions, path: &Pa
     serve(engine, threads, report.read_only, options)
 }
 
-fn serve(
-    engine: Engine<Backing>,
-    threads: Threads,
-    shortage: Option<Shortage>,
-    options: BankedOptions,
-) -> Result<Served> {
+fn serve(engine: Engine, threads: Threads, shortage: Option<Shortage>, options: BankedOptions) -> Result<Served> {
     let banks = engine.banks();
     let server = Server::start(engine, threads).map_err(refused)?;
     let description = format!("{} under {NAME} over {banks} banks", bytes(server.size_bytes()));

@@ -265,7 +265,7 @@ pub enum Opened {
 /// A mounted disk.
 pub enum Mounted {
     Table(Vec<Disk>),
-    Banked(Box<Engine<Backing>>),
+    Banked(Box<Engine>),
 }
 
 impl Opened {

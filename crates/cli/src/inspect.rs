@@ -3,7 +3,6 @@
 //! Both leave the file as it is: the mount that they run writes into memory over it.
 
 use crate::args::{CheckArgs, InspectArgs};
-use crate::backing::Backing;
 use crate::banked;
 use crate::image::{self, Disk, Image, Mounted, Opened};
 use crate::output;
@@ -282,7 +281,7 @@ fn read_all(disk: &mut Mounted, pages: u64) -> Result<Read> {
     Ok(read)
 }
 
-fn read_banked(engine: &Engine<Backing>, pages: u32, read: &mut Read, bar: &ProgressBar) -> Result<()> {
+fn read_banked(engine: &Engine, pages: u32, read: &mut Read, bar: &ProgressBar) -> Result<()> {
     let mut data = vec![0; engine.page_bytes()];
     for lpn in (0..pages).map(Lpn) {
         if lpn.0 % 4096 == 4095 {

@@ -7,8 +7,8 @@
 //! those whose name holds the text.
 #![allow(missing_docs)]
 
-use nand::{Dimensions, Geometry, Limits, Lpn, MemNand, Nand, Profile};
-use openftl_lftl::{Card, Engine, Options, Policy, Recovery, SECTOR_BYTES, Server, Threads, Timed};
+use nand::{Dimensions, Geometry, Limits, Lpn, MemNand, Profile};
+use openftl_lftl::{Card, Devices, Engine, Options, Policy, Recovery, SECTOR_BYTES, Server, Threads, Timed};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 type Failure = Box<dyn std::error::Error>;
 
 /// Banks of pages of the card of LFTL's paper, or of pages of one sector.
-fn engine(banks: u32, page_bytes: u32, policy: Policy) -> Result<(Engine<MemNand>, Options), Failure> {
+fn engine(banks: u32, page_bytes: u32, policy: Policy) -> Result<(Engine, Options), Failure> {
     let card = card()?;
     let pages_per_block = 64;
     let blocks = if page_bytes as usize == SECTOR_BYTES { 128 } else { 64 };
@@ -40,7 +40,7 @@ fn engine(banks: u32, page_bytes: u32, policy: Policy) -> Result<(Engine<MemNand
     Ok((mount(engine.shut_down()?, &options)?, options))
 }
 
-fn mount<N: Nand<Payload = [u8]>>(devices: Vec<N>, options: &Options) -> Result<Engine<N>, Failure> {
+fn mount(devices: Devices, options: &Options) -> Result<Engine, Failure> {
     Ok(Engine::mount(devices, options.clone(), Recovery::Bounded, 16)?.0)
 }
 
@@ -109,7 +109,8 @@ fn with_delays(workers: u32, write: bool, time: Duration) -> Result<Measured, Fa
     profile.geometry.dies_per_channel = 1;
     let card = Card::new(&profile, BANKS);
     let timed = |(bank, nand)| Timed::new(nand, &card, bank, Duration::ZERO);
-    let engine = mount((0..).zip(engine.shut_down()?).map(timed).collect(), &options)?;
+    let banks: Vec<MemNand> = engine.shut_down()?.into_kind()?;
+    let engine = mount((0..).zip(banks).map(timed).collect(), &options)?;
     let disk = Server::start(engine, Threads { workers, collectors: 0 })?;
     // Less than what the card has room for without collecting.
     let pages = u64::from(options.logical_pages) / 2;

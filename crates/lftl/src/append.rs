@@ -8,7 +8,7 @@ use crate::shape::Aux;
 use crate::sync::{Backoff, Ordering};
 use crossbeam_utils::CachePadded;
 use ftl::victim::by_bank::{BankView, Policy, RESERVE, bank_for_write};
-use nand::{Flags, Lpn, Nand, NandError, PageKind, Spare};
+use nand::{Flags, Lpn, NandError, PageKind, Spare};
 
 /// The next page of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(crate) enum Programmed<'a> {
     NoRoom,
 }
 
-impl<N: Nand<Payload = [u8]>> Engine<N> {
+impl Engine {
     /// Programs the newest contents of a logical page, and points its entry there.
     ///
     /// **Power loss**: the logical page is as before or as written.
@@ -83,7 +83,7 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
     pub(crate) fn program<'a>(
         &'a self,
         index: usize,
-        bank: &mut Bank<N>,
+        bank: &mut Bank,
         contents: Contents<'_>,
         host: bool,
     ) -> Result<Programmed<'a>, LftlError> {
@@ -128,7 +128,7 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
     }
 
     /// Makes sure that the bank has a writing block that the caller may fill.
-    fn open_for(&self, info: &Info, bank: &mut Bank<N>, host: bool) -> Result<bool, LftlError> {
+    fn open_for(&self, info: &Info, bank: &mut Bank, host: bool) -> Result<bool, LftlError> {
         if host && info.collecting.load(Ordering::Acquire) && bank.free.is_empty() {
             // What is left is for the collector, or its victim is never empty.
             return Ok(false);
@@ -248,7 +248,7 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
     /// The error of a card that is worn out; from now on it can only be read.
     #[cold]
     pub(crate) fn no_space(&self) -> LftlError {
-        let bad = |cell: &CachePadded<crate::bank::Cell<N>>| {
+        let bad = |cell: &CachePadded<crate::bank::Cell>| {
             cell.lock().blocks.iter().filter(|block| matches!(block.used, Use::Bad | Use::Failing)).count() as u32
         };
         let shortage = Shortage {

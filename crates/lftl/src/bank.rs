@@ -1,10 +1,11 @@
 //! A bank: its device, its free blocks and its writing block behind one lock, and beside the lock
 //! what others look at without it.
 
+use crate::devices::Device;
 use crate::live::Live;
 use crate::shape::Shape;
 use crate::sync::{AtomicBool, AtomicU32, Mutex, MutexGuard, Ordering, lock};
-use nand::{BlockId, Nand, NandError, Ppn, Spare};
+use nand::{BlockId, NandError, Ppn, Spare};
 use std::collections::VecDeque;
 
 /// What a block is used for.
@@ -60,8 +61,8 @@ pub struct Ops {
 }
 
 /// What is behind the lock of a bank.
-pub(crate) struct Bank<N> {
-    pub(crate) nand: N,
+pub(crate) struct Bank {
+    pub(crate) nand: Box<dyn Device>,
     pub(crate) blocks: Vec<Block>,
     pub(crate) free: VecDeque<u32>,
     pub(crate) open: Option<Open>,
@@ -91,13 +92,13 @@ pub(crate) struct Info {
 }
 
 /// A bank with its lock.
-pub(crate) struct Cell<N> {
-    lock: Mutex<Bank<N>>,
+pub(crate) struct Cell {
+    lock: Mutex<Bank>,
     pub(crate) info: Info,
 }
 
-impl<N: Nand<Payload = [u8]>> Cell<N> {
-    pub(crate) fn new(bank: Bank<N>) -> Self {
+impl Cell {
+    pub(crate) fn new(bank: Bank) -> Self {
         let zero = || AtomicU32::new(0);
         let info = Info {
             free: AtomicU32::new(bank.free.len() as u32),
@@ -111,30 +112,30 @@ impl<N: Nand<Payload = [u8]>> Cell<N> {
         Self { lock: Mutex::new(bank), info }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Bank<N>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Bank> {
         lock(&self.lock)
     }
 
-    pub(crate) fn into_bank(self) -> Bank<N> {
+    pub(crate) fn into_bank(self) -> Bank {
         self.lock.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Shows beside the lock what is behind it.
-    pub(crate) fn publish(&self, bank: &Bank<N>, pages_per_block: u32) {
+    pub(crate) fn publish(&self, bank: &Bank, pages_per_block: u32) {
         let room = bank.open.map_or(0, |open| pages_per_block - open.next);
         self.info.free.store(bank.free.len() as u32, Ordering::Release);
         self.info.room.store(room, Ordering::Release);
     }
 }
 
-impl<N: Nand<Payload = [u8]>> Bank<N> {
-    pub(crate) fn new(nand: N, blocks: Vec<Block>, free: VecDeque<u32>) -> Self {
+impl Bank {
+    pub(crate) fn new(nand: Box<dyn Device>, blocks: Vec<Block>, free: VecDeque<u32>) -> Self {
         Self { nand, blocks, free, open: None, parity: 0, ops: Ops::default(), host_programs: 0, moved_pages: 0 }
     }
 
     /// Erases a block; `false` if it went bad instead.
     ///
-    /// **Power loss**: as [`Nand::erase`]; nothing of the block is needed.
+    /// **Power loss**: as [`nand::Nand::erase`]; nothing of the block is needed.
     pub(crate) fn erase(&mut self, block: u32) -> Result<bool, NandError> {
         self.ops.erases += 1;
         match self.nand.erase(BlockId(block)) {
@@ -215,7 +216,7 @@ pub(crate) struct Hold<'a> {
 
 impl<'a> Hold<'a> {
     /// To be called with the lock of the bank held.
-    pub(crate) fn new<N>(shape: &Shape, live: &'a Live, info: &'a Info, bank: &Bank<N>, ppn: u32) -> Self {
+    pub(crate) fn new(shape: &Shape, live: &'a Live, info: &'a Info, bank: &Bank, ppn: u32) -> Self {
         let pending = &info.pending[bank.parity];
         pending.fetch_add(1, Ordering::AcqRel);
         let block = shape.block_of(ppn);

@@ -13,7 +13,7 @@ use crate::map::UNMAPPED;
 use crate::shape::Aux;
 use crate::sync::Ordering;
 use ftl::victim::by_bank::banks_to_collect;
-use nand::{Lpn, Nand, NandError};
+use nand::{Lpn, NandError};
 
 /// A page that was read to be moved.
 struct Moving {
@@ -22,7 +22,7 @@ struct Moving {
     aux: Aux,
 }
 
-impl<N: Nand<Payload = [u8]>> Engine<N> {
+impl Engine {
     /// Does a unit of collection in the bank that needs it most; `false` if none does, or if others
     /// collect those that do.
     ///
@@ -98,7 +98,7 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
     }
 
     /// The block with the fewest live pages. One of which a program failed comes before the others.
-    fn victim(&self, index: usize, bank: &Bank<N>, limit: u32) -> Option<u32> {
+    fn victim(&self, index: usize, bank: &Bank, limit: u32) -> Option<u32> {
         let candidate = |(block, known): (usize, &crate::bank::Block)| {
             let failing = known.used == Use::Failing;
             let whole = self.shape.block(index as u32, block as u32);
@@ -178,7 +178,7 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
 #[cfg(not(shuttle))]
 mod tests {
     use super::*;
-    use crate::{Options, Recovery, SECTOR_BYTES, Slice};
+    use crate::{Devices, Options, Recovery, SECTOR_BYTES, Slice};
     use ftl::victim::by_bank::Policy;
     use nand::{Capabilities, Cut, CutOutcome, Dimensions, FaultPlan, Faulty, Geometry, MemNand};
     use std::sync::{Arc, Mutex};
@@ -199,12 +199,12 @@ mod tests {
         Arc::new(Mutex::new(Faulty::new(nand, FaultPlan::default())))
     }
 
-    fn slices(card: &Card) -> Vec<Slice<Faulty<MemNand>>> {
-        Slice::all(Arc::clone(card)).unwrap()
+    fn slices(card: &Card) -> Devices {
+        Slice::all(Arc::clone(card)).unwrap().into()
     }
 
     /// Writes a page to a bank, filled with a byte.
-    fn write_to(engine: &Engine<Slice<Faulty<MemNand>>>, bank: usize, lpn: u32, fill: u8) {
+    fn write_to(engine: &Engine, bank: usize, lpn: u32, fill: u8) {
         for (index, cell) in engine.banks.iter().enumerate() {
             cell.info.exclusive.store(index != bank, Ordering::Release);
         }

@@ -6,6 +6,7 @@
 
 use crate::append::Contents;
 use crate::bank::Cell;
+use crate::devices::Devices;
 use crate::error::{LftlError, Shortage};
 use crate::frames::{Found, Frame, Frames, Page};
 use crate::live::Live;
@@ -17,7 +18,7 @@ use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Backoff, Mutex, Ordering, al
 use crate::trims::Trims;
 use crossbeam_utils::CachePadded;
 use ftl::victim::by_bank::Levels;
-use nand::{Lpn, Nand, NandError};
+use nand::{Lpn, NandError};
 use std::sync::OnceLock;
 
 #[derive(Default)]
@@ -36,11 +37,11 @@ pub(crate) struct Counters {
 /// # Power loss
 /// What completed before [`Engine::flush`] was called is there once that has completed. Of anything
 /// later each sector is as before or as written. A trim that was not flushed may be undone.
-pub struct Engine<N> {
+pub struct Engine {
     pub(crate) shape: Shape,
     pub(crate) options: Options,
     pub(crate) levels: Levels,
-    pub(crate) banks: Vec<CachePadded<Cell<N>>>,
+    pub(crate) banks: Vec<CachePadded<Cell>>,
     pub(crate) map: Map,
     pub(crate) live: Live,
     pub(crate) frames: Frames,
@@ -61,8 +62,8 @@ pub struct Engine<N> {
     failed: OnceLock<String>,
 }
 
-impl<N: Nand<Payload = [u8]>> Engine<N> {
-    pub(crate) fn new(shape: Shape, options: Options, banks: Vec<Cell<N>>, saver: Saver) -> Self {
+impl Engine {
+    pub(crate) fn new(shape: Shape, options: Options, banks: Vec<Cell>, saver: Saver) -> Self {
         let pages = options.logical_pages;
         Self {
             shape,
@@ -528,8 +529,8 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
 
     /// Gives the devices back as power loss would leave them: nothing is saved.
     #[must_use]
-    pub fn into_devices(self) -> Vec<N> {
-        self.banks.into_iter().map(|cell| cell.into_inner().into_bank().nand).collect()
+    pub fn into_devices(self) -> Devices {
+        Devices(self.banks.into_iter().map(|cell| cell.into_inner().into_bank().nand).collect())
     }
 }
 

@@ -56,6 +56,12 @@ pub enum LftlError {
         /// The lost ones among the sectors that were asked for, one bit each.
         sectors: u32,
     },
+    /// The devices are of another kind than they were taken for.
+    #[error("a device of the card is no `{wanted}`")]
+    OtherKind {
+        /// The name of the type that was asked for.
+        wanted: &'static str,
+    },
     /// The device failed.
     #[error(transparent)]
     Nand(#[from] NandError),

@@ -10,8 +10,8 @@
 //! and `trims` (what is changed without one), [`buffer::replacement`] and
 //! [`ftl::victim::by_bank`] (policies as pure functions, shared with the simulator), `collect`
 //! (garbage collection), `meta` and `save` (what is written to flash beside host data), [`mount`]
-//! (how a disk is found again), `server` (the threads), [`mod@slice`] (one device as several
-//! banks).
+//! (how a disk is found again), `server` (the threads), [`devices`] (banks of any kind),
+//! [`mod@slice`] (one device as several banks).
 //!
 //! For measurements: [`clock`] (virtual time), [`card`] (how long a card takes), [`hollow`] (banks
 //! that keep no host data).
@@ -26,6 +26,7 @@ pub mod clock;
 mod collect;
 #[cfg(feature = "contention")]
 pub mod contention;
+pub mod devices;
 pub mod engine;
 pub mod error;
 mod frames;
@@ -47,6 +48,7 @@ pub use bank::Ops;
 pub use buffer::Replacement;
 #[cfg(not(shuttle))]
 pub use card::{Card, Timed};
+pub use devices::Devices;
 pub use engine::Engine;
 pub use error::{LftlError, Shortage};
 pub use ftl::victim::by_bank::{Level, Levels, Policy};

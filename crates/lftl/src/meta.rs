@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::error::LftlError;
 use crate::sync::Ordering;
 use ftl::victim::by_bank::RESERVE;
-use nand::{Flags, Nand, NandError, PageKind, Ppn, Spare};
+use nand::{Flags, NandError, PageKind, Ppn, Spare};
 
 const MAGIC: [u8; 4] = *b"LFTL";
 /// Version of the format of metadata.
@@ -100,7 +100,7 @@ impl Stream {
     }
 }
 
-impl<N: Nand<Payload = [u8]>> Engine<N> {
+impl Engine {
     /// Bytes of contents that a page of metadata holds.
     pub(crate) fn meta_bytes(&self) -> usize {
         self.shape.page_bytes() - HEADER_BYTES
@@ -155,7 +155,7 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
 
     /// A program of a block of metadata failed: it is retired when nothing of it is needed, at once
     /// if nothing is in it.
-    fn meta_failed(&self, bank: &mut Bank<N>, stream: &mut Stream, place: Place) {
+    fn meta_failed(&self, bank: &mut Bank, stream: &mut Stream, place: Place) {
         bank.blocks[place.block as usize].failed = true;
         if place.offset == 0 {
             stream.blocks.pop();

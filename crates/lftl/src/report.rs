@@ -3,7 +3,6 @@
 use crate::bank::Ops;
 use crate::engine::Engine;
 use crate::sync::{AtomicU64, Ordering};
-use nand::Nand;
 
 /// What the engine has done since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +23,7 @@ pub struct Report {
     pub ram_bytes: u64,
 }
 
-impl<N: Nand<Payload = [u8]>> Engine<N> {
+impl Engine {
     /// What the engine has done, and how it stands.
     #[must_use]
     pub fn report(&self) -> Report {

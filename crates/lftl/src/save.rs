@@ -19,12 +19,13 @@
 
 use crate::append::Collected;
 use crate::bank::{Open, Use};
+use crate::devices::Devices;
 use crate::engine::Engine;
 use crate::error::LftlError;
 use crate::meta::{ANCHOR, Kind, MetaPage, NONE, Stream};
 use crate::sync::{Backoff, Ordering, lock};
 use ftl::victim::by_bank::RESERVE;
-use nand::{BlockId, Flags, Nand, NandError, PageKind, Ppn, Spare};
+use nand::{BlockId, Flags, NandError, PageKind, Ppn, Spare};
 
 /// What is known of the last checkpoint.
 #[derive(Debug, Default)]
@@ -127,7 +128,7 @@ impl Anchor {
     }
 }
 
-impl<N: Nand<Payload = [u8]>> Engine<N> {
+impl Engine {
     /// Words that a checkpoint saves: the entries, then the erase count of every block.
     pub(crate) fn saved_words(&self) -> u32 {
         self.map.pages() + self.shape.all_blocks()
@@ -182,7 +183,7 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
     ///
     /// # Errors
     /// As [`Engine::flush`]; the devices are lost with it, but for what they keep themselves.
-    pub fn shut_down(self) -> Result<Vec<N>, LftlError> {
+    pub fn shut_down(self) -> Result<Devices, LftlError> {
         if self.check_writable().is_ok() {
             self.close()?;
         }

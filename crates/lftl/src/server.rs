@@ -10,11 +10,12 @@
 //!    is the master: it wakes as many others as [`Policy::collectors`] says.
 
 use crate::clock;
+use crate::devices::Devices;
 use crate::engine::Engine;
 use crate::error::LftlError;
 use crate::sync::{Condvar, Handle, Mutex, lock, spawn};
 use ftl::victim::by_bank::Policy;
-use nand::{Lpn, Nand};
+use nand::Lpn;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -55,13 +56,13 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// An engine with its threads. All methods may be called from any thread.
 ///
 /// Dropping it stops the threads and saves nothing; [`Server::shut_down`] saves.
-pub struct Server<N: Nand<Payload = [u8]> + 'static> {
-    shared: Arc<Shared<N>>,
+pub struct Server {
+    shared: Arc<Shared>,
     threads: Mutex<Vec<Handle>>,
 }
 
-struct Shared<N> {
-    engine: Engine<N>,
+struct Shared {
+    engine: Engine,
     threads: Threads,
     own: OwnTime,
     /// The stage of a request that one thread passes at a time, and the state of its chance.
@@ -164,13 +165,13 @@ struct Piece {
     bytes: usize,
 }
 
-impl<N: Nand<Payload = [u8]> + 'static> Server<N> {
+impl Server {
     /// Starts the threads of an engine.
     ///
     /// # Errors
     /// [`LftlError::Unsupported`] if there is no worker, if collectors are asked for that the
     /// policy does not have, or lacks, and if the system has no more threads.
-    pub fn start(engine: Engine<N>, threads: Threads) -> Result<Self, LftlError> {
+    pub fn start(engine: Engine, threads: Threads) -> Result<Self, LftlError> {
         Self::start_with(engine, threads, OwnTime::default())
     }
 
@@ -178,7 +179,7 @@ impl<N: Nand<Payload = [u8]> + 'static> Server<N> {
     ///
     /// # Errors
     /// As [`Server::start`].
-    pub fn start_with(engine: Engine<N>, threads: Threads, own: OwnTime) -> Result<Self, LftlError> {
+    pub fn start_with(engine: Engine, threads: Threads, own: OwnTime) -> Result<Self, LftlError> {
         let collects = engine.options.policy != Policy::WritePath;
         let reason = match threads {
             Threads { workers: 0, .. } => "there is no worker; ask for at least 1",
@@ -213,7 +214,7 @@ impl<N: Nand<Payload = [u8]> + 'static> Server<N> {
         Ok(server)
     }
 
-    fn spawn(&self, name: String, run: impl FnOnce(&Shared<N>) + Send + 'static) -> Result<(), LftlError> {
+    fn spawn(&self, name: String, run: impl FnOnce(&Shared) + Send + 'static) -> Result<(), LftlError> {
         let shared = Arc::clone(&self.shared);
         let failed = |error| LftlError::Unsupported { reason: format!("a thread could not be started: {error}") };
         let thread = spawn(name, move || run(&shared)).map_err(failed)?;
@@ -223,7 +224,7 @@ impl<N: Nand<Payload = [u8]> + 'static> Server<N> {
 
     /// The engine.
     #[must_use]
-    pub fn engine(&self) -> &Engine<N> {
+    pub fn engine(&self) -> &Engine {
         &self.shared.engine
     }
 
@@ -348,7 +349,7 @@ impl<N: Nand<Payload = [u8]> + 'static> Server<N> {
     ///
     /// # Errors
     /// As [`Engine::flush`].
-    pub fn shut_down(self) -> Result<Vec<N>, LftlError> {
+    pub fn shut_down(self) -> Result<Devices, LftlError> {
         self.close()?;
         let shared = Arc::clone(&self.shared);
         drop(self);
@@ -359,7 +360,7 @@ impl<N: Nand<Payload = [u8]> + 'static> Server<N> {
     }
 }
 
-impl<N: Nand<Payload = [u8]> + 'static> Drop for Server<N> {
+impl Drop for Server {
     fn drop(&mut self) {
         self.stop();
     }
@@ -394,9 +395,9 @@ fn exponential(state: &mut u64) -> f64 {
 }
 
 /// A thread that serves a request, until this is dropped.
-struct Turn<'a, N>(&'a Shared<N>);
+struct Turn<'a>(&'a Shared);
 
-impl<N> Drop for Turn<'_, N> {
+impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.0.busy.fetch_sub(1, Ordering::AcqRel);
         if self.0.waiting.load(Ordering::Acquire) > 0 {
@@ -406,19 +407,19 @@ impl<N> Drop for Turn<'_, N> {
     }
 }
 
-impl<N: Nand<Payload = [u8]>> Shared<N> {
-    fn try_turn(&self) -> Option<Turn<'_, N>> {
+impl Shared {
+    fn try_turn(&self) -> Option<Turn<'_>> {
         let taken = |busy: u32| (busy < self.threads.workers).then_some(busy + 1);
         self.busy.fetch_update(Ordering::AcqRel, Ordering::Relaxed, taken).ok().map(|_| Turn(self))
     }
 
     /// A turn for a thread that is no worker, if not all turns are taken and nobody waits for one.
-    fn turn(&self) -> Option<Turn<'_, N>> {
+    fn turn(&self) -> Option<Turn<'_>> {
         if self.waiting.load(Ordering::Acquire) > 0 { None } else { self.try_turn() }
     }
 
     /// A turn for a worker that has a job, which is counted among those that wait.
-    fn next_turn(&self) -> Turn<'_, N> {
+    fn next_turn(&self) -> Turn<'_> {
         let mut guard = None;
         loop {
             if let Some(turn) = self.try_turn() {
@@ -434,7 +435,7 @@ impl<N: Nand<Payload = [u8]>> Shared<N> {
     }
 
     /// Does something with the engine. A panic in there ends the writes, not the thread.
-    fn guarded<T>(&self, act: impl FnOnce(&Engine<N>) -> Result<T, LftlError>) -> Result<T, LftlError> {
+    fn guarded<T>(&self, act: impl FnOnce(&Engine) -> Result<T, LftlError>) -> Result<T, LftlError> {
         let defect = |_| Err(self.engine.fail("a request met a defect of the program".to_owned()));
         catch_unwind(AssertUnwindSafe(|| act(&self.engine))).unwrap_or_else(defect)
     }

@@ -1,9 +1,10 @@
 //! The card as the engine sees it, and what the engine is told.
 
+use crate::devices::Devices;
 use crate::error::LftlError;
 use buffer::replacement::Replacement;
 use ftl::victim::by_bank::{Levels, Policy};
-use nand::{BlockId, Geometry, Nand, Ppn};
+use nand::{BlockId, Geometry, Ppn};
 use std::time::Duration;
 
 /// Bytes of a sector: the least that survives power loss as a whole.
@@ -89,7 +90,7 @@ const ANCHOR_BANKS: u32 = 4;
 
 impl Shape {
     /// The shape of a card of these devices, one a bank.
-    pub(crate) fn of<N: Nand>(devices: &[N]) -> Result<Self, LftlError> {
+    pub(crate) fn of(Devices(devices): &Devices) -> Result<Self, LftlError> {
         let refuse = |reason: String| Err(LftlError::Unsupported { reason });
         let Some(first) = devices.first() else { return refuse("it has no bank".into()) };
         let g: Geometry = *first.geometry();

@@ -11,7 +11,7 @@ const PAGE: u64 = 8192;
 const SECTOR: u64 = 4096;
 const LOGICAL_PAGES: u32 = 96;
 
-fn disk(policy: Policy, workers: u32) -> BankedDisk<MemNand> {
+fn disk(policy: Policy, workers: u32) -> BankedDisk {
     let dimensions = Dimensions {
         channels: 1,
         dies_per_channel: 1,
@@ -49,7 +49,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Does a step on the disk and on the model.
-fn apply(disk: &BankedDisk<MemNand>, model: &mut [u8], step: &Step) -> Result<(), DiskError> {
+fn apply(disk: &BankedDisk, model: &mut [u8], step: &Step) -> Result<(), DiskError> {
     match *step {
         Step::Write(at, bytes, fill, fua) => {
             let range = at as usize..(at + bytes) as usize;

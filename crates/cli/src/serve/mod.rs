@@ -81,7 +81,7 @@ pub fn run(args: &ServeArgs) -> Result<()> {
 /// A disk over an FTL of the table, or over the engine of many threads.
 enum Served {
     Table(Arc<Disk<AnyBytes>>),
-    Banked(Arc<BankedDisk<Backing>>),
+    Banked(Arc<BankedDisk>),
 }
 
 impl Served {

@@ -6,7 +6,7 @@ use crate::error::LftlError;
 use crate::meta::{ANCHOR, Kind, MetaPage, NONE};
 use crate::save::{ANCHOR_COPIES, Anchor};
 use crate::shape::{Options, Shape};
-use nand::{Nand, NandError, PageKind, Ppn};
+use nand::{NandError, PageKind, Ppn};
 
 /// A checkpoint that was read.
 pub(super) struct Base {
@@ -45,9 +45,9 @@ struct Sighting {
 }
 
 /// The newest checkpoint that can be read whole.
-pub(super) fn newest<N: Nand<Payload = [u8]>>(
+pub(super) fn newest(
     shape: &Shape,
-    banks: &mut [Bank<N>],
+    banks: &mut [Bank],
     options: &Options,
     threads: usize,
 ) -> Result<Option<Base>, LftlError> {
@@ -91,7 +91,7 @@ struct Read {
 }
 
 /// The newest anchors, the newest first.
-fn anchors<N: Nand<Payload = [u8]>>(shape: &Shape, banks: &mut [Bank<N>]) -> Result<Vec<Read>, LftlError> {
+fn anchors(shape: &Shape, banks: &mut [Bank]) -> Result<Vec<Read>, LftlError> {
     let mut anchors = Vec::new();
     for sighting in sightings(shape, banks)? {
         let mut bytes = vec![0; shape.page_bytes()];
@@ -108,11 +108,7 @@ fn anchors<N: Nand<Payload = [u8]>>(shape: &Shape, banks: &mut [Bank<N>]) -> Res
 
 /// Whether no bank has opened a block since a clean shutdown, as far as spare areas tell: whatever
 /// they do not tell was never flushed.
-pub(super) fn untouched<N: Nand<Payload = [u8]>>(
-    shape: &Shape,
-    banks: &mut [Bank<N>],
-    anchor: &Anchor,
-) -> Result<bool, LftlError> {
+pub(super) fn untouched(shape: &Shape, banks: &mut [Bank], anchor: &Anchor) -> Result<bool, LftlError> {
     for (bank, mark) in banks.iter_mut().zip(&anchor.marks) {
         if mark.head >= shape.blocks || bank.nand.is_bad(nand::BlockId(mark.head)) {
             return Ok(false);
@@ -135,7 +131,7 @@ fn lost<T>(error: NandError) -> Result<Option<T>, LftlError> {
     }
 }
 
-fn sightings<N: Nand<Payload = [u8]>>(shape: &Shape, banks: &mut [Bank<N>]) -> Result<Vec<Sighting>, LftlError> {
+fn sightings(shape: &Shape, banks: &mut [Bank]) -> Result<Vec<Sighting>, LftlError> {
     let mut found = Vec::new();
     for (place, (bank, block)) in shape.anchor_blocks().enumerate() {
         for offset in 0..shape.pages_per_block {
@@ -173,9 +169,9 @@ fn check_same(shape: &Shape, options: &Options, anchor: &Anchor) -> Result<(), L
 
 /// The blocks of a checkpoint's chain, and its words; `None` if it cannot be read whole.
 #[expect(clippy::type_complexity, reason = "blocks and words, used once")]
-fn chain<N: Nand<Payload = [u8]>>(
+fn chain(
     shape: &Shape,
-    banks: &mut [Bank<N>],
+    banks: &mut [Bank],
     anchor: &Anchor,
     threads: usize,
 ) -> Result<Option<(Vec<(u32, u32)>, Vec<u32>)>, LftlError> {
@@ -204,11 +200,7 @@ fn chain<N: Nand<Payload = [u8]>>(
 }
 
 /// The blocks of a checkpoint's chain; `None` if one of them cannot be read.
-fn chain_blocks<N: Nand<Payload = [u8]>>(
-    shape: &Shape,
-    banks: &mut [Bank<N>],
-    anchor: &Anchor,
-) -> Result<Option<Vec<(u32, u32)>>, LftlError> {
+fn chain_blocks(shape: &Shape, banks: &mut [Bank], anchor: &Anchor) -> Result<Option<Vec<(u32, u32)>>, LftlError> {
     let (mut chain, mut block) = (Vec::new(), anchor.last);
     while block != NONE {
         let at = (block / shape.blocks, block % shape.blocks);
@@ -223,12 +215,7 @@ fn chain_blocks<N: Nand<Payload = [u8]>>(
 }
 
 /// The block before this one in a chain; `None` if no page of it says so.
-fn previous<N: Nand<Payload = [u8]>>(
-    shape: &Shape,
-    bank: &mut Bank<N>,
-    block: u32,
-    number: u64,
-) -> Result<Option<u32>, LftlError> {
+fn previous(shape: &Shape, bank: &mut Bank, block: u32, number: u64) -> Result<Option<u32>, LftlError> {
     let mut bytes = vec![0; shape.page_bytes()];
     match bank.read_meta(Ppn(block * shape.pages_per_block), &mut bytes) {
         Ok(_) => {
@@ -239,12 +226,7 @@ fn previous<N: Nand<Payload = [u8]>>(
 }
 
 /// The pages of a chain that a block holds.
-fn pages_of<N: Nand<Payload = [u8]>>(
-    shape: &Shape,
-    bank: &mut Bank<N>,
-    block: u32,
-    number: u64,
-) -> Result<Vec<MetaPage>, NandError> {
+fn pages_of(shape: &Shape, bank: &mut Bank, block: u32, number: u64) -> Result<Vec<MetaPage>, NandError> {
     let mut pages = Vec::new();
     let mut bytes = vec![0; shape.page_bytes()];
     for offset in 0..shape.pages_per_block {

@@ -20,6 +20,7 @@ mod tests;
 
 use crate::append::Contents;
 use crate::bank::{Bank, Block, Cell, Ops, Use};
+use crate::devices::{Device, Devices};
 use crate::engine::Engine;
 use crate::error::{LftlError, Shortage};
 use crate::map::UNMAPPED;
@@ -28,7 +29,7 @@ use crate::shape::{Aux, Options, Shape};
 use crate::sync::{Ordering, lock, now, together};
 use find::Base;
 use ftl::victim::by_bank::RESERVE;
-use nand::{BlockId, Lpn, Nand, NandError, Ppn};
+use nand::{BlockId, Lpn, NandError, Ppn};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -101,14 +102,14 @@ struct Rewrite {
     lost: u32,
 }
 
-impl<N: Nand<Payload = [u8]>> Engine<N> {
+impl Engine {
     /// Makes an empty disk of a card, one device a bank. Blocks that hold anything are erased.
     ///
     /// **Power loss**: the card may be one that cannot be mounted.
     ///
     /// # Errors
     /// [`LftlError::Unsupported`] before anything was written; those of the devices.
-    pub fn format(devices: Vec<N>, options: Options) -> Result<Self, LftlError> {
+    pub fn format(devices: Devices, options: Options) -> Result<Self, LftlError> {
         let shape = Shape::of(&devices)?;
         let mut banks = banks_of(devices);
         check_options(&shape, &options, &banks)?;
@@ -137,7 +138,7 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
     /// [`LftlError::NotMountable`] if the card holds no disk of these options;
     /// [`LftlError::Unsupported`]; those of the devices.
     pub fn mount(
-        devices: Vec<N>,
+        devices: Devices,
         options: Options,
         recovery: Recovery,
         threads: usize,
@@ -183,7 +184,7 @@ impl<N: Nand<Payload = [u8]>> Engine<N> {
     fn assemble(
         shape: Shape,
         options: Options,
-        mut banks: Vec<Bank<N>>,
+        mut banks: Vec<Bank>,
         found: Found,
         clean: Option<&Anchor>,
         settle: impl FnOnce(&Self, Vec<Rewrite>) -> Result<(), LftlError>,
@@ -292,14 +293,7 @@ impl Found {
 }
 
 /// Says what each block of a bank is used for, and which are free.
-fn sort_blocks<N: Nand<Payload = [u8]>>(
-    shape: &Shape,
-    index: u32,
-    bank: &mut Bank<N>,
-    found: &Found,
-    occupied: &[bool],
-    head: Option<u32>,
-) {
+fn sort_blocks(shape: &Shape, index: u32, bank: &mut Bank, found: &Found, occupied: &[bool], head: Option<u32>) {
     let mut free = VecDeque::new();
     for block in 0..shape.blocks {
         let whole = shape.block(index, block) as usize;
@@ -326,8 +320,8 @@ fn sort_blocks<N: Nand<Payload = [u8]>>(
     bank.free = free;
 }
 
-fn banks_of<N: Nand<Payload = [u8]>>(devices: Vec<N>) -> Vec<Bank<N>> {
-    let bank = |nand: N| {
+fn banks_of(devices: Devices) -> Vec<Bank> {
+    let bank = |nand: Box<dyn Device>| {
         let blocks = (0..nand.geometry().blocks()).map(|block| {
             let used = if nand.is_bad(BlockId(block)) { Use::Bad } else { Use::Free };
             Block { used, erases: 0, unclean: true, failed: false }
@@ -335,7 +329,7 @@ fn banks_of<N: Nand<Payload = [u8]>>(devices: Vec<N>) -> Vec<Bank<N>> {
         let blocks = blocks.collect();
         Bank::new(nand, blocks, VecDeque::new())
     };
-    devices.into_iter().map(bank).collect()
+    devices.0.into_iter().map(bank).collect()
 }
 
 fn needed_blocks(shape: &Shape, logical_pages: u32) -> u32 {
@@ -352,11 +346,7 @@ fn check_buffers(options: &Options) -> Result<(), LftlError> {
     Err(LftlError::Unsupported { reason: format!("{} buffers; use 1 to 65536", options.buffers) })
 }
 
-fn check_options<N: Nand<Payload = [u8]>>(
-    shape: &Shape,
-    options: &Options,
-    banks: &[Bank<N>],
-) -> Result<(), LftlError> {
+fn check_options(shape: &Shape, options: &Options, banks: &[Bank]) -> Result<(), LftlError> {
     check_buffers(options)?;
     let good = banks.iter().flat_map(|bank| &bank.blocks).filter(|block| block.used != Use::Bad).count() as u32;
     // A bank may have fewer blocks than are for anchors.
@@ -382,17 +372,17 @@ fn check_options<N: Nand<Payload = [u8]>>(
 }
 
 /// Does something with every bank, several at once.
-fn each_bank<N: Nand<Payload = [u8]>, T: Send>(
-    banks: &mut [Bank<N>],
+fn each_bank<T: Send>(
+    banks: &mut [Bank],
     threads: usize,
-    act: impl Fn(u32, &mut Bank<N>) -> Result<T, NandError> + Sync,
+    act: impl Fn(u32, &mut Bank) -> Result<T, NandError> + Sync,
 ) -> Result<Vec<T>, NandError> {
     if threads <= 1 || banks.len() <= 1 {
         return (0..).zip(banks).map(|(index, bank)| act(index, bank)).collect();
     }
     let each = banks.len().div_ceil(threads);
     let act = &act;
-    let work = |(first, part): (usize, &mut [Bank<N>])| {
+    let work = |(first, part): (usize, &mut [Bank])| {
         let banks = (first as u32..).zip(part);
         banks.map(|(index, bank)| act(index, bank)).collect::<Result<Vec<T>, NandError>>()
     };

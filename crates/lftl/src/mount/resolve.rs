@@ -14,16 +14,16 @@ use crate::map::UNMAPPED;
 use crate::mount::find::Base;
 use crate::save::{Anchor, Saver};
 use crate::shape::{Aux, Options, Shape};
-use nand::{Nand, NandError, PageKind, Spare};
+use nand::{NandError, PageKind, Spare};
 use std::collections::BTreeMap;
 
 /// Pages behind the marks, by logical page, the newest first.
 type Candidates = BTreeMap<u32, Vec<Candidate>>;
 
 /// Finds the entries from what is behind the marks of a checkpoint, or from every page.
-pub(super) fn all<N: Nand<Payload = [u8]>>(
+pub(super) fn all(
     shape: &Shape,
-    banks: &mut [Bank<N>],
+    banks: &mut [Bank],
     options: &Options,
     base: Option<Base>,
     threads: usize,
@@ -129,7 +129,7 @@ impl<'a> Known<'a> {
 
     /// Blocks of metadata that are needed until the next checkpoint: this chain, the one before it
     /// in case this anchor is torn and cannot be read the next time, and trims.
-    fn meta<N>(&self, shape: &Shape, base: Option<&Base>, banks: &[Bank<N>]) -> Vec<(u32, u32)> {
+    fn meta(&self, shape: &Shape, base: Option<&Base>, banks: &[Bank]) -> Vec<(u32, u32)> {
         let mut meta = base.map(|base| base.needed()).unwrap_or_default();
         let before = base.and_then(|base| base.before.as_ref()).map(|(_, stamp)| *stamp);
         let stamp = before.or(self.anchor.map(|anchor| anchor.stamp)).unwrap_or(u32::MAX);
@@ -191,9 +191,9 @@ struct Decided {
     guarded: Vec<u32>,
 }
 
-fn decide<N: Nand<Payload = [u8]>>(
+fn decide(
     shape: &Shape,
-    banks: &mut [Bank<N>],
+    banks: &mut [Bank],
     (entry, pages, trimmed): (u32, &[Candidate], u64),
     base: Option<&Base>,
     lpn: u32,
@@ -241,11 +241,7 @@ fn may_have(erase_count: u32, saved: u32) -> bool {
     erase_count.abs_diff(saved) < 1 << 20
 }
 
-fn spare_of<N: Nand<Payload = [u8]>>(
-    shape: &Shape,
-    banks: &mut [Bank<N>],
-    ppn: u32,
-) -> Result<Option<Spare>, LftlError> {
+fn spare_of(shape: &Shape, banks: &mut [Bank], ppn: u32) -> Result<Option<Spare>, LftlError> {
     match banks[shape.bank_of(ppn) as usize].read_spare(shape.local(ppn)) {
         Ok(spare) => Ok(spare),
         Err(NandError::Uncorrectable { .. }) => Ok(None),
@@ -254,11 +250,7 @@ fn spare_of<N: Nand<Payload = [u8]>>(
 }
 
 /// Reads a page that may be torn; `None` if it is.
-fn read<N: Nand<Payload = [u8]>>(
-    shape: &Shape,
-    banks: &mut [Bank<N>],
-    page: &Candidate,
-) -> Result<Option<Rewrite>, LftlError> {
+fn read(shape: &Shape, banks: &mut [Bank], page: &Candidate) -> Result<Option<Rewrite>, LftlError> {
     let mut data = vec![0; shape.page_bytes()];
     match banks[shape.bank_of(page.ppn) as usize].read(shape.local(page.ppn), &mut data) {
         Ok(spare) if spare.tag == page.lpn => Ok(Some(Rewrite {

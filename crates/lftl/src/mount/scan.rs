@@ -5,7 +5,7 @@ use crate::meta::{Kind, MetaPage, NONE};
 use crate::save::{Anchor, Mark};
 use crate::shape::{Aux, Shape};
 use crate::trims::Range;
-use nand::{Nand, NandError, PageKind, Ppn, Spare};
+use nand::{NandError, PageKind, Ppn, Spare};
 
 /// No sequence number is farther beyond a checkpoint's: a million mounts that were cut short take
 /// as many, each [`SEQ_MARGIN`](super::SEQ_MARGIN). No card lives to program as many pages.
@@ -47,7 +47,7 @@ pub(super) struct Scan {
 }
 
 /// Reads the first spare area of every block of a bank.
-pub(super) fn first_pages<N: Nand<Payload = [u8]>>(shape: &Shape, bank: &mut Bank<N>) -> Result<Vec<First>, NandError> {
+pub(super) fn first_pages(shape: &Shape, bank: &mut Bank) -> Result<Vec<First>, NandError> {
     (0..shape.blocks)
         .map(|block| match bank.read_spare(Ppn(block * shape.pages_per_block)) {
             Ok(None) => Ok(First::Erased),
@@ -93,9 +93,9 @@ impl<'a> Behind<'a> {
 }
 
 /// Reads every spare area that counts of a bank.
-pub(super) fn pages<N: Nand<Payload = [u8]>>(
+pub(super) fn pages(
     shape: &Shape,
-    (index, bank): (u32, &mut Bank<N>),
+    (index, bank): (u32, &mut Bank),
     first: &[First],
     behind: &Behind<'_>,
 ) -> Result<Scan, NandError> {
@@ -129,7 +129,7 @@ fn youngest(first: &[First]) -> Vec<u32> {
 type Look = Result<Option<Spare>, ()>;
 
 /// The spare areas of a block, up to its end or the first erased page.
-fn spares_of<N: Nand<Payload = [u8]>>(shape: &Shape, bank: &mut Bank<N>, block: u32) -> Result<Vec<Look>, NandError> {
+fn spares_of(shape: &Shape, bank: &mut Bank, block: u32) -> Result<Vec<Look>, NandError> {
     let mut spares = Vec::new();
     for offset in 0..shape.pages_per_block {
         spares.push(match bank.read_spare(Ppn(block * shape.pages_per_block + offset)) {
@@ -153,9 +153,9 @@ fn agreed(spares: &[Look]) -> Option<((u32, u32), usize)> {
     spares.iter().rev().filter_map(of).max_by_key(votes).map(|pair| (pair, votes(&pair)))
 }
 
-fn read_block<N: Nand<Payload = [u8]>>(
+fn read_block(
     shape: &Shape,
-    (index, bank): (u32, &mut Bank<N>),
+    (index, bank): (u32, &mut Bank),
     (block, spares): (u32, &[Look]),
     (behind, doubt_all): (&Behind<'_>, bool),
     scan: &mut Scan,
@@ -191,7 +191,7 @@ fn read_block<N: Nand<Payload = [u8]>>(
 }
 
 /// The trims that a page holds; none if it is torn.
-fn trims<N: Nand<Payload = [u8]>>(shape: &Shape, bank: &mut Bank<N>, ppn: u32) -> Result<Vec<(u64, Range)>, NandError> {
+fn trims(shape: &Shape, bank: &mut Bank, ppn: u32) -> Result<Vec<(u64, Range)>, NandError> {
     let mut bytes = vec![0; shape.page_bytes()];
     match bank.read_meta(shape.local(ppn), &mut bytes) {
         Ok(_) => {}

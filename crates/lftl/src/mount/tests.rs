@@ -6,12 +6,11 @@
 use super::{Engine, Recovery};
 use crate::Policy;
 use crate::sync::Ordering;
-use crate::{Options, SECTOR_BYTES, Slice};
+use crate::{Devices, Options, SECTOR_BYTES, Slice};
 use nand::{Capabilities, Cut, CutOutcome, Dimensions, FaultPlan, Faulty, Geometry, Lpn, MemNand};
 use std::sync::{Arc, Mutex};
 
 type Card = Arc<Mutex<Faulty<MemNand>>>;
-type Disk = Engine<Slice<Faulty<MemNand>>>;
 
 /// More than the numbers that a mount takes for a checkpoint and its anchors.
 const BANKS: u32 = 16;
@@ -35,29 +34,29 @@ fn options() -> Options {
     Options { policy: Policy::WritePath, ..Options::new(16) }
 }
 
-fn slices(card: &Card) -> Vec<Slice<Faulty<MemNand>>> {
-    Slice::all(Arc::clone(card)).unwrap()
+fn slices(card: &Card) -> Devices {
+    Slice::all(Arc::clone(card)).unwrap().into()
 }
 
 /// A disk of which no checkpoint can be read.
-fn scanned(card: &Card) -> Disk {
+fn scanned(card: &Card) -> Engine {
     Engine::mount(slices(card), options(), Recovery::Scan, 1).unwrap().0
 }
 
-fn aim(disk: &Disk, bank: u32) {
+fn aim(disk: &Engine, bank: u32) {
     for (index, cell) in (0..).zip(&disk.banks) {
         cell.info.exclusive.store(index != bank, Ordering::Release);
     }
 }
 
-fn write_to(disk: &Disk, bank: u32, lpn: u32, fill: u8) {
+fn write_to(disk: &Engine, bank: u32, lpn: u32, fill: u8) {
     aim(disk, bank);
     disk.write(Lpn(lpn), 0, &[fill; SECTOR_BYTES]).unwrap();
     disk.flush().unwrap();
     assert_eq!(disk.shape.bank_of(disk.map.get(Lpn(lpn))), bank);
 }
 
-fn read(disk: &Disk, lpn: u32) -> u8 {
+fn read(disk: &Engine, lpn: u32) -> u8 {
     let mut found = [0; SECTOR_BYTES];
     disk.read(Lpn(lpn), 0, &mut found).unwrap();
     found[0]
@@ -66,7 +65,7 @@ fn read(disk: &Disk, lpn: u32) -> u8 {
 /// Power is lost while a page is programmed, `before` operations from now, that reads well or not
 /// by chance ever after. Writers of all other banks had their sequence numbers, and programmed
 /// nothing.
-fn lose_power(card: &Card, disk: Disk, (bank, lpn, fill): (u32, u32, u8), before: u64, seed: u64) {
+fn lose_power(card: &Card, disk: Engine, (bank, lpn, fill): (u32, u32, u8), before: u64, seed: u64) {
     disk.seq.fetch_add(u64::from(BANKS) - 1, Ordering::AcqRel);
     aim(&disk, bank);
     disk.write(Lpn(lpn), 0, &[fill; SECTOR_BYTES]).unwrap();

@@ -1,11 +1,10 @@
 //! Cards of memory, and a random number generator that gives the same numbers every time.
 
 use nand::{Capabilities, Dimensions, FaultPlan, Faulty, Geometry, MemNand};
-use openftl_lftl::{Engine, LftlError, MountReport, Options, Recovery, SECTOR_BYTES, Slice};
+use openftl_lftl::{Devices, Engine, LftlError, MountReport, Options, Recovery, SECTOR_BYTES, Slice};
 use std::sync::{Arc, Mutex};
 
 pub type Card = Arc<Mutex<Faulty<MemNand>>>;
-pub type Disk = Engine<Slice<Faulty<MemNand>>>;
 
 /// Sectors of a page of these cards.
 pub const SECTORS: usize = 2;
@@ -29,15 +28,15 @@ pub fn card(banks: u32, blocks_a_bank: u32, pages_per_block: u32, plan: FaultPla
     Arc::new(Mutex::new(Faulty::new(nand, plan)))
 }
 
-pub fn slices(card: &Card) -> Vec<Slice<Faulty<MemNand>>> {
-    Slice::all(Arc::clone(card)).unwrap()
+pub fn slices(card: &Card) -> Devices {
+    Slice::all(Arc::clone(card)).unwrap().into()
 }
 
-pub fn format(card: &Card, options: &Options) -> Result<Disk, LftlError> {
+pub fn format(card: &Card, options: &Options) -> Result<Engine, LftlError> {
     Engine::format(slices(card), options.clone())
 }
 
-pub fn mount(card: &Card, options: &Options) -> Result<(Disk, MountReport), LftlError> {
+pub fn mount(card: &Card, options: &Options) -> Result<(Engine, MountReport), LftlError> {
     Engine::mount(slices(card), options.clone(), Recovery::Bounded, 1)
 }
 

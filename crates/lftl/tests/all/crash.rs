@@ -1,9 +1,9 @@
 //! Power cuts at every flash operation, also of mounts, on one thread: the same requests are served
 //! in the same order each time, and collectors and checkpoints take their turns among them.
 
-use crate::common::{Card, Disk, Rng, SECTORS, card, format, mount, sector};
+use crate::common::{Card, Rng, SECTORS, card, format, mount, sector};
 use nand::{Cut, CutOutcome, FaultPlan, Lpn, NandError, Snapshot};
-use openftl_lftl::{LftlError, Options, Policy, Replacement, SECTOR_BYTES};
+use openftl_lftl::{Engine, LftlError, Options, Policy, Replacement, SECTOR_BYTES};
 use std::sync::{Arc, Mutex};
 
 const PAGES: u32 = 24;
@@ -74,7 +74,7 @@ impl Model {
 
     /// Compares a disk that was just mounted with what is promised. What is read is promised from
     /// now on, unless a trim of it may still be undone.
-    fn look(&mut self, disk: &Disk, what: &str) {
+    fn look(&mut self, disk: &Engine, what: &str) {
         for lpn in 0..PAGES {
             for index in 0..SECTORS {
                 let mut found = vec![0xEE; SECTOR_BYTES];
@@ -101,7 +101,7 @@ impl Model {
 }
 
 /// Serves requests until all are done or power is lost.
-fn requests(disk: &Disk, model: &mut Model, rng: &mut Rng, count: u32) -> Result<(), LftlError> {
+fn requests(disk: &Engine, model: &mut Model, rng: &mut Rng, count: u32) -> Result<(), LftlError> {
     for _ in 0..count {
         let lpn = rng.below(PAGES.into()) as u32;
         let index = rng.below(SECTORS as u64) as usize;
@@ -137,7 +137,7 @@ fn requests(disk: &Disk, model: &mut Model, rng: &mut Rng, count: u32) -> Result
     Ok(())
 }
 
-fn write(disk: &Disk, model: &mut Model, lpn: u32, index: usize) -> Result<(), LftlError> {
+fn write(disk: &Engine, model: &mut Model, lpn: u32, index: usize) -> Result<(), LftlError> {
     model.version += 1;
     let version = model.version;
     model.written(lpn, index, version);

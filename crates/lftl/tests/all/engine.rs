@@ -1,26 +1,26 @@
 //! What the engine does while power is on, from one thread and from many.
 
-use crate::common::{Card, Disk, PAGE, Rng, SECTORS, card, format, mount, sector};
+use crate::common::{Card, PAGE, Rng, SECTORS, card, format, mount, sector};
 use nand::{Blemish, FaultPlan, Lpn};
-use openftl_lftl::{LftlError, Options, Policy, Replacement, SECTOR_BYTES};
+use openftl_lftl::{Engine, LftlError, Options, Policy, Replacement, SECTOR_BYTES};
 use std::time::Duration;
 
 fn options(pages: u32) -> Options {
     Options { buffers: 8, ..Options::new(pages) }
 }
 
-fn read(disk: &Disk, lpn: u32, index: usize) -> Vec<u8> {
+fn read(disk: &Engine, lpn: u32, index: usize) -> Vec<u8> {
     let mut out = vec![0xEE; SECTOR_BYTES];
     disk.read(Lpn(lpn), index * SECTOR_BYTES, &mut out).unwrap();
     out
 }
 
-fn write(disk: &Disk, lpn: u32, index: usize, version: u32) {
+fn write(disk: &Engine, lpn: u32, index: usize, version: u32) {
     disk.write(Lpn(lpn), index * SECTOR_BYTES, &sector(lpn, index, version)).unwrap();
 }
 
 /// Random requests, each read compared with what was written last.
-fn churn(disk: &Disk, pages: u32, requests: u32, seed: u64) -> Vec<u32> {
+fn churn(disk: &Engine, pages: u32, requests: u32, seed: u64) -> Vec<u32> {
     let mut rng = Rng(seed);
     let mut versions = vec![0; pages as usize * SECTORS];
     for version in 1..=requests {
@@ -47,7 +47,7 @@ fn churn(disk: &Disk, pages: u32, requests: u32, seed: u64) -> Vec<u32> {
     versions
 }
 
-fn same(disk: &Disk, versions: &[u32]) {
+fn same(disk: &Engine, versions: &[u32]) {
     for (at, version) in versions.iter().enumerate() {
         let (lpn, index) = ((at / SECTORS) as u32, at % SECTORS);
         assert_eq!(read(disk, lpn, index), sector(lpn, index, *version), "{lpn}.{index} after a mount");
@@ -322,8 +322,8 @@ fn many_threads_see_their_own_writes() {
 #[test]
 fn every_buffer_that_was_emptied_takes_a_page_again() {
     let block_lru = Options { replacement: Replacement::BlockLru, ..options(40) };
-    let programs = |disk: &Disk| disk.report().host_programs;
-    let fill = |disk: &Disk, pages: std::ops::Range<u32>| {
+    let programs = |disk: &Engine| disk.report().host_programs;
+    let fill = |disk: &Engine, pages: std::ops::Range<u32>| {
         pages.for_each(|lpn| (0..SECTORS).for_each(|index| write(disk, lpn, index, 1)));
     };
     let disk = format(&card(2, 24, 4, FaultPlan::default()), &options(40)).unwrap();

@@ -62,7 +62,7 @@ struct Versions {
 }
 
 /// Writes its sectors over and over, and flushes now and then.
-fn write(server: &Server<FileNand<Part>>, versions: &Versions, writer: u32, stop: &AtomicBool) {
+fn write(server: &Server, versions: &Versions, writer: u32, stop: &AtomicBool) {
     let mut rng = Rng(u64::from(writer) + 1);
     let mine = |at: &u32| at % WRITERS == writer;
     let all: Vec<u32> = (0..PAGES * SECTORS as u32).filter(mine).collect();
@@ -91,7 +91,7 @@ fn check(left: Volatile, flushed: &[u32], begun: &[u32]) {
     let disk = Arc::new(Mutex::new(left));
     let mut banks = FileNand::open_joint_on(parts(&disk), Access::ReadWrite).unwrap();
     banks.remove(0);
-    let (engine, _) = Engine::mount(banks, Options::new(PAGES), Recovery::Bounded, 1).unwrap();
+    let (engine, _) = Engine::mount(banks.into(), Options::new(PAGES), Recovery::Bounded, 1).unwrap();
     let mut page = vec![0; PAGE];
     for lpn in 0..PAGES {
         engine.read(nand::Lpn(lpn), 0, &mut page).unwrap();
@@ -118,7 +118,7 @@ fn a_host_that_dies_loses_only_what_was_not_flushed() {
         let mut syncer = banks.remove(0);
         let options = Options { buffers: 6, policy, checkpoint_every: Some(40), ..Options::new(PAGES) };
         let collectors = if policy == Policy::WritePath { 0 } else { 2 };
-        let engine = Engine::format(banks, options).unwrap();
+        let engine = Engine::format(banks.into(), options).unwrap();
         syncer.sync().unwrap();
         let server = Server::start(engine, Threads { workers: 3, collectors }).unwrap();
         let zeros = || (0..PAGES * SECTORS as u32).map(|_| AtomicU32::new(0)).collect();

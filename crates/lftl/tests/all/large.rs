@@ -47,9 +47,8 @@ fn the_512_gib_card_is_found_again_in_seconds_of_its_time() {
     assert_eq!(disk.report().saved_pages, saved, "a checkpoint was written meanwhile");
     let written = disk.report().host_programs;
     assert!(written > 100_000, "{written} pages were programmed");
-    let mount = |devices, recovery| -> (Engine<Hollow>, MountReport) {
-        Engine::mount(devices, options.clone(), recovery, 2).unwrap()
-    };
+    let mount =
+        |devices, recovery| -> (Engine, MountReport) { Engine::mount(devices, options.clone(), recovery, 2).unwrap() };
     let (disk, crashed) = mount(disk.into_devices(), Recovery::Bounded);
     assert!(crashed.checkpoint && crashed.rebuilt_entries > 100_000, "{}", crashed.rebuilt_entries);
     let (search, all) = (seconds(&crashed.search, &profile.timing), seconds(&crashed.all, &profile.timing));

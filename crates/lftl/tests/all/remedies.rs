@@ -2,7 +2,7 @@
 
 use crate::common::{Card, SECTORS, card, format, mount, sector};
 use nand::{Cut, CutOutcome, FaultPlan, Lpn, Snapshot};
-use openftl_lftl::{LftlError, Options, Policy, SECTOR_BYTES};
+use openftl_lftl::{Engine, LftlError, Options, Policy, SECTOR_BYTES};
 use std::sync::{Arc, Mutex};
 
 const PAGES: u32 = 24;
@@ -13,13 +13,13 @@ fn options() -> Options {
 }
 
 /// Sectors of every page but the first, at a version.
-fn write_others(disk: &crate::common::Disk, version: u32) {
+fn write_others(disk: &Engine, version: u32) {
     for lpn in 1..PAGES {
         (0..SECTORS).for_each(|at| disk.write(Lpn(lpn), at * SECTOR_BYTES, &sector(lpn, at, version)).unwrap());
     }
 }
 
-fn check_others(disk: &crate::common::Disk, version: u32, what: &str) {
+fn check_others(disk: &Engine, version: u32, what: &str) {
     for lpn in 1..PAGES {
         for at in 0..SECTORS {
             let mut found = vec![1; SECTOR_BYTES];
@@ -76,7 +76,7 @@ fn an_anchor_that_fades_after_a_mount_loses_nothing() {
 #[test]
 fn a_clean_shutdown_whose_last_page_fades_loses_nothing() {
     const RESTING: std::ops::Range<u32> = 1..8;
-    let write = |disk: &crate::common::Disk, lpns: std::ops::Range<u32>, version: u32| {
+    let write = |disk: &Engine, lpns: std::ops::Range<u32>, version: u32| {
         lpns.for_each(|lpn| {
             (0..SECTORS).for_each(|at| disk.write(Lpn(lpn), at * SECTOR_BYTES, &sector(lpn, at, version)).unwrap());
         });

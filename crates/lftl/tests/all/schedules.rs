@@ -11,7 +11,6 @@ use shuttle::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
 type Card = Arc<Mutex<Faulty<MemNand>>>;
-type Disk = Engine<Slice<Faulty<MemNand>>>;
 
 const PAGES: u32 = 6;
 
@@ -39,22 +38,22 @@ fn eager(policy: Policy) -> Options {
     Options { levels: Some(Levels([level; 3])), ..options(policy) }
 }
 
-fn format(card: &Card, options: &Options) -> Arc<Disk> {
-    Arc::new(Engine::format(Slice::all(Arc::clone(card)).unwrap(), options.clone()).unwrap())
+fn format(card: &Card, options: &Options) -> Arc<Engine> {
+    Arc::new(Engine::format(Slice::all(Arc::clone(card)).unwrap().into(), options.clone()).unwrap())
 }
 
-fn mount(card: &Card, options: &Options) -> Disk {
+fn mount(card: &Card, options: &Options) -> Engine {
     let devices = Slice::all(Arc::clone(card)).unwrap();
-    Engine::mount(devices, options.clone(), Recovery::Bounded, 1).unwrap().0
+    Engine::mount(devices.into(), options.clone(), Recovery::Bounded, 1).unwrap().0
 }
 
-fn write(disk: &Disk, lpn: u32, index: usize, version: u32) -> Result<(), LftlError> {
+fn write(disk: &Engine, lpn: u32, index: usize, version: u32) -> Result<(), LftlError> {
     let data = (u64::from(lpn) << 32 | u64::from(version)).to_le_bytes().repeat(SECTOR_BYTES / 8);
     disk.write(Lpn(lpn), index * SECTOR_BYTES, &data)
 }
 
 /// The version that a sector reads as.
-fn version(disk: &Disk, lpn: u32, index: usize) -> u32 {
+fn version(disk: &Engine, lpn: u32, index: usize) -> u32 {
     let mut data = vec![0xEE; SECTOR_BYTES];
     disk.read(Lpn(lpn), index * SECTOR_BYTES, &mut data).unwrap();
     let word = u64::from_le_bytes(data[..8].try_into().unwrap());

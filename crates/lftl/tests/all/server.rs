@@ -1,16 +1,14 @@
 //! The engine with its threads, through requests of any range.
 
 use crate::common::{Card, Rng, card, format, mount, slices};
-use nand::{FaultPlan, Faulty, MemNand};
-use openftl_lftl::{Engine, LftlError, Options, Policy, Server, Slice, Threads};
-
-type Served = Server<Slice<Faulty<MemNand>>>;
+use nand::FaultPlan;
+use openftl_lftl::{Engine, LftlError, Options, Policy, Server, Threads};
 
 fn options(policy: Policy) -> Options {
     Options { policy, buffers: 8, ..Options::new(300) }
 }
 
-fn served(card: &Card, options: &Options, collectors: u32) -> Served {
+fn served(card: &Card, options: &Options, collectors: u32) -> Server {
     Server::start(format(card, options).unwrap(), Threads { workers: 4, collectors }).unwrap()
 }
 

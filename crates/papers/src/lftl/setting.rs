@@ -3,15 +3,14 @@
 use crate::error::PaperError;
 use crate::lab::Lab;
 use ::lftl::clock::{self, together};
-use ::lftl::{Card, Engine, Hollow, Levels, LftlError, Options, OwnTime, Policy, Recovery, Server, Threads, Timed};
+use ::lftl::{
+    Card, Devices, Engine, Hollow, Levels, LftlError, Options, OwnTime, Policy, Recovery, Server, Threads, Timed,
+};
 use nand::{Dimensions, Geometry, Lpn, Profile};
 use sim::SimError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-/// A bank of the card.
-pub(super) type Bank = Timed<Hollow>;
 
 /// The card and its host.
 #[derive(Clone, Debug)]
@@ -102,13 +101,13 @@ impl Setting {
     }
 
     /// Banks with the times of the card.
-    pub(super) fn on_card(&self, banks: Vec<Hollow>) -> Vec<Bank> {
+    pub(super) fn on_card(&self, banks: Vec<Hollow>) -> Devices {
         let card = Card::new(&self.profile, banks.len() as u32);
         (0..).zip(banks).map(|(index, bank)| Timed::new(bank, &card, index, self.driver)).collect()
     }
 
     /// A served disk of these banks, empty.
-    pub(super) fn disk(&self, banks: Vec<Bank>, options: Options, threads: Threads) -> Result<Server<Bank>, LftlError> {
+    pub(super) fn disk(&self, banks: Devices, options: Options, threads: Threads) -> Result<Server, LftlError> {
         Server::start_with(Engine::format(banks, options)?, threads, self.own)
     }
 }
@@ -170,7 +169,7 @@ impl Aged {
         let pages = banks * blocks * setting.profile.geometry.pages_per_block;
         let logical_pages = (f64::from(pages) * live) as u32;
         let options = Options { policy: Policy::WritePath, ..Options::new(logical_pages) };
-        let engine = Engine::format(setting.hollow(banks, blocks)?, options)?;
+        let engine = Engine::format(setting.hollow(banks, blocks)?.into(), options)?;
         let data = vec![0; setting.page_bytes()];
         (0..logical_pages).try_for_each(|page| engine.write(Lpn(page), 0, &data))?;
         let mut state = seed;
@@ -178,7 +177,7 @@ impl Aged {
             state = next_chance(state);
             engine.write(Lpn((state >> 33) as u32 % logical_pages), 0, &data)?;
         }
-        Ok(Self { banks: engine.shut_down()?, logical_pages })
+        Ok(Self { banks: engine.shut_down()?.into_kind()?, logical_pages })
     }
 
     /// A served disk in this state, with the engine's levels of collection unless others are given.
@@ -187,7 +186,7 @@ impl Aged {
         setting: &Setting,
         (policy, levels): (Policy, Option<Levels>),
         threads: Threads,
-    ) -> Result<Server<Bank>, PaperError> {
+    ) -> Result<Server, PaperError> {
         let banks = setting.on_card(self.banks.iter_mut().map(Hollow::snapshot).collect());
         let options = Options { policy, levels, ..Options::new(self.logical_pages) };
         let (engine, _) = Engine::mount(banks, options, Recovery::Bounded, 1)?;

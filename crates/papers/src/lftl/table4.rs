@@ -113,7 +113,7 @@ impl State {
         // Nothing is collected before it is necessary: every block is to be full.
         let level = Level { free_blocks: FREE - 2, live_pages: each - 1 };
         let options = Options { policy: Policy::WritePath, levels: Some(Levels([level; 3])), ..Options::new(logical) };
-        let engine = Engine::format(setting.hollow(BANKS, blocks)?, options.clone())?;
+        let engine = Engine::format(setting.hollow(BANKS, blocks)?.into(), options.clone())?;
         let data = vec![0; setting.page_bytes()];
         let first = if full { logical } else { BANKS * each * 3 / 2 };
         (0..first).try_for_each(|page| engine.write(Lpn(page), 0, &data))?;
@@ -124,10 +124,10 @@ impl State {
         }
         engine.flush()?;
         engine.checkpoint()?;
-        let mut cut = engine.into_devices();
+        let mut cut: Vec<Hollow> = engine.into_devices().into_kind()?;
         let copy = cut.iter_mut().map(Hollow::snapshot).collect();
         let (engine, _) = Engine::mount(copy, options.clone(), Recovery::Bounded, 1)?;
-        Ok(Self { clean: engine.shut_down()?, cut, options })
+        Ok(Self { clean: engine.shut_down()?.into_kind()?, cut, options })
     }
 
     /// Seconds of a mount, until it knows where everything is.
