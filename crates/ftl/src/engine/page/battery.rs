@@ -71,7 +71,14 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         }
         self.validity.flush(&mut self.core)?;
         self.tell()?;
-        self.free_dead_until(self.saving_blocks, |_, kind| kind != PageKind::User)?;
+        if self.core.space.free_blocks() < self.saving_blocks {
+            // An erase forgets what was moved.
+            if self.unreported {
+                self.report_moved()?;
+            }
+            self.free_dead_until(self.saving_blocks, |_, kind| kind != PageKind::User)?;
+            self.tell()?;
+        }
         // The store is not told of blocks that are opened from here on, until a mount finds the
         // run.
         let since = self.core.seq;
@@ -110,5 +117,67 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         writer.finish()?;
         self.core.settling = None;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use crate::config::Config;
+    use crate::contract::Ftl;
+    use crate::engine::page::{PageFtl, PageOptions};
+    use crate::flash::Flash;
+    use crate::mapping::cached::{CachedMap, CachedOptions};
+    use crate::validity::ram_bitmap::RamBitmap;
+    use nand::{Capabilities, Cut, CutOutcome, Dimensions, FaultPlan, Faulty, Geometry, Lpn, SimNand, Stamp};
+
+    const OPTIONS: PageOptions = PageOptions { battery: true, ..PageOptions::over("dftl", "ram-bitmap") };
+
+    const LPNS: u32 = 170;
+
+    type Disk = PageFtl<Faulty<SimNand>, CachedMap, RamBitmap>;
+
+    /// A disk whose power went at an operation while it was written.
+    fn cut_at(at: u64) -> Disk {
+        let geometry = Geometry::new(Dimensions {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks: 64,
+            pages_per_block: 4,
+            page_bytes: 512,
+            spare_bytes: 32,
+        });
+        let (geometry, config) = (geometry.unwrap(), Config { cache_entries: 8, ..Config::new(LPNS) });
+        let cuts = [Cut { at, outcome: CutOutcome::NotDone }].to_vec();
+        let nand =
+            Faulty::new(SimNand::new(geometry, Capabilities::MODERN), FaultPlan { cuts, ..FaultPlan::default() });
+        let (map, store) = (CachedMap::new(LPNS, 512, CachedOptions::new(&config)), RamBitmap::new(64, 4));
+        let mut disk = Disk::format(Flash::new(nand), &config, OPTIONS, map, store).unwrap();
+        for lpn in (0..).map(|write: u32| Lpn((write.wrapping_mul(2_654_435_761) >> 16) % LPNS)) {
+            if disk.write(lpn, &Stamp { lpn, version: 1 }).is_err() {
+                break;
+            }
+        }
+        disk
+    }
+
+    #[test]
+    fn a_save_that_is_short_of_blocks_still_reports_what_a_collection_moved() {
+        let mut both = 0;
+        for at in 3000..6000 {
+            let mut disk = cut_at(at);
+            if !disk.unreported || disk.moved == 0 {
+                continue;
+            }
+            disk.core.flash.nand_mut().power_up();
+            disk.saving_blocks = u32::MAX;
+            let before = disk.core.flash.counts().total().erases;
+            disk.power_failing().unwrap();
+            both += u32::from(disk.core.flash.counts().total().erases > before);
+            assert_eq!(disk.check_invariants(), Ok(()), "power went at operation {at}");
+        }
+        assert!(both > 20, "{both} collections were cut short and blocks erased by the save");
     }
 }
