@@ -6,11 +6,16 @@ use nand::{Blemish, Capabilities, Dimensions, FaultPlan, Faulty, Geometry, Nand,
 
 /// Eight blocks of four pages of 512 bytes.
 pub(crate) fn geometry() -> Geometry {
+    of_blocks(8)
+}
+
+/// So many blocks of four pages of 512 bytes.
+pub(crate) fn of_blocks(blocks: u32) -> Geometry {
     let geometry = Geometry::new(Dimensions {
         channels: 1,
         dies_per_channel: 1,
         planes_per_die: 1,
-        blocks: 8,
+        blocks,
         pages_per_block: 4,
         page_bytes: 512,
         spare_bytes: 32,

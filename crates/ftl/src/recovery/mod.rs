@@ -3,7 +3,7 @@
 pub mod checkpoint;
 pub mod copies;
 #[cfg(test)]
-mod device;
+pub(crate) mod device;
 mod last;
 pub mod leaves;
 pub mod mark;

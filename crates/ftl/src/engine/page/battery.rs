@@ -93,8 +93,7 @@ impl<N: Nand, M: Mapping, V: Validity> PageFtl<N, M, V> {
         if let Some(Origin { ppn, .. }) = dead {
             self.validity.invalidate(&mut self.core, ppn)?;
         }
-        let of_table = |kind| matches!(kind, PageKind::User | PageKind::Translation);
-        let unfinished = unfinished.filter(|page| of_table(page.kind)).map(|page| (page.kind, page.tag));
+        let unfinished = unfinished.map(|unfinished| (unfinished.kind, unfinished.tag));
         for (kind, tag) in unfinished.into_iter().chain(given_up.map(|lpn| (PageKind::User, lpn.0))) {
             // Should it fail while power lasts: what is saved says the same, and there is no time
             // for more.
@@ -129,31 +128,24 @@ mod tests {
     use crate::engine::page::{PageFtl, PageOptions};
     use crate::flash::Flash;
     use crate::mapping::cached::{CachedMap, CachedOptions};
+    use crate::recovery::device::of_blocks;
     use crate::validity::ram_bitmap::RamBitmap;
-    use nand::{Capabilities, Cut, CutOutcome, Dimensions, FaultPlan, Faulty, Geometry, Lpn, SimNand, Stamp};
+    use nand::{Capabilities, Cut, CutOutcome, FaultPlan, Faulty, Lpn, SimNand, Stamp};
 
     const OPTIONS: PageOptions = PageOptions { battery: true, ..PageOptions::over("dftl", "ram-bitmap") };
 
+    const BLOCKS: u32 = 64;
     const LPNS: u32 = 170;
 
     type Disk = PageFtl<Faulty<SimNand>, CachedMap, RamBitmap>;
 
     /// A disk whose power went at an operation while it was written.
     fn cut_at(at: u64) -> Disk {
-        let geometry = Geometry::new(Dimensions {
-            channels: 1,
-            dies_per_channel: 1,
-            planes_per_die: 1,
-            blocks: 64,
-            pages_per_block: 4,
-            page_bytes: 512,
-            spare_bytes: 32,
-        });
-        let (geometry, config) = (geometry.unwrap(), Config { cache_entries: 8, ..Config::new(LPNS) });
+        let (geometry, config) = (of_blocks(BLOCKS), Config { cache_entries: 8, ..Config::new(LPNS) });
         let cuts = [Cut { at, outcome: CutOutcome::NotDone }].to_vec();
         let nand =
             Faulty::new(SimNand::new(geometry, Capabilities::MODERN), FaultPlan { cuts, ..FaultPlan::default() });
-        let (map, store) = (CachedMap::new(LPNS, 512, CachedOptions::new(&config)), RamBitmap::new(64, 4));
+        let (map, store) = (CachedMap::new(LPNS, 512, CachedOptions::new(&config)), RamBitmap::new(BLOCKS, 4));
         let mut disk = Disk::format(Flash::new(nand), &config, OPTIONS, map, store).unwrap();
         for lpn in (0..).map(|write: u32| Lpn((write.wrapping_mul(2_654_435_761) >> 16) % LPNS)) {
             if disk.write(lpn, &Stamp { lpn, version: 1 }).is_err() {

@@ -469,7 +469,11 @@ impl Mapping for BtreeMap {
 
     /// A page of host data is outranked by a leaf that speaks for it, a leaf by one of its range.
     fn disown<N: Nand>(&mut self, core: &mut Core<N>, kind: PageKind, tag: u32) -> Result<(), FtlError> {
-        if kind == PageKind::User { self.program_witness(core, tag) } else { self.program_again(core, tag) }
+        match kind {
+            PageKind::User => self.program_witness(core, tag),
+            PageKind::Translation => self.program_again(core, tag),
+            PageKind::Validity | PageKind::Checkpoint => Ok(()),
+        }
     }
 
     fn save(&self, sink: &mut dyn Sink) -> Result<(), FtlError> {

@@ -136,6 +136,8 @@ fn every_later_leaf_speaks_for_what_a_battery_disowned() {
         let programs = core.flash.counts().total().programs - before;
         assert_eq!(programs, if dirty.is_some() { 3 } else { 1 }, "and two halves before");
         assert!(programs <= map.disowning_pages().into());
+        map.disown(&mut core, PageKind::Validity, 5).unwrap();
+        assert_eq!(core.flash.counts().total().programs, before + programs, "a page of the store has no leaf");
         for _ in 0..2 {
             let place = map.leaf_place(&mut core, 5).unwrap();
             map.tree.read(&mut core, place, PURPOSE, &mut map.leaf).unwrap();
