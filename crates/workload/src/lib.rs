@@ -44,7 +44,7 @@ pub use param::{Kind, Parameter};
 pub use permutation::Permutation;
 pub use profile::{Arrivals, Popularity, Profile, Side, SizeShare, published as published_profiles};
 pub use request::{Op, Request, Source};
-pub use revisits::{REVISITS_VERSION, RevisitClass, Revisits};
+pub use revisits::{REVISITS_VERSION, Revisits, RunRequests};
 pub use spec::Spec;
 pub use synthetic::{WorkloadEntry, common_parameters, workloads};
 pub use trace::{FormatEntry, formats};

@@ -8,9 +8,9 @@
 //! neighbours. Hot slots are scattered, so a request of many pages that starts in one warms its
 //! cold neighbours: where such requests rule, the generator's pages are less skewed than the
 //! trace's, though its starts are not. Starts are drawn with replacement: a trace that writes
-//! nearly every page once comes back with some pages written twice and some never. A fitted profile
-//! has revisits instead ([`crate::revisits`]), which keep phases of the trace and how often, where
-//! and after what its data is accessed.
+//! nearly every page once comes back with some pages written twice and some never. A fitted
+//! profile has revisits instead ([`crate::revisits`]). They keep the trace's extents and the
+//! regions that it goes through, so that a fitted profile also tells where its trace was.
 
 use crate::error::{WorkloadError, nearest};
 use crate::revisits::{REVISITS_VERSION, Revisits};

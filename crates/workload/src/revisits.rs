@@ -1,34 +1,40 @@
 //! Where and when the same data is accessed again: what a profile keeps of a trace's order.
 //!
-//! A *run* is what requests of one kind access in sequence. An *extent* is where runs begin, with
-//! the longest that began there. Extents are parted into classes by how often they are accessed;
-//! those of a class lie where the trace has them, to a part of the footprint ([`places`]).
+//! A *run* is what requests of one kind access in sequence. An *extent* is where a run begins and
+//! ends; several runs can go to the same. A *region* is 64 pages of 4 KiB.
 //!
-//! 1. One pass over the extents is made, and played for ever ([`pass`]). Each extent has as many
-//!    runs in it as those of its class have in the trace.
-//! 2. A run covers its extent whole, or a part of it, in one request or in several of the class's
-//!    sizes.
+//! 1. A profile has the trace's extents, with their places, lengths and runs. It has the region of
+//!    each run, in the order of the trace, and when flushes came. It does not have the extent of
+//!    each run.
+//! 2. Within a region the next extent is drawn ([`steps`]): the next by address, the same again, a
+//!    new one, or one accessed before, at a depth of the order of last accesses. How often each
+//!    kind of step follows is counted by what came before and what is possible.
+//! 3. One pass is made of that, and played for ever ([`pass`]). It accesses each extent as often as
+//!    the trace does.
 
 use crate::pick::{Alias, Chance, Rng};
 use crate::profile::SizeShare;
 use serde::{Deserialize, Serialize};
 
-mod order;
+mod layout;
+mod packed;
 mod pass;
-mod places;
+mod steps;
 
-use order::Place;
-use pass::pass;
-use places::lay_out;
+use pass::{Pass, pass, scale};
 
-pub(crate) use pass::gap_bin;
-pub(crate) use places::{LENGTHS, SECTOR_BYTES, left_of};
+pub(crate) use layout::{Extent, Layout};
+pub(crate) use steps::{CASES, Kind, ORDERS, State, depth_bin, order};
 
-/// Bytes of the unit in which extents are told apart.
+/// Bytes of the pages that steps by address are counted in.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
+/// Bytes of a region. FTLs with log blocks react to the order in which erase blocks are written, of
+/// which few are smaller.
+pub(crate) const REGION_BYTES: u64 = 64 * PAGE_BYTES;
+
 /// The version of the model. It changes with the fields of [`Revisits`] and with what they mean.
-pub const REVISITS_VERSION: u32 = 2;
+pub const REVISITS_VERSION: u32 = 3;
 
 /// More extents than so many are refused, for the memory that they take.
 const MOST_EXTENTS: f64 = (1_u64 << 24) as f64;
@@ -36,371 +42,329 @@ const MOST_EXTENTS: f64 = (1_u64 << 24) as f64;
 /// The same for runs of a pass.
 const MOST_RUNS: f64 = (1_u64 << 26) as f64;
 
-/// In a class of fewer extents their lengths are dealt anew for each run, since a few draws do not
-/// make the profile's mix.
-const FEW: usize = 32;
-
-/// How requests of one kind come back to the same data.
+/// How requests of one kind come back to the same data. Lists of a number for each extent, run or
+/// region are a line of text each: numbers with spaces between them, `5x3` for 5 three times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Revisits {
     /// [`REVISITS_VERSION`] of the program that fitted them.
     pub version: u32,
-    /// Extents by how often they are accessed.
-    pub classes: Vec<RevisitClass>,
-    /// For each phase of the trace, all of as many runs, the extents in each part of the footprint
-    /// that are accessed in it first after the longest time. Empty if the trace has no phases.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub begins: Vec<Vec<u32>>,
+    /// Bytes of a unit, of which `starts` and `lengths` are multiples.
+    pub unit_bytes: u64,
+    /// For each extent, pages of 4 KiB from the one before to its first page. Extents are in the
+    /// order of addresses.
+    #[serde(with = "packed")]
+    pub pages: Vec<u64>,
+    /// Units from the begin of that page to its first byte.
+    #[serde(with = "packed")]
+    pub starts: Vec<u64>,
+    /// Its units.
+    #[serde(with = "packed")]
+    pub lengths: Vec<u64>,
+    /// Runs to it.
+    #[serde(with = "packed")]
+    pub runs: Vec<u32>,
+    /// The last so many extents are trimmed. Their pages count from 0 again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub trimmed: u64,
+    /// For each run, regions from that of the run before. Only regions in which extents begin
+    /// count. What is trimmed has regions of its own, after the others.
+    #[serde(with = "packed")]
+    pub path: Vec<i64>,
+    /// For each flush, runs since the one before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "packed")]
+    pub flushes: Vec<u64>,
+    /// For each region, how much of it is accessed by address: 0 is less than 25% of its runs, 1
+    /// less than 60%, 2 less than 90%, 3 not all, 4 all.
+    #[serde(with = "packed")]
+    pub orders: Vec<u8>,
+    /// The number of a case, and how many runs of the trace went in it to the next extent by
+    /// address, to the same again, to a new one, and to an old one.
+    pub kinds: Vec<[u32; 5]>,
+    /// Bits of how many old extents a region has, a bin of the depth of one of them, and runs that
+    /// went to such a one.
+    pub depths: Vec<[i32; 3]>,
+    /// How much a region is accessed by address, the step to a new extent from the one that follows
+    /// the last, and how many there are.
+    pub news: Vec<[i32; 3]>,
+    /// Requests of runs by their length.
+    pub requests: Vec<RunRequests>,
 }
 
-/// Extents that are accessed about as often.
+/// The requests of runs that are about as long.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RevisitClass {
-    /// Extents in each part of the footprint, from its start; all parts are equally large.
-    pub places: Vec<u32>,
-    /// Chance that the next extent by address is of this class too, percent.
-    pub same_percent: f64,
-    /// Chance that one of this class begins where those before end, percent: if their last page is
-    /// that of the last's begin or up to 4 pages after it, up to 32, and farther.
-    pub beside_percent: Vec<f64>,
-    /// Chance that it begins before that, percent, in the same cases.
-    pub over_percent: Vec<f64>,
-    /// Weights of the pages from the last's begin to its own where it does, in the same cases: 1, 2
-    /// or 3, 4 to 7 and so on.
-    pub over: Vec<Vec<f64>>,
-    /// Weights of the sectors of a page in which extents begin.
-    pub sectors: Vec<f64>,
-    /// Runs to all of them in a pass.
-    pub runs: f64,
-    /// Weights of the runs from one to the next access of the same extent, the longest time of each
-    /// extent left out: four weights for each power of two.
-    pub gaps: Vec<f64>,
-    /// Chance that an extent has the gaps of the one of this class that begins before, percent.
-    pub repeat_percent: f64,
-    /// Weights of steps from one of these extents to the one that begins next, over all extents in
-    /// the order of addresses: 0, then up by 1, by 2 or 3, by 4 to 7 and so on.
-    pub up: Vec<f64>,
-    /// The same downwards: by 1, by 2 or 3, and so on.
-    pub down: Vec<f64>,
-    /// Share of the runs to extents that one request covers, percent.
+pub struct RunRequests {
+    /// The longest of the runs, bytes.
+    pub upto_bytes: u64,
+    /// Share of them that are one request, percent.
     pub one_percent: f64,
-    /// Lengths of those.
-    pub requests: Vec<SizeShare>,
-    /// Lengths of the others.
-    pub lengths: Vec<SizeShare>,
-    /// How much of those that one request covers a run covers.
-    pub request_coverage: Coverage,
-    /// How much of the others.
-    pub length_coverage: Coverage,
-    /// Sizes of the requests to the others.
-    pub sizes: Vec<SizeShare>,
-    /// Requests that a run to the others has on average, from 1.
+    /// Requests that the others have on average.
     pub requests_per_run: f64,
+    /// Sizes of their requests. Empty if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<SizeShare>,
 }
 
-/// How much of its extent a run covers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Coverage {
-    /// Chance that it covers the extent whole, percent.
-    pub whole_percent: f64,
-    /// What it covers on average where it does not, percent.
-    pub part_percent: f64,
-}
-
-impl Coverage {
-    fn mean(self) -> f64 {
-        (self.whole_percent + (100.0 - self.whole_percent) * self.part_percent / 100.0) / 100.0
-    }
-
-    /// Some of a length, in whole sectors if the length is; where it is not whole, as far from the
-    /// mean to both sides as that leaves room.
-    fn draw(self, length: u64, rng: &mut Rng) -> u64 {
-        if Chance::new(self.whole_percent / 100.0).hit(rng.next()) {
-            return length;
-        }
-        let unit = if length.is_multiple_of(512) { 512 } else { 1 };
-        let units = length / unit;
-        let mean = ((units as f64 * self.part_percent / 100.0).round() as u64).clamp(1, units);
-        let room = (mean - 1).min(units - mean);
-        (mean - room + rng.below(2 * room + 1)) * unit
-    }
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 impl Revisits {
     pub(crate) fn check(&self) -> Result<(), String> {
-        if self.classes.is_empty() || self.classes.len() > 64 {
-            return Err(format!("revisits have {} classes, not 1 to 64", self.classes.len()));
-        }
-        self.classes.iter().try_for_each(RevisitClass::check)?;
-        let parts = self.begins.iter().map(Vec::len).max().unwrap_or(0);
-        match parts <= 4096 && self.begins.len() <= 4096 {
-            true => Ok(()),
-            false => Err("revisits begin in more than 4096 phases or parts".to_owned()),
-        }
-    }
-}
-
-impl Revisits {
-    /// Parts of the footprint.
-    fn parts(&self) -> usize {
-        self.classes.iter().map(|class| class.places.len()).max().unwrap_or(0).max(1)
-    }
-
-    /// Extents on the footprint of the trace.
-    fn extents(&self) -> f64 {
-        self.classes.iter().map(RevisitClass::extents).sum()
-    }
-
-    /// Runs of a pass.
-    fn runs(&self) -> f64 {
-        self.classes.iter().map(|class| class.runs).sum()
-    }
-}
-
-impl RevisitClass {
-    fn extents(&self) -> f64 {
-        self.places.iter().copied().map(f64::from).sum()
-    }
-
-    fn check(&self) -> Result<(), String> {
-        let weights = [&self.sectors, &self.beside_percent, &self.over_percent, &self.gaps, &self.up, &self.down];
-        let sane = |list: &&Vec<f64>| list.len() <= 4096 && list.iter().all(|w| (0.0..=1e12).contains(w));
-        if !weights.into_iter().chain(&self.over).all(|list| sane(&list)) || !(0.0..=1e12).contains(&self.runs) {
-            return Err("a weight of revisits is negative or above 1e12, or there are more than 4096".to_owned());
-        }
-        if self.gaps.len() > 160 || self.sectors.len() > 8 {
-            return Err("revisits have at most 160 weights of gaps and 8 of sectors".to_owned());
-        }
-        let short = |list: &Vec<f64>| list.len() <= 40;
-        if self.over.len() > 40 || ![&self.up, &self.down].into_iter().chain(&self.over).all(short) {
-            return Err("distances and steps of revisits have at most 40 weights".to_owned());
-        }
-        if self.places.len() > 4096 || self.extents() <= 0.0 {
-            return Err("a class of revisits has no extents, or more than 4096 parts".to_owned());
-        }
-        let coverage = [self.request_coverage, self.length_coverage];
-        let coverage = coverage.into_iter().flat_map(|part| [part.whole_percent, part.part_percent]);
-        let chances = [self.same_percent, self.repeat_percent, self.one_percent];
-        let chances = chances.into_iter().chain(self.beside_percent.iter().chain(&self.over_percent).copied());
-        for percent in chances.chain(coverage) {
-            if !(0.0..=100.0 + 1e-6).contains(&percent) {
-                return Err(format!("{percent} is not a percentage of revisits"));
+        self.check_extents()?;
+        self.check_path()?;
+        self.check_counts()?;
+        let sane =
+            |share: &SizeShare| share.bytes > 0 && share.bytes <= 1 << 40 && (0.0..=1e9).contains(&share.percent);
+        for RunRequests { upto_bytes, one_percent, requests_per_run, sizes } in &self.requests {
+            if !(0.0..=100.0 + 1e-6).contains(one_percent) || !(1.0..=1e9).contains(requests_per_run) {
+                return Err(format!(
+                    "{one_percent} is not a percentage of runs, or {requests_per_run} are no requests"
+                ));
+            }
+            let weight: f64 = sizes.iter().map(|share| share.percent).sum();
+            if !sizes.iter().all(sane) || (!sizes.is_empty() && weight <= 0.0) || *upto_bytes == 0 {
+                return Err("requests of runs need bytes, and percentages above 0".to_owned());
             }
         }
-        if !(1.0..=1e9).contains(&self.requests_per_run) {
-            return Err(format!("{} requests are no run of revisits; 1 is the least", self.requests_per_run));
+        match self.requests.is_sorted_by_key(|requests| requests.upto_bytes) {
+            true => Ok(()),
+            false => Err("requests of runs are not in the order of upto_bytes".to_owned()),
         }
-        let known = |shares: &[SizeShare]| {
-            let sane =
-                |share: &SizeShare| share.bytes > 0 && share.bytes <= 1 << 40 && (0.0..=1e9).contains(&share.percent);
-            shares.iter().all(sane) && shares.iter().map(|share| share.percent).sum::<f64>() > 0.0
+    }
+
+    fn check_extents(&self) -> Result<(), String> {
+        let all = self.pages.len();
+        for (what, length) in
+            [("starts", self.starts.len()), ("lengths", self.lengths.len()), ("runs", self.runs.len())]
+        {
+            if length != all {
+                return Err(format!("revisits have {all} pages and {length} {what}"));
+            }
+        }
+        if all == 0 || all as f64 > MOST_EXTENTS || self.trimmed > all as u64 {
+            return Err(format!("revisits have {all} extents, {} of them trimmed", self.trimmed));
+        }
+        if !(1..=PAGE_BYTES).contains(&self.unit_bytes) || !PAGE_BYTES.is_multiple_of(self.unit_bytes) {
+            return Err(format!("unit_bytes of revisits is {}, which does not divide 4096", self.unit_bytes));
+        }
+        let page: u128 = self.pages.iter().copied().map(u128::from).sum();
+        if page > 1 << 40 || self.lengths.iter().any(|&units| units == 0 || units > 1 << 40) {
+            return Err("an extent of revisits is empty, or beyond 2^52 bytes".to_owned());
+        }
+        if self.starts.iter().any(|&units| units >= PAGE_BYTES / self.unit_bytes) {
+            return Err("an extent of revisits starts behind its page".to_owned());
+        }
+        match self.extents().is_sorted() {
+            true => Ok(()),
+            false => Err("extents of revisits are not in the order of addresses".to_owned()),
+        }
+    }
+
+    /// The extents must have the runs of the path.
+    fn check_path(&self) -> Result<(), String> {
+        let layout = Layout::new(self.extents());
+        if self.orders.len() != layout.regions || self.orders.iter().any(|&order| usize::from(order) >= ORDERS) {
+            return Err(format!(
+                "revisits have {} orders for {} regions, or one that is not 0 to 4",
+                self.orders.len(),
+                layout.regions
+            ));
+        }
+        let mut due = vec![0_u64; layout.regions];
+        for (&region, &runs) in layout.region.iter().zip(&self.runs) {
+            due[region as usize] += u64::from(runs);
+        }
+        if self.runs.contains(&0) {
+            return Err("an extent of revisits has no run".to_owned());
+        }
+        let mut region = 0_i64;
+        for (run, step) in self.path.iter().enumerate() {
+            region = region.saturating_add(*step);
+            let due = usize::try_from(region).ok().and_then(|region| due.get_mut(region));
+            let Some(due) = due.filter(|due| **due > 0) else {
+                return Err(format!(
+                    "run {} of revisits goes to region {region}, which has no extent with runs left",
+                    run + 1
+                ));
+            };
+            *due -= 1;
+        }
+        match due.iter().position(|&due| due > 0) {
+            None => Ok(()),
+            Some(region) => Err(format!("the path of revisits leaves out {} runs of region {region}", due[region])),
+        }
+    }
+
+    fn check_counts(&self) -> Result<(), String> {
+        if self.kinds.iter().any(|&[case, ..]| case as usize >= CASES) {
+            return Err(format!("a case of revisits is not below {CASES}"));
+        }
+        let depth = |&[bits, bin, n]: &[i32; 3]| (0..33).contains(&bits) && (-160..160).contains(&bin) && n >= 0;
+        let new = |&[order, _, n]: &[i32; 3]| (0..ORDERS as i32).contains(&order) && n >= 0;
+        match self.depths.iter().all(depth) && self.news.iter().all(new) {
+            true => Ok(()),
+            false => Err("depths or news of revisits are out of range".to_owned()),
+        }
+    }
+
+    /// Extents by address.
+    fn extents(&self) -> Vec<Extent> {
+        let written = self.pages.len() - self.trimmed as usize;
+        let mut page = 0;
+        let extent = |(at, &step): (usize, &u64)| {
+            page = if at == written { step } else { page + step };
+            let offset = page * PAGE_BYTES + self.starts[at] * self.unit_bytes;
+            Extent { trim: at >= written, offset, bytes: self.lengths[at] * self.unit_bytes }
         };
-        match [&self.requests, &self.lengths, &self.sizes].iter().all(|shares| known(shares)) {
-            true => Ok(()),
-            false => Err("lengths and sizes of revisits need bytes and a percentage above 0".to_owned()),
+        self.pages.iter().enumerate().map(extent).collect()
+    }
+
+    /// The region of each run.
+    fn regions(&self) -> Vec<u32> {
+        let mut region = 0;
+        let go = |step: &i64| {
+            region += step;
+            region as u32
+        };
+        self.path.iter().map(go).collect()
+    }
+
+    /// Runs before each flush.
+    fn flushes(&self) -> Vec<usize> {
+        let mut runs = 0_usize;
+        let go = |step: &u64| {
+            runs = runs.saturating_add(*step as usize);
+            runs
+        };
+        self.flushes.iter().map(go).collect()
+    }
+}
+
+/// What a walk does next.
+pub(crate) enum Step {
+    Flush,
+    Access { trim: bool, offset: u64, bytes: u64 },
+}
+
+/// Requests of runs of a length.
+struct Requests {
+    upto_bytes: u64,
+    one: Chance,
+    /// The others have at least so many, and with a chance one more.
+    least: u64,
+    more: Chance,
+    sizes: Vec<u64>,
+    pick: Alias,
+}
+
+impl Requests {
+    fn new(requests: &RunRequests) -> Requests {
+        let one = [SizeShare { bytes: requests.upto_bytes, percent: 100.0 }];
+        let sizes = if requests.sizes.is_empty() { &one[..] } else { &requests.sizes };
+        let weights: Vec<f64> = sizes.iter().map(|share| share.percent).collect();
+        Requests {
+            upto_bytes: requests.upto_bytes,
+            one: Chance::new(requests.one_percent / 100.0),
+            least: requests.requests_per_run as u64,
+            more: Chance::new(requests.requests_per_run.fract()),
+            sizes: sizes.iter().map(|share| share.bytes).collect(),
+            pick: Alias::new(&weights),
         }
     }
-}
 
-/// Sizes that can be drawn.
-struct Sizes(Vec<u64>, Alias);
-
-impl Sizes {
-    fn new(shares: &[SizeShare]) -> Self {
-        let weights: Vec<f64> = shares.iter().map(|share| share.percent).collect();
-        Sizes(shares.iter().map(|share| share.bytes).collect(), Alias::new(&weights))
-    }
-
-    fn draw(&self, rng: &mut Rng) -> u64 {
-        self.0[self.1.pick(rng.next())]
-    }
-}
-
-/// Lengths of a class's extents, dealt so that any number of extents in a row has about the
-/// profile's mix: some classes have few, and most accesses.
-struct Lengths {
-    /// Length, whether one request covers it, and the share of those up to here.
-    cells: Vec<(u64, bool, f64)>,
-    /// Each is the fractional part of the last plus the golden ratio.
-    at: f64,
-}
-
-impl Lengths {
-    fn new(class: &RevisitClass, rng: &mut Rng) -> Self {
-        let mut cells = Vec::new();
-        let mut upto = 0.0;
-        let kinds = [(&class.lengths, false, 100.0 - class.one_percent), (&class.requests, true, class.one_percent)];
-        for (shares, one, percent) in kinds {
-            let all: f64 = shares.iter().map(|share| share.percent).sum();
-            for share in shares {
-                upto += share.percent / all * percent / 100.0;
-                cells.push((share.bytes, one, upto));
-            }
+    /// How many a run has.
+    fn count(&self, rng: &mut Rng) -> u64 {
+        match self.one.hit(rng.next()) {
+            true => 1,
+            false => self.least + u64::from(self.more.hit(rng.next())),
         }
-        Lengths { cells, at: rng.below(1 << 32) as f64 / (1_u64 << 32) as f64 }
     }
 
-    /// The next length, and whether one request covers it.
-    fn deal(&mut self) -> (u64, bool) {
-        self.at = (self.at + 0.618_033_988_749_895).fract();
-        let cell = self.cells.partition_point(|&(.., upto)| upto <= self.at).min(self.cells.len() - 1);
-        let (length, one, _) = self.cells[cell];
-        (length, one)
+    /// The size of one of so many in a run that has so many bytes left. Each of the others keeps a
+    /// sector, or a byte where sectors do not divide the run.
+    fn draw(&self, left: u64, bytes: u64, rng: &mut Rng) -> u64 {
+        let least = if bytes.is_multiple_of(512) { 512 } else { 1 };
+        let room = bytes.saturating_sub((left - 1).saturating_mul(least)).max(least.min(bytes));
+        match left {
+            1 => bytes,
+            _ => self.sizes[self.pick.pick(rng.next())].min(room),
+        }
     }
-}
-
-fn mean(shares: &[SizeShare]) -> f64 {
-    let all: f64 = shares.iter().map(|share| share.percent).sum();
-    shares.iter().map(|share| share.bytes as f64 * share.percent).sum::<f64>() / all
-}
-
-/// First byte, length, and whether one request covers it.
-type Extent = (u64, u64, bool);
-
-/// A class, playing.
-struct Class {
-    /// By address.
-    extents: Vec<Extent>,
-    /// Of extents that are one request, and of the others.
-    coverage: [Coverage; 2],
-    lengths: Lengths,
-    sizes: Sizes,
-    /// Requests after the first for each byte that a run covers.
-    more: f64,
 }
 
 /// Runs that come back to the same data as those of a trace did.
 pub(crate) struct Walk {
-    classes: Vec<Class>,
-    /// Every extent by address.
-    extents: Vec<Place>,
-    /// The extent of each run of a pass.
-    pass: Vec<u32>,
-    /// Runs of this pass begun.
+    pass: Pass,
+    requests: Vec<Requests>,
+    /// Runs of this pass begun, and flushes done.
     begun: usize,
-    passed: bool,
-    run: Run,
-    limit: u64,
-}
-
-/// What is left of a run.
-#[derive(Clone, Copy)]
-struct Run {
-    class: usize,
-    offset: u64,
-    requests: u64,
-    /// Size of its only request; else each draws its own.
-    bytes: Option<u64>,
+    flushed: usize,
+    /// What is left of the run, in how many requests, and the number of what those are drawn from.
+    run: Extent,
+    left: u64,
+    of: usize,
 }
 
 impl Walk {
-    /// Runs over the first `limit` bytes of a device, where the trace touched `touched_bytes`.
+    /// Runs over the first `limit` bytes of a device, where the trace touched `touched_bytes`; with
+    /// its flushes, or without.
     ///
     /// # Errors
-    /// If that would take more extents than there may be.
+    /// If that would take more extents or runs than there may be, or there is no room for any.
     pub(crate) fn new(
         revisits: &Revisits,
         limit: u64,
         touched_bytes: u64,
-        align_bytes: u64,
+        flushes: bool,
         rng: &mut Rng,
     ) -> Result<Walk, String> {
-        let scale = if touched_bytes == 0 { 1.0 } else { limit as f64 / touched_bytes as f64 };
-        let (extents, runs) = (revisits.extents() * scale, revisits.runs() * scale);
+        let scale = scale(limit, touched_bytes);
+        let (extents, runs) = (revisits.pages.len() as f64 * scale, revisits.path.len() as f64 * scale);
         if extents > MOST_EXTENTS || runs > MOST_RUNS {
             return Err(format!(
                 "it would take {extents:.0} extents and {runs:.0} runs; {MOST_EXTENTS:.0} and {MOST_RUNS:.0} are the most"
             ));
         }
-        let by_class = lay_out(revisits, limit, align_bytes, scale, rng);
-        let extents = places(&by_class, limit / PAGE_BYTES, revisits.parts());
-        let pass = pass(revisits, &extents, scale, rng);
-        let classes = revisits.classes.iter().zip(by_class);
-        Ok(Walk {
-            classes: classes.map(|(class, extents)| Class::new(class, extents, rng)).collect(),
-            extents,
-            pass,
-            begun: 0,
-            passed: false,
-            run: Run { class: 0, offset: 0, requests: 0, bytes: None },
-            limit,
-        })
+        let layout = Layout::new(revisits.extents());
+        let mut pass = pass(revisits, &layout, limit, touched_bytes, rng);
+        if pass.runs.is_empty() {
+            return Err("it is too small for any extent of the profile; raise footprint or the capacity".to_owned());
+        }
+        if !flushes {
+            pass.flushes.clear();
+        }
+        let requests = revisits.requests.iter().map(Requests::new).collect();
+        let run = Extent { trim: false, offset: 0, bytes: 0 };
+        Ok(Walk { pass, requests, begun: 0, flushed: 0, run, left: 0, of: 0 })
     }
 
-    /// Whether all requests of a pass were drawn.
+    /// Whether all of a pass was done.
     pub(crate) fn passed(&self) -> bool {
-        self.passed && self.run.requests == 0
+        self.run.bytes == 0 && self.begun == self.pass.runs.len() && self.flushed == self.pass.flushes.len()
     }
 
-    /// First byte and size of the next request.
-    pub(crate) fn draw(&mut self, rng: &mut Rng) -> (u64, u64) {
-        if self.run.requests == 0 {
-            let Place { class, rank, .. } = self.extents[self.pass[self.begun] as usize];
-            self.begun += 1;
-            if self.begun == self.pass.len() {
-                (self.begun, self.passed) = (0, true);
+    /// The next request, or a flush.
+    pub(crate) fn draw(&mut self, rng: &mut Rng) -> Step {
+        if self.run.bytes == 0 {
+            if self.passed() {
+                (self.begun, self.flushed) = (0, 0);
             }
-            self.run = self.classes[class].run(class, rank, rng);
+            if self.pass.flushes.get(self.flushed).is_some_and(|&before| before <= self.begun) {
+                self.flushed += 1;
+                return Step::Flush;
+            }
+            self.run = self.pass.extents[self.pass.runs[self.begun] as usize];
+            self.begun += 1;
+            self.of = self.requests.partition_point(|requests| requests.upto_bytes < self.run.bytes);
+            self.left = self.requests.get(self.of).map_or(1, |requests| requests.count(rng));
         }
-        let sizes = &self.classes[self.run.class].sizes;
-        let bytes = self.run.bytes.unwrap_or_else(|| sizes.draw(rng)).min(self.limit);
-        let offset = self.run.offset.min(self.limit - bytes);
-        self.run.offset = offset + bytes;
-        self.run.requests -= 1;
-        (offset, bytes)
+        let Extent { trim, offset, bytes } = self.run;
+        let requests = self.requests.get(self.of);
+        let bytes = requests.map_or(bytes, |requests| requests.draw(self.left.max(1), bytes, rng));
+        self.left = self.left.saturating_sub(1);
+        self.run = Extent { trim, offset: offset + bytes, bytes: self.run.bytes - bytes };
+        Step::Access { trim, offset, bytes }
     }
-}
-
-/// Every extent by address.
-fn places(by_class: &[Vec<Extent>], pages: u64, parts: usize) -> Vec<Place> {
-    let mut by_address: Vec<(u64, usize, u32)> = Vec::new();
-    for (class, extents) in by_class.iter().enumerate() {
-        by_address.extend((0..).zip(extents).map(|(rank, &(offset, ..))| (offset, class, rank)));
-    }
-    by_address.sort_unstable();
-    let mut part = 0;
-    let place = |(offset, class, rank): (u64, usize, u32)| {
-        while part + 1 < parts && offset / PAGE_BYTES >= pages * (part as u64 + 1) / parts as u64 {
-            part += 1;
-        }
-        Place { class, rank, part }
-    };
-    by_address.into_iter().map(place).collect()
-}
-
-impl Class {
-    fn new(class: &RevisitClass, extents: Vec<Extent>, rng: &mut Rng) -> Self {
-        Class {
-            extents,
-            coverage: [class.request_coverage, class.length_coverage],
-            lengths: Lengths::new(class, rng),
-            sizes: Sizes::new(&class.sizes),
-            more: (class.requests_per_run - 1.0) / (class.length_coverage.mean() * mean(&class.lengths)).max(1.0),
-        }
-    }
-
-    /// A run to an extent.
-    fn run(&mut self, class: usize, extent: u32, rng: &mut Rng) -> Run {
-        let (offset, mut length, mut one) = self.extents[extent as usize];
-        if self.extents.len() < FEW {
-            (length, one) = self.lengths.deal();
-        }
-        let covered = self.coverage[usize::from(!one)].draw(length, rng);
-        if one {
-            return Run { class, offset, requests: 1, bytes: Some(covered) };
-        }
-        // Counted, not measured out, so that the mix of sizes is that of the class.
-        let more = covered as f64 * self.more;
-        let one_more = Chance::new(more.fract()).hit(rng.next());
-        Run { class, offset, requests: 1 + more as u64 + u64::from(one_more), bytes: None }
-    }
-}
-
-/// A number of the bin 2^bin - 1 up to 2^(bin + 1) - 2.
-fn within(bin: usize, rng: &mut Rng) -> u64 {
-    let first = 1_u64 << bin.min(40);
-    first - 1 + rng.below(first)
 }

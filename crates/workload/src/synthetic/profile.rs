@@ -15,7 +15,7 @@ use crate::permutation::Permutation;
 use crate::pick::{Alias, Chance, Rng};
 use crate::profile::{Arrivals, Popularity, Profile, Side};
 use crate::request::{Op, Request, Source};
-use crate::revisits::Walk;
+use crate::revisits::{Step, Walk};
 use crate::spec::Spec;
 
 pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
@@ -53,6 +53,8 @@ fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
         Some(per_second) => Some(Arrivals { per_second, cv: profile.arrivals.map_or(1.0, |a| a.cv) }),
         None => profile.arrivals,
     };
+    // A rate of flushes that was asked for takes the place of the profile's.
+    let flushes = spec.count("flush").is_none();
     let mut drawers = Vec::new();
     for (side, stream) in sides.into_iter().zip([4, 5]) {
         let mut drawer = Drawer::new(side, slots);
@@ -60,7 +62,7 @@ fn build(spec: &Spec, room: Room) -> Result<Box<dyn Source>, WorkloadError> {
             // The same places and the same pass at every seed: a device is aged and measured with
             // two.
             let mut rng = Rng::new(0, stream);
-            let walk = Walk::new(revisits, limit, profile.footprint_bytes, profile.align_bytes, &mut rng);
+            let walk = Walk::new(revisits, limit, profile.footprint_bytes, flushes, &mut rng);
             drawer.walk = Some(walk.map_err(|why| spec.unfit(why))?);
         }
         drawers.push(drawer);
@@ -163,7 +165,8 @@ impl Drawer {
         }
     }
 
-    fn draw(&mut self, rng: &mut Rng, scatter: &Permutation, space: Space) -> (u64, u64) {
+    /// The next request, or a flush; what is neither said to be a trim nor drawn so is not one.
+    fn draw(&mut self, trim: bool, rng: &mut Rng, scatter: &Permutation, space: Space) -> Step {
         if let Some(walk) = &mut self.walk {
             return walk.draw(rng);
         }
@@ -176,7 +179,7 @@ impl Drawer {
             offset = (slot * space.slot_bytes + within).min(last);
         }
         self.end = offset + bytes;
-        (offset, bytes)
+        Step::Access { trim, offset, bytes }
     }
 }
 
@@ -240,15 +243,20 @@ impl Generator {
             return Request { at_ns, op: Op::Flush, offset: 0, bytes: 0, fua: false };
         }
         let draw = self.rng.next();
-        let op = match (self.reads.hit(draw), self.reads_or_trims.hit(draw)) {
-            (true, _) => Op::Read,
-            (false, true) => Op::Trim,
-            (false, false) => Op::Write,
-        };
-        self.writes_since_flush += u64::from(op == Op::Write);
-        let side = &mut self.sides[usize::from(op != Op::Read)];
-        let (offset, bytes) = side.draw(&mut self.rng, &self.scatter, self.space);
-        Request { at_ns, op, offset, bytes, fua: false }
+        let (read, trim) = (self.reads.hit(draw), self.reads_or_trims.hit(draw));
+        let side = &mut self.sides[usize::from(!read)];
+        match side.draw(!read && trim, &mut self.rng, &self.scatter, self.space) {
+            Step::Flush => Request { at_ns, op: Op::Flush, offset: 0, bytes: 0, fua: false },
+            Step::Access { trim, offset, bytes } => {
+                let op = match (read, trim) {
+                    (true, _) => Op::Read,
+                    (false, true) => Op::Trim,
+                    (false, false) => Op::Write,
+                };
+                self.writes_since_flush += u64::from(op == Op::Write);
+                Request { at_ns, op, offset, bytes, fua: false }
+            }
+        }
     }
 }
 

@@ -22,10 +22,6 @@ use std::collections::{BTreeMap, HashMap};
 /// Points of the curve, percent of the pages where requests start.
 const CURVE_POINTS: [f64; 12] = [0.1, 0.3, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 50.0, 70.0, 90.0, 100.0];
 
-/// Where more requests than this go on where the last ended, percent, runs say it all: where they
-/// begin depends on when they were interrupted.
-const MOSTLY_SEQUENTIAL: f64 = 75.0;
-
 /// Sizes kept as they are.
 const SIZES_KEPT: usize = 24;
 
@@ -46,22 +42,32 @@ pub fn fit(trace: &Trace) -> Profile {
     let read_side = side(trace, Op::Read, &touched, slot_bytes);
     let arrivals = Gaps::of(trace);
     let other = |own: &Option<Side>, other: &Option<Side>| own.clone().or_else(|| other.clone()).unwrap_or_else(plain);
+    let mut assumptions: Vec<String> = Vec::new();
+    match (reads, writes) {
+        (0, _) => assumptions.push("reads, of which the trace has none, look like writes".to_owned()),
+        (_, 0) => assumptions.push("writes, of which the trace has none, look like reads".to_owned()),
+        _ => {}
+    }
+    let mut kept = |reads: bool, what: &str| {
+        let (revisits, kept, all) = revisits(trace, reads, &touched)?;
+        if kept < all {
+            assumptions.push(format!("{kept} of {all} runs of {what} stand for all"));
+        }
+        Some(revisits)
+    };
+    let (updated, read) = (kept(false, "writes"), kept(true, "reads"));
     Profile {
         name: trace.name.clone(),
         source: format!("fitted to {} requests of {} ({})", trace.records.len(), trace.name, trace.format),
-        assumptions: match (reads, writes) {
-            (0, _) => "reads, of which the trace has none, look like writes".to_owned(),
-            (_, 0) => "writes, of which the trace has none, look like reads".to_owned(),
-            _ => String::new(),
-        },
+        assumptions: assumptions.join("; "),
         write_percent: percent(writes, all),
         trim_percent: percent(trims, all),
         footprint_bytes: touched_bytes,
         align_bytes,
         arrivals: (trace.timed && arrivals.per_second > 0.0)
             .then_some(Arrivals { per_second: arrivals.per_second.min(1e9), cv: arrivals.cv.min(1e6) }),
-        writes: other(&write_side, &read_side),
-        reads: other(&read_side, &write_side),
+        writes: Side { revisits: updated, ..other(&write_side, &read_side) },
+        reads: Side { revisits: read, ..other(&read_side, &write_side) },
     }
 }
 
@@ -75,12 +81,11 @@ fn plain() -> Side {
 fn side(trace: &Trace, op: Op, touched: &Extents, slot_bytes: u64) -> Option<Side> {
     let of_kind = || trace.records.iter().filter(|r| r.op == op);
     of_kind().next()?;
-    let sequential_percent = sequential_percent(trace, op);
     Some(Side {
-        sequential_percent,
+        sequential_percent: sequential_percent(trace, op),
         sizes: sizes(of_kind().map(Record::bytes), SIZES_KEPT),
         popularity: popularity(trace, op, touched.pages * POPULARITY_PAGE_BYTES, slot_bytes),
-        revisits: (sequential_percent <= MOSTLY_SEQUENTIAL).then(|| revisits(trace, op, touched)).flatten(),
+        revisits: None,
     })
 }
 
