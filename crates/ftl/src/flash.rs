@@ -4,10 +4,11 @@
 //! kept, in order, for a timing model to drain; the core itself holds no clock.
 
 mod retire;
+mod tired;
 
 use alloc::vec::Vec;
 use core::ops::Range;
-use nand::{BlockId, Flags, Nand, NandError, PageKind, Ppn, Spare};
+use nand::{BlockId, Flags, MetaPage, Nand, NandError, PageKind, Ppn, Spare};
 
 /// Why a flash operation was done. Write-amplification is split along these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -231,35 +232,6 @@ impl<N: Nand> Flash<N> {
         }
     }
 
-    /// A block in which a page was read with so many wrong bits that it should be moved, if there
-    /// is one: more than three quarters of what the device can correct.
-    #[inline]
-    #[must_use]
-    pub fn tired(&self) -> Option<BlockId> {
-        Some(self.tired[0]).filter(|block| block.is_some() && self.host_failed.is_none())
-    }
-
-    /// Forgets that a block is tired: it was erased, or nothing can be done about it.
-    pub fn rested(&mut self, block: BlockId) {
-        if let Some(at) = self.tired.iter().position(|tired| *tired == block) {
-            self.tired[at..].rotate_left(1);
-            self.tired[3] = BlockId::NONE;
-        }
-        debug_assert!(!self.tired.contains(&block) || !block.is_some(), "{block} was kept twice");
-    }
-
-    /// Remembers the block of a page that was just read if it is tired.
-    #[inline]
-    fn feel(&mut self, ppn: Ppn) {
-        if self.nand.corrected_bits() >= self.tiring_bits {
-            let block = self.nand.geometry().block_of(ppn);
-            if let Some(at) = self.tired.iter().position(|tired| *tired == block || !tired.is_some()) {
-                self.tired[at] = block;
-                debug_assert!(self.tired[..at].iter().all(|tired| tired.is_some() && *tired != block));
-            }
-        }
-    }
-
     /// Pages that mounts do not count, in the order in which they were set aside.
     pub fn set_aside(&self) -> &[Ppn] {
         &self.set_aside
@@ -439,6 +411,24 @@ impl<N: Nand> Flash<N> {
         self.counts.of_mut(purpose).programs += 1;
         self.note(OpKind::Program, purpose, ppn, Ppn::NONE);
         let outcome = self.nand.program_meta(ppn, data, spare);
+        self.changed(outcome)
+    }
+
+    /// [`Nand::program_meta_page`], counted.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[inline]
+    pub fn program_meta_page(
+        &mut self,
+        purpose: Purpose,
+        ppn: Ppn,
+        page: &mut MetaPage,
+        spare: &Spare,
+    ) -> Result<(), NandError> {
+        self.counts.of_mut(purpose).programs += 1;
+        self.note(OpKind::Program, purpose, ppn, Ppn::NONE);
+        let outcome = self.nand.program_meta_page(ppn, page, spare);
         self.changed(outcome)
     }
 

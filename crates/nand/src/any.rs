@@ -8,6 +8,7 @@ use crate::contract::Nand;
 use crate::error::NandError;
 use crate::flags::Flags;
 use crate::geometry::{Capabilities, Geometry};
+use crate::page::MetaPage;
 use crate::spare::Spare;
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -52,6 +53,10 @@ impl<N: Nand + ?Sized> Nand for Box<N> {
 
     fn program_meta(&mut self, ppn: Ppn, data: &[u8], spare: &Spare) -> Result<(), NandError> {
         (**self).program_meta(ppn, data, spare)
+    }
+
+    fn program_meta_page(&mut self, ppn: Ppn, page: &mut MetaPage, spare: &Spare) -> Result<(), NandError> {
+        (**self).program_meta_page(ppn, page, spare)
     }
 
     fn copy(&mut self, from: Ppn, to: Ppn, spare: &Spare) -> Result<(), NandError> {

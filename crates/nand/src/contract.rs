@@ -4,6 +4,7 @@ use crate::addr::{BlockId, Lpn, Ppn};
 use crate::error::NandError;
 use crate::flags::Flags;
 use crate::geometry::{Capabilities, Geometry};
+use crate::page::MetaPage;
 use crate::spare::Spare;
 use core::ops::Range;
 
@@ -143,6 +144,16 @@ pub trait Nand: Send {
     /// Programs a page of metadata, at most one page of bytes. Power loss and errors as
     /// [`Nand::program`].
     fn program_meta(&mut self, ppn: Ppn, data: &[u8], spare: &Spare) -> Result<(), NandError>;
+
+    /// As [`Nand::program_meta`], of a buffer that the device may exchange for another of the same
+    /// length: that saves a copy. What is in `page` after a program that worked is unspecified;
+    /// after an error it is what was to be programmed.
+    ///
+    /// # Errors
+    /// As [`Nand::program_meta`].
+    fn program_meta_page(&mut self, ppn: Ppn, page: &mut MetaPage, spare: &Spare) -> Result<(), NandError> {
+        self.program_meta(ppn, page, spare)
+    }
 
     /// Moves the contents of one page (host data or metadata) to another, with a new spare area,
     /// through the controller's buffer: one read and one program.

@@ -2,9 +2,10 @@
 //!
 //! Reading order: [`addr`] and [`geometry`] (what an address is), [`spare`] (what is written beside
 //! every page) with its [`mod@flags`], [`contract`] (the [`Nand`] trait: the laws, and what power
-//! loss may do), then the devices that keep the contract: [`sim`] (terabytes, eight bytes a page),
-//! [`mem`] (every byte; with `std` saved as an image), both by the state machine of `laws`;
-//! [`faults`] laid over either; and [`mod@profiles`], the flash they are made to resemble.
+//! loss may do), [`page`] (metadata in RAM that a device may take over), then the devices that keep
+//! the contract: [`sim`] (terabytes, eight bytes a page), [`mem`] (every byte; with `std` saved as
+//! an image), both by the state machine of `laws`; [`faults`] laid over either; and
+//! [`mod@profiles`], the flash they are made to resemble.
 //!
 //! ```
 //! use openftl_nand::{Flags, Lpn, Nand, PageKind, Ppn, SimNand, Spare, Stamp, find};
@@ -44,6 +45,7 @@ pub mod geometry;
 pub mod image;
 pub mod laws;
 pub mod mem;
+pub mod page;
 pub mod profiles;
 pub mod sim;
 pub mod spare;
@@ -59,6 +61,7 @@ pub use file::{Access, FileError, FileNand, Syncer};
 pub use flags::Flags;
 pub use geometry::{ByType, Capabilities, Dimensions, Geometry, GeometryError, ProgramOrder, Timing, TypesError};
 pub use mem::MemNand;
+pub use page::MetaPage;
 pub use profiles::{Limits, Profile, ScaleError, find, profiles};
 pub use sim::SimNand;
 pub use spare::{PageKind, Spare};

@@ -8,7 +8,7 @@ use crate::flash::{Flash, Purpose};
 use crate::placement::Stream;
 use crate::validity::MetaStore;
 use alloc::vec::Vec;
-use nand::{BlockId, Flags, Lpn, Nand, NandError, PageKind, Ppn, Spare};
+use nand::{BlockId, Flags, Lpn, MetaPage, Nand, NandError, PageKind, Ppn, Spare};
 
 /// A device, the state of its blocks, and the order of its programs.
 pub struct Core<N> {
@@ -415,12 +415,42 @@ impl<N: Nand> Core<N> {
         aux: impl Fn(u64) -> u32,
         data: &[u8],
     ) -> Result<Ppn, FtlError> {
-        debug_assert!(kind != PageKind::User && data.len() <= self.page_bytes());
+        debug_assert!(data.len() <= self.page_bytes());
+        self.program_metadata_with(kind, tag, aux, |flash, to, spare| flash.program_meta(purpose, to, data, spare))
+    }
+
+    /// As [`Core::program_metadata_as`], of a buffer that the device may exchange for another:
+    /// nothing is known of its contents afterwards.
+    ///
+    /// # Errors
+    /// As [`Core::program`].
+    pub fn program_metadata_page(
+        &mut self,
+        purpose: Purpose,
+        kind: PageKind,
+        tag: u32,
+        aux: impl Fn(u64) -> u32,
+        page: &mut MetaPage,
+    ) -> Result<Ppn, FtlError> {
+        debug_assert!(page.len() == self.page_bytes());
+        self.program_metadata_with(kind, tag, aux, |flash, to, spare| flash.program_meta_page(purpose, to, page, spare))
+    }
+
+    /// Tries pages for metadata until one can be programmed.
+    #[inline]
+    fn program_metadata_with(
+        &mut self,
+        kind: PageKind,
+        tag: u32,
+        aux: impl Fn(u64) -> u32,
+        mut program: impl FnMut(&mut Flash<N>, Ppn, &Spare) -> Result<(), NandError>,
+    ) -> Result<Ppn, FtlError> {
+        debug_assert!(kind != PageKind::User);
         self.begin(kind, tag);
         loop {
             let slot = self.metadata_slot(kind)?;
             let spare = self.spare(slot, kind, tag, aux(self.seq));
-            let outcome = self.flash.program_meta(purpose, slot.ppn, data, &spare);
+            let outcome = program(&mut self.flash, slot.ppn, &spare);
             if let Some(ppn) = self.book(slot, &spare, outcome)? {
                 return Ok(ppn);
             }

@@ -19,6 +19,7 @@ use crate::error::{Law, NandError};
 use crate::flags::Flags;
 use crate::geometry::{Capabilities, Geometry};
 use crate::laws::{self, BlockState, illegal, illegal_block};
+use crate::page::MetaPage;
 use crate::spare::{PageKind, Spare};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -110,6 +111,8 @@ fn extra_slot(kept: &mut PerPage<Extra>, state: BlockState, offset: u32, extra: 
 enum Content<'a> {
     Stamp(Stamp),
     Bytes(&'a [u8]),
+    /// A buffer that may be exchanged.
+    Page(&'a mut MetaPage),
     /// Those of a page being copied.
     Same(Bytes),
 }
@@ -247,7 +250,7 @@ impl SimNand {
         }
         let compact = match data {
             Content::Stamp(stamp) => block.compact(stamp, spare),
-            Content::Bytes(_) | Content::Same(_) => None,
+            Content::Bytes(_) | Content::Page(_) | Content::Same(_) => None,
         };
         if let Some((_, extra)) = compact {
             block.keep_extra(self.geometry.pages_per_block(), offset, extra);
@@ -257,6 +260,7 @@ impl SimNand {
             let body = match data {
                 Content::Stamp(stamp) => Body::Stamp(stamp),
                 Content::Bytes(bytes) => Body::Bytes(self.slab.keep(bytes)),
+                Content::Page(page) => Body::Bytes(self.slab.take(page)),
                 Content::Same(bytes) => Body::Bytes(bytes),
             };
             Cell::record(self.slab.insert(Record::new(spare, body)))
@@ -384,6 +388,11 @@ impl Nand for SimNand {
     fn program_meta(&mut self, ppn: Ppn, data: &[u8], spare: &Spare) -> Result<(), NandError> {
         laws::check_size(&self.geometry, data.len(), false).map_err(|law| illegal("program", ppn, law))?;
         self.put_any("program", ppn, Content::Bytes(data), spare)
+    }
+
+    fn program_meta_page(&mut self, ppn: Ppn, page: &mut MetaPage, spare: &Spare) -> Result<(), NandError> {
+        laws::check_size(&self.geometry, page.len(), false).map_err(|law| illegal("program", ppn, law))?;
+        self.put_any("program", ppn, Content::Page(page), spare)
     }
 
     #[inline(always)]

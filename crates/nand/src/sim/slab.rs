@@ -8,6 +8,7 @@
 use super::delta::{Change, differences, trimmed};
 use crate::contract::Stamp;
 use crate::flags::Flags;
+use crate::page::MetaPage;
 use crate::spare::{PageKind, Spare};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -83,6 +84,12 @@ impl Bytes {
         {
             return out.copy_from_slice(base);
         }
+        self.read_changed(out, needed);
+    }
+
+    /// As [`Self::read`], of a page that is kept by its differences or without its end.
+    #[inline(never)]
+    fn read_changed(&self, out: &mut [u8], needed: Range<usize>) {
         let changes = self.changes.as_deref().unwrap_or_default();
         // On a large device both come from memory: asked for now, the changes are there when the
         // page is.
@@ -176,6 +183,16 @@ impl Slab {
         }
         self.free.push(index);
         debug_assert!(self.free.len() <= self.records(), "more records are free than there are");
+    }
+
+    /// Contents to keep, in the buffer that they are in if a freed one can take its place.
+    pub(super) fn take(&mut self, page: &mut MetaPage) -> Bytes {
+        if self.chunks.len() <= 1
+            && let Some(free) = self.buffers.0.pop_if(|free| free.len() == page.len())
+        {
+            return Bytes { base: page.exchange(free), changes: None };
+        }
+        self.keep(page)
     }
 
     /// Contents to keep.

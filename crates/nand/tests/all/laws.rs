@@ -129,6 +129,37 @@ law_tests! {
         assert_eq!(n.read_meta(Ppn(1), &mut long), Err(NandError::Erased { ppn: Ppn(1) }));
     }
 
+    a_buffer_that_the_device_may_exchange_is_programmed_as_it_is(Capabilities::MODERN, n) {
+        let mut page = MetaPage::new(PAGE);
+        assert_eq!(page[..], [0xFF; PAGE]);
+        let reads = |n: &mut N, ppn, wanted: u8| {
+            let mut read = [!wanted; PAGE];
+            n.read_meta(Ppn(ppn), &mut read).unwrap();
+            assert_eq!(read, [wanted; PAGE], "page {ppn}");
+        };
+        let mut program = |n: &mut N, ppn, with: u8| {
+            page.bytes_mut().fill(with);
+            n.program_meta_page(Ppn(ppn), &mut page, &spare(0, with.into())).unwrap();
+            reads(n, ppn, with);
+            page.bytes_mut().fill(!with);
+            reads(n, ppn, with);
+            // Refused, it is still in the buffer.
+            page.bytes_mut().fill(with);
+            assert_eq!(law(n.program_meta_page(Ppn(ppn), &mut page, &spare(0, 9))), Law::EraseBeforeProgram);
+            assert_eq!(page[..], [with; PAGE]);
+        };
+        (0..4).for_each(|ppn| program(&mut n, ppn, 10 + ppn as u8));
+        n.copy(Ppn(0), Ppn(8), &spare(0, 20)).unwrap();
+        n.erase(BlockId(0)).unwrap();
+        // Buffers of erased pages are in use again, but for that of the page that was copied.
+        (0..4).for_each(|ppn| program(&mut n, ppn, 30 + ppn as u8));
+        reads(&mut n, 8, 10);
+        let mut before = n.snapshot();
+        n.erase(BlockId(0)).unwrap();
+        (0..4).for_each(|ppn| program(&mut n, ppn, 40 + ppn as u8));
+        (0..4).for_each(|ppn| reads(&mut before, ppn, 30 + ppn as u8));
+    }
+
     a_page_is_read_as_what_it_was_written_as(Capabilities::MODERN, n) {
         fill(&mut n, 0).unwrap();
         n.program_meta(Ppn(1), &[1], &spare(1, 1001)).unwrap();

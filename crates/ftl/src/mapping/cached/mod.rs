@@ -60,7 +60,7 @@ use checkpoints::Checkpoints;
 use cmt::{Asked, Cmt};
 use heat::Heat;
 pub use heat::{THRESHOLD, Upkeep};
-use nand::{Lpn, Nand, PageKind, Ppn, Spare};
+use nand::{Lpn, MetaPage, Nand, PageKind, Ppn, Spare};
 pub use options::{CachedOptions, Refill, Reporting};
 use pasts::Pasts;
 pub(crate) use pasts::entries_of;
@@ -98,12 +98,28 @@ pub struct CachedMap {
     found: BTreeMap<Lpn, Ppn>,
     entries_per_page: u32,
     logical_pages: u32,
-    buffer: Vec<u8>,
+    buffer: MetaPage,
 }
 
 #[inline]
 fn entry_at(page: &[u8], index: usize) -> Ppn {
     Ppn(u32::from_le_bytes(page.as_chunks::<ENTRY_BYTES>().0[index]))
+}
+
+#[inline]
+fn set_entry(page: &mut [u8], index: usize, ppn: Ppn) {
+    page.as_chunks_mut::<ENTRY_BYTES>().0[index] = ppn.0.to_le_bytes();
+}
+
+/// An entry read from flash; one that leads out of the device is damage.
+#[inline]
+fn checked<N: Nand>(core: &Core<N>, page: Ppn, entry: Ppn) -> Result<Ppn, FtlError> {
+    if is_page(entry) && entry.0 >= core.space.geometry().pages() {
+        let reason = "an entry leads to a page beyond the device's last";
+        return Err(FtlError::Damaged { structure: "translation page", ppn: page, reason });
+    }
+    debug_assert!(!is_page(entry) || entry.0 < core.space.geometry().pages());
+    Ok(entry)
 }
 
 impl CachedMap {
@@ -141,7 +157,7 @@ impl CachedMap {
             found: BTreeMap::new(),
             entries_per_page,
             logical_pages,
-            buffer: alloc::vec![0; page_bytes as usize],
+            buffer: MetaPage::new(page_bytes as usize),
         }
     }
 
@@ -160,19 +176,8 @@ impl CachedMap {
         }
         let index = (lpn.0 % self.entries_per_page) as usize;
         let needed = self.pasts.bytes_to_read(index);
-        core.flash.read_meta_part(Purpose::Translation, page, &mut self.buffer, needed)?;
-        self.checked(core, page, entry_at(&self.buffer, index))
-    }
-
-    /// An entry read from flash; one that leads out of the device is damage.
-    #[inline]
-    fn checked<N: Nand>(&self, core: &Core<N>, page: Ppn, entry: Ppn) -> Result<Ppn, FtlError> {
-        if is_page(entry) && entry.0 >= core.space.geometry().pages() {
-            let reason = "an entry leads to a page beyond the device's last";
-            return Err(FtlError::Damaged { structure: "translation page", ppn: page, reason });
-        }
-        debug_assert!(!is_page(entry) || entry.0 < core.space.geometry().pages());
-        Ok(entry)
+        core.flash.read_meta_part(Purpose::Translation, page, self.buffer.bytes_mut(), needed)?;
+        checked(core, page, entry_at(&self.buffer, index))
     }
 
     /// Caches an entry of whose past nothing but what flash says is known.
@@ -192,12 +197,6 @@ impl CachedMap {
         }
     }
 
-    #[inline]
-    fn set_entry(&mut self, index: usize, ppn: Ppn) {
-        debug_assert!(index < self.entries_per_page as usize);
-        self.buffer.as_chunks_mut::<ENTRY_BYTES>().0[index] = ppn.0.to_le_bytes();
-    }
-
     /// Whether one of these entries of the translation page in the buffer is, or was when it was
     /// cached, not that of a page never written.
     fn is_any_mapped(&self, page: u32, mut indices: core::ops::Range<u32>) -> bool {
@@ -214,13 +213,14 @@ impl CachedMap {
         page: u32,
         indices: core::ops::Range<u32>,
     ) -> Result<(), FtlError> {
+        let (read_from, buffer) = (self.gmd[page as usize], self.buffer.bytes_mut());
         for index in indices {
-            let now = self.checked(core, self.gmd[page as usize], entry_at(&self.buffer, index as usize))?;
+            let now = checked(core, read_from, entry_at(buffer, index as usize))?;
             if is_page(now) {
                 core.page_died(now);
             }
-            self.set_entry(index as usize, Ppn::NONE);
-            self.pasts.clear(&mut self.buffer, index as usize);
+            set_entry(buffer, index as usize, Ppn::NONE);
+            self.pasts.clear(buffer, index as usize);
         }
         Ok(())
     }
@@ -588,7 +588,7 @@ impl Mapping for CachedMap {
         if self.heat.is_kept() {
             report.push(item("access_counters", self.heat.ram_bytes()));
         }
-        report.push(item("translation_buffer", self.buffer.capacity() as u64));
+        report.push(item("translation_buffer", self.buffer.len() as u64));
         if !self.recent.is_empty() {
             report.push(item("recent_updates", self.recent.ram_bytes()));
         }

@@ -84,6 +84,7 @@ impl Pasts {
     }
 
     /// Takes over the past of an entry from a translation page.
+    #[inline]
     pub(super) fn load(&mut self, slot: Slot, page: &[u8], index: usize) {
         if self.are_kept() {
             let mut word = [0; ENTRY_BYTES];
@@ -93,6 +94,7 @@ impl Pasts {
     }
 
     /// Writes the past of an entry into a translation page, if it is known.
+    #[inline]
     pub(super) fn store(&self, slot: Slot, page: &mut [u8], index: usize) {
         if self.is_known(slot) {
             page[self.place(index)].copy_from_slice(&self.cached[slot.0 as usize].to_le_bytes());
@@ -107,6 +109,7 @@ impl Pasts {
     }
 
     /// Whether the past of an entry is known.
+    #[inline]
     pub(super) fn is_known(&self, slot: Slot) -> bool {
         self.cached.get(slot.0 as usize).is_some_and(|past| *past != UNKNOWN)
     }

@@ -1,6 +1,7 @@
 //! Bringing the table back after power loss.
 
-use super::{BOUND_SHIFT, CachedMap, Reporting, entry_at};
+use super::synchronise::before_image_died;
+use super::{BOUND_SHIFT, CachedMap, Reporting, entry_at, set_entry};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::saved::{Sink, Source};
@@ -143,16 +144,17 @@ impl CachedMap {
         let page = self.cmt.translation_page(first);
         self.load_page(core, page, Purpose::Recovery)?;
         let pages = core.space.geometry().pages();
+        let (read_from, buffer) = (self.gmd[page as usize], self.buffer.bytes_mut());
         for &(lpn, now) in entries {
             let index = (lpn.0 % self.entries_per_page) as usize;
             debug_assert!(
                 self.cmt.translation_page(lpn) == page
                     && !self.cmt.find(lpn).is_some_and(|slot| self.cmt.is_dirty(slot))
             );
-            let before = entry_at(&self.buffer, index);
-            self.set_entry(index, now);
+            let before = entry_at(buffer, index);
+            set_entry(buffer, index, now);
             if before.0 < pages {
-                self.before_image_died(core, lpn, before, now)?;
+                before_image_died(core, lpn, before, now, read_from)?;
             }
         }
         self.replace_page(core, page, Purpose::Recovery)

@@ -1,7 +1,7 @@
 //! Bringing a translation page up to date with what is dirty in the cache.
 
 use super::cmt::{Before, Slot};
-use super::{BOUND_SHIFT, CachedMap, entry_at};
+use super::{BOUND_SHIFT, CachedMap, checked, entry_at, set_entry};
 use crate::contract::FtlError;
 use crate::flash::Purpose;
 use crate::mapping::is_page;
@@ -31,29 +31,30 @@ impl CachedMap {
             return;
         }
         for (lpn, ppn) in self.found_of(page) {
-            self.set_entry((lpn.0 % self.entries_per_page) as usize, ppn);
+            set_entry(self.buffer.bytes_mut(), (lpn.0 % self.entries_per_page) as usize, ppn);
         }
     }
 
     /// Brings the translation page in the buffer up to date with every dirty entry of it, and notes
     /// that their before-images died.
     pub(super) fn absorb<N: Nand>(&mut self, core: &mut Core<N>, page: u32) -> Result<(), FtlError> {
+        let (read_from, buffer) = (self.gmd[page as usize], self.buffer.bytes_mut());
         let mut at = self.cmt.first_dirty(page..page + 1);
         while let Some(slot) = at {
             let dirty = self.cmt.dirty_entry(slot, page);
             let (lpn, now) = (dirty.lpn, dirty.ppn);
             let index = (lpn.0 % self.entries_per_page) as usize;
             debug_assert!(self.cmt.translation_page(lpn) == page);
-            let before = self.checked(core, self.gmd[page as usize], entry_at(&self.buffer, index))?;
+            let before = checked(core, read_from, entry_at(buffer, index))?;
             if dirty.before != Before::Settled {
                 self.cmt.settle_before_image(slot);
             }
-            self.set_entry(index, now);
-            self.pasts.store(slot, &mut self.buffer, index);
+            set_entry(buffer, index, now);
+            self.pasts.store(slot, buffer, index);
             at = dirty.next();
             match dirty.before {
                 Before::Unidentified if is_page(before) => core.page_died(before),
-                Before::Uncertain if is_page(before) => self.before_image_died(core, lpn, before, now)?,
+                Before::Uncertain if is_page(before) => before_image_died(core, lpn, before, now, read_from)?,
                 Before::Settled | Before::Unidentified | Before::Uncertain => {}
             }
         }
@@ -78,7 +79,7 @@ impl CachedMap {
             None if waits => bound | hot,
             _ => age(seq, settling.unwrap_or(seq)),
         };
-        let new = core.program_metadata_as(purpose, PageKind::Translation, page, aux, &self.buffer)?;
+        let new = core.program_metadata_page(purpose, PageKind::Translation, page, aux, &mut self.buffer)?;
         let old = core::mem::replace(&mut self.gmd[page as usize], new);
         debug_assert!(old != new, "translation page {page} was at {new}");
         self.heat.programmed(page);
@@ -112,69 +113,70 @@ impl CachedMap {
         if self.is_whole {
             self.compose_page(page);
         } else if at.is_some() {
-            core.flash.read_meta(purpose, at, &mut self.buffer)?;
+            core.flash.read_meta(purpose, at, self.buffer.bytes_mut())?;
         } else {
-            self.buffer.fill(0xFF);
+            self.buffer.bytes_mut().fill(0xFF);
         }
         Ok(())
     }
 
     /// Puts every entry of a translation page into the buffer.
     fn compose_page(&mut self, page: u32) {
-        self.buffer.fill(0xFF);
+        let buffer = self.buffer.bytes_mut();
+        buffer.fill(0xFF);
         let first = page * self.entries_per_page;
         for index in 0..self.entries_per_page.min(self.logical_pages - first) {
             if let Some(slot) = self.cmt.find(Lpn(first + index)) {
-                self.set_entry(index as usize, self.cmt.ppn(slot));
-                self.pasts.store(slot, &mut self.buffer, index as usize);
+                set_entry(buffer, index as usize, self.cmt.ppn(slot));
+                self.pasts.store(slot, buffer, index as usize);
             }
         }
     }
+}
 
-    /// A before-image of which recovery knows nothing died, if it still holds the logical page
-    /// (C.3.2) and is not its present copy.
-    ///
-    /// The paper reports it again without asking the store whether it knows. That would count the
-    /// page as dead twice, and a block without live pages is erased without a look.
-    #[cold]
-    pub(super) fn before_image_died<N: Nand>(
-        &self,
-        core: &mut Core<N>,
-        lpn: Lpn,
-        before: Ppn,
-        now: Ppn,
-    ) -> Result<(), FtlError> {
-        debug_assert!(is_page(before) && before.0 < core.space.geometry().pages());
-        let holds = match core.flash.read_spare(Purpose::Recovery, before) {
-            Ok(Some(spare)) => Some(spare.kind == PageKind::User && spare.tag == lpn.0),
-            Ok(None) => Some(false),
-            Err(NandError::Uncorrectable { .. }) => self.is_unerased(core, lpn, before)?,
-            Err(error) => return Err(error.into()),
-        };
-        if holds != Some(false) && before != now {
-            let was = if holds.is_some() { Was::HostPerhapsTold } else { Was::HostPerhapsErased };
-            core.deaths.note(before, was, core.seq);
-        }
-        Ok(())
+/// A before-image of which recovery knows nothing died, if it still holds the logical page (C.3.2)
+/// and is not its present copy. `read_from` is the translation page that names it.
+///
+/// The paper reports it again without asking the store whether it knows. That would count the page
+/// as dead twice, and a block without live pages is erased without a look.
+#[cold]
+pub(super) fn before_image_died<N: Nand>(
+    core: &mut Core<N>,
+    lpn: Lpn,
+    before: Ppn,
+    now: Ppn,
+    read_from: Ppn,
+) -> Result<(), FtlError> {
+    debug_assert!(is_page(before) && before.0 < core.space.geometry().pages());
+    let holds = match core.flash.read_spare(Purpose::Recovery, before) {
+        Ok(Some(spare)) => Some(spare.kind == PageKind::User && spare.tag == lpn.0),
+        Ok(None) => Some(false),
+        Err(NandError::Uncorrectable { .. }) => is_unerased(core, before, read_from)?,
+        Err(error) => return Err(error.into()),
+    };
+    if holds != Some(false) && before != now {
+        let was = if holds.is_some() { Was::HostPerhapsTold } else { Was::HostPerhapsErased };
+        core.deaths.note(before, was, core.seq);
     }
+    Ok(())
+}
 
-    /// Whether the block of a page that flash names for a logical page was not erased since. The
-    /// page cannot be read, and may be read well another time. Any older page of its block proves
-    /// it. `None` if nothing of the block can be read now.
-    fn is_unerased<N: Nand>(&self, core: &mut Core<N>, lpn: Lpn, named: Ppn) -> Result<Option<bool>, FtlError> {
-        let (geometry, flash) = (*core.space.geometry(), &mut core.flash);
-        let mut seq_of = |ppn: Ppn| match flash.read_spare(Purpose::Recovery, ppn) {
-            Ok(spare) => Ok(spare.map(|spare| spare.seq)),
-            Err(NandError::Uncorrectable { .. }) => Ok(None),
-            Err(error) => Err(FtlError::from(error)),
-        };
-        let Some(written) = seq_of(self.gmd[self.cmt.translation_page(lpn) as usize])? else { return Ok(None) };
-        let block = geometry.block_of(named);
-        for ppn in (0..geometry.pages_per_block()).map(|offset| geometry.page_at(block, offset)) {
-            if let Some(seq) = seq_of(ppn)? {
-                return Ok(Some(seq < written));
-            }
+/// Whether the block of a page that a translation page names was not erased since. The page cannot
+/// be read, and may be read well another time. Any older page of its block proves it. `None` if
+/// nothing of the block can be read now.
+fn is_unerased<N: Nand>(core: &mut Core<N>, named: Ppn, read_from: Ppn) -> Result<Option<bool>, FtlError> {
+    let (geometry, flash) = (*core.space.geometry(), &mut core.flash);
+    let mut seq_of = |ppn: Ppn| match flash.read_spare(Purpose::Recovery, ppn) {
+        Ok(spare) => Ok(spare.map(|spare| spare.seq)),
+        Err(NandError::Uncorrectable { .. }) => Ok(None),
+        Err(error) => Err(FtlError::from(error)),
+    };
+    let Some(written) = seq_of(read_from)? else { return Ok(None) };
+    let block = geometry.block_of(named);
+    for ppn in (0..geometry.pages_per_block()).map(|offset| geometry.page_at(block, offset)) {
+        if let Some(seq) = seq_of(ppn)? {
+            return Ok(Some(seq < written));
         }
-        Ok(None)
     }
+    Ok(None)
 }
