@@ -9,8 +9,8 @@
 //! 2. Within a region the next extent is drawn ([`steps`]): the next by address, the same again, a
 //!    new one, or one accessed before, at a depth of the order of last accesses. How often each
 //!    kind of step follows is counted by what came before and what is possible.
-//! 3. One pass is made of that, and played for ever ([`mod@pass`]). It accesses each extent as often as
-//!    the trace does.
+//! 3. One pass is made of that, and played for ever ([`mod@pass`]). It accesses each extent as
+//!    often as the trace does.
 
 use crate::pick::{Alias, Chance, Rng};
 use crate::profile::SizeShare;
