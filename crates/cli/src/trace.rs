@@ -1,6 +1,7 @@
-//! `openftl trace`: describe, convert, fit.
+//! `openftl trace`: describe, convert, generate, fit.
 
 use crate::args::{Target, TraceArgs, TraceCommand};
+use crate::error::usage;
 use crate::load;
 use crate::output;
 use crate::report::table::{WIDTH, wrap};
@@ -9,6 +10,7 @@ use anyhow::{Context, Result};
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
+use workload::Spec;
 use workload::trace::{self, Format, Info, Percentiles, Skew, Trace};
 
 /// Does what was asked.
@@ -24,6 +26,23 @@ pub fn run(args: &TraceArgs) -> Result<()> {
             output::print(&describe(&info))
         }
         TraceCommand::Convert { file, to, out, read } => convert(&open(file, read)?, *to, out.as_deref()),
+        TraceCommand::Generate { workload, requests, logical, page, seed, to, out } => {
+            let spec: Spec = workload.parse()?;
+            let page_bytes = u32::try_from(page.0).ok().filter(|bytes| *bytes > 0 && logical.0 >= page.0);
+            let Some(page_bytes) = page_bytes else {
+                return Err(usage(format!(
+                    "--page {} is no page of a disk of {}; ask for 4KiB",
+                    bytes(page.0),
+                    bytes(logical.0)
+                )));
+            };
+            let mut source = spec.build(logical.0, page_bytes, *seed)?;
+            let trace = trace::record(&mut *source, requests.0)?;
+            if (trace.records().len() as u64) < requests.0 {
+                output::note(&format!("the workload ends after {} requests", count(trace.records().len() as u64)));
+            }
+            convert(&trace, *to, out.as_deref())
+        }
         TraceCommand::Fit { file, out, read } => {
             let text = trace::fit(&open(file, read)?).to_toml()?;
             match out {

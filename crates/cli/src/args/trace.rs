@@ -1,6 +1,7 @@
 //! What can be asked of `openftl trace`.
 
 use super::ReadArgs;
+use crate::units::{Count, Size};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
 
@@ -41,6 +42,30 @@ pub enum TraceCommand {
         /// Reading it.
         #[command(flatten)]
         read: ReadArgs,
+    },
+    /// Write the requests of a synthetic workload, for another simulator or for fio
+    Generate {
+        /// The workload, as in `zipf:theta=0.99,reads=30` (openftl list workloads)
+        #[arg(value_name = "SPEC")]
+        workload: String,
+        /// So many requests, as in 500k or 2M
+        #[arg(long, value_name = "N", default_value = "100k")]
+        requests: Count,
+        /// Bytes that the host sees, as in 1GiB
+        #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+        logical: Size,
+        /// Bytes of a page, which sizes without a unit count in
+        #[arg(long, value_name = "SIZE", default_value = "4KiB")]
+        page: Size,
+        /// Seed: the same command with the same seed gives the same requests
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+        /// The format to write
+        #[arg(long, value_enum, default_value = "csv")]
+        to: Target,
+        /// File to write [default: standard output]
+        #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        out: Option<PathBuf>,
     },
     /// Reduce it to a profile that generates as many requests like it as wanted
     Fit {

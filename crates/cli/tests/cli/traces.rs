@@ -1,7 +1,7 @@
 //! Real traces, where they are present: `OPENFTL_TRACES` names their folder, or they lie beside the
 //! clone.
 
-use super::common::{json_of, openftl};
+use super::common::{folder, json_of, openftl, output_of};
 use std::path::{Path, PathBuf};
 
 fn traces() -> Vec<PathBuf> {
@@ -43,4 +43,34 @@ fn every_trace_is_compared_under_every_ftl() {
         println!("{} traces on {device} under {}", files.len(), names.join(", "));
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn a_generated_trace_has_the_requests_of_its_workload() {
+    let folder = folder();
+    let generate =
+        ["trace", "generate", "uniform:reads=25,rate=1000,flush=50", "--requests", "4k", "--logical", "64MiB"];
+    let first = output_of(&[&generate[..], &["--seed", "3"]].concat());
+    assert_eq!(first, output_of(&[&generate[..], &["--seed", "3"]].concat()));
+    assert!(first != output_of(&[&generate[..], &["--seed", "4"]].concat()) && first.lines().count() == 4001);
+    for to in ["csv", "fio-v2", "fio-v3", "msr", "spc", "fivecolumn"] {
+        let path = folder.path().join(to);
+        output_of(&[&generate[..], &["--to", to, "-o", path.to_str().unwrap()]].concat());
+        let info = json_of(&["trace", "info", path.to_str().unwrap(), "--json"]);
+        let [reads, writes] = ["reads", "writes"].map(|kind| info[kind].as_u64().unwrap());
+        assert!((900..1100).contains(&reads) && (2800..3100).contains(&writes), "{to}: {info}");
+    }
+}
+
+#[test]
+fn what_cannot_be_generated_says_why() {
+    for (options, why) in [
+        (["unifrm", "--requests", "5"], "did you mean `uniform`?"),
+        (["uniform", "--requests", "0"], "at least 1"),
+        (["uniform", "--logical", "1KiB"], "is no page of a disk"),
+        (["uniform:size=1MiB", "--logical", "64KiB"], "choose a smaller size"),
+    ] {
+        let ran = openftl(&[&["trace", "generate"], &options[..]].concat());
+        assert!(ran.code == 2 && ran.err.contains(why), "{options:?}: {} {}", ran.code, ran.err);
+    }
 }
