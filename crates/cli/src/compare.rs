@@ -47,7 +47,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         notes.push(note);
     }
     let report = Report {
-        command: command_line(std::env::args()),
+        command: command_line(crate::config::said()),
         device: chosen.description,
         workload: load.description,
         method: method(&results),
@@ -61,7 +61,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         output::write(path, &html::render(&report))?;
         output::note(&format!("wrote {}", path.display()));
     }
-    output::print(&if args.json { json::render(&report)? } else { text::render(&report) })
+    output::print(&if args.json { json::render(&report, !args.no_timeline)? } else { text::render(&report) })
 }
 
 /// What a command line asks for, ready to be run.

@@ -1,11 +1,12 @@
 //! `openftl`: compare flash translation layers on a workload or on a trace.
 //!
-//! Reading order: [`args`] (what can be asked), [`compare`] (the main command: [`device`] and
-//! [`load`] say what is run, [`settings`] what the FTLs are told, [`workers`] run it, [`report`] is
-//! what came out), [`sweep`] (many of those), [`tail`] (their latency under load), [`watch`] (one
-//! step by step), [`reproduce`] (the papers' figures), [`mod@crash`] (is anything lost?), [`image`]
-//! (disks in files) with [`mod@format`], [`inspect`] and [`serve`] over [`backing`] or
-//! [`mod@flash`], then the small commands [`model`], [`list`], [`trace`], [`mod@bench`], [`shell`].
+//! Reading order: [`args`] and [`config`] (what can be asked), [`compare`] (the main command:
+//! [`device`] and [`load`] say what is run, [`settings`] what the FTLs are told, [`workers`] run
+//! it, [`report`] is what came out), [`sweep`] (many of those), [`tail`] (their latency under
+//! load), [`watch`] (one step by step), [`reproduce`] (the papers' figures), [`mod@crash`] (is
+//! anything lost?), [`image`] (disks in files) with [`mod@format`], [`inspect`] and [`serve`] over
+//! [`backing`] or [`mod@flash`], then the small commands [`model`], [`list`], [`trace`],
+//! [`mod@bench`], [`shell`].
 #![forbid(unsafe_code)]
 
 mod args;
@@ -15,6 +16,7 @@ mod bench;
 mod buffer;
 mod capacity;
 mod compare;
+mod config;
 mod content;
 mod crash;
 mod device;
@@ -43,7 +45,7 @@ mod watch;
 mod workers;
 
 use args::{Cli, Command};
-use clap::Parser;
+use clap::FromArgMatches;
 use std::process::ExitCode;
 
 /// Tables of simulated devices are large, and looked up at random.
@@ -51,8 +53,7 @@ use std::process::ExitCode;
 static ALLOCATOR: hugepages::HugePages = hugepages::HugePages;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match run(&cli.command) {
+    match configured().and_then(|cli| run(&cli.command)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -60,6 +61,14 @@ fn main() -> ExitCode {
             ExitCode::from(error::exit_code(&error))
         }
     }
+}
+
+/// What was asked, on the command line and in the file that it names.
+fn configured() -> anyhow::Result<Cli> {
+    let words = config::expand(std::env::args_os().collect())?;
+    let matches = config::command().get_matches_from(&words);
+    config::keep(&words, &matches)?;
+    Ok(Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()))
 }
 
 fn run(command: &Command) -> anyhow::Result<()> {

@@ -271,6 +271,7 @@ mod tests {
         "seed",
         "jobs",
         "json",
+        "no-timeline",
         "html",
         "write-buffer",
         "write-buffer-policy",

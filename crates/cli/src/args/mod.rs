@@ -64,7 +64,7 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// List what can be named: FTLs, workloads, trace formats, devices, policies
     List(ListArgs),
-    /// Describe, convert or fit a recorded trace
+    /// Describe, convert or fit a recorded trace, or generate one
     Trace(TraceArgs),
     /// Make figures of papers again, with a verdict on each of their claims
     Reproduce(ReproduceArgs),
@@ -138,6 +138,9 @@ pub struct CompareArgs {
     /// Print one JSON object instead of tables
     #[arg(long)]
     pub json: bool,
+    /// Leave the timelines of --json empty, most of it by far
+    #[arg(long, requires = "json")]
+    pub no_timeline: bool,
     /// Write a report with charts to this file as well
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,

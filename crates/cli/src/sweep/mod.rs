@@ -240,7 +240,7 @@ fn report(args: &SweepArgs, axes: &[Axis], rows: &[Row]) -> Result<()> {
         let document = json!({
             "schema": SCHEMA,
             "openftl": env!("CARGO_PKG_VERSION"),
-            "command": compare::command_line(std::env::args()),
+            "command": compare::command_line(crate::config::said()),
             "means": groups,
             "runs": runs,
         });
@@ -255,7 +255,7 @@ fn report(args: &SweepArgs, axes: &[Axis], rows: &[Row]) -> Result<()> {
         output::note(&format!("wrote {}", path.display()));
     }
     if let Some(path) = &args.html {
-        output::write(path, &summary::html(&groups, axes, &compare::command_line(std::env::args())))?;
+        output::write(path, &summary::html(&groups, axes, &compare::command_line(crate::config::said())))?;
         output::note(&format!("wrote {}", path.display()));
     }
     match failed {

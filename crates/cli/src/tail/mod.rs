@@ -67,6 +67,7 @@ fn compared(args: &TailArgs) -> CompareArgs {
         seed: args.seed,
         jobs: args.jobs,
         json: args.json,
+        no_timeline: false,
         html: args.html.clone(),
         buffer: args.buffer.clone(),
         time: TimeArgs {

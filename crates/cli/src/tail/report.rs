@@ -121,7 +121,7 @@ impl Report {
         let settings = prepared.specs.iter().map(|spec| resolved::settings(spec, load, source.as_deref()));
         let warm_up = args.warm_up.map_or(u64::from(prepared.chosen.plan.logical_pages) / 20, |count| count.0);
         Self {
-            command: compare::command_line(std::env::args()),
+            command: compare::command_line(crate::config::said()),
             device: prepared.chosen.description.clone(),
             workload: load.clone(),
             method: format!(

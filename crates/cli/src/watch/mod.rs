@@ -86,6 +86,7 @@ fn compared(args: &WatchArgs) -> CompareArgs {
         seed: args.seed,
         jobs: None,
         json: false,
+        no_timeline: false,
         html: None,
         time: TimeArgs::default(),
         tuning: args.tuning.clone(),

@@ -2,6 +2,7 @@
 
 use super::common::{folder, json_of, openftl, output_of, small_trace};
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Small and quick.
 const QUICK: [&str; 5] = ["compare", "--capacity", "64MiB", "--writes", "20k"];
@@ -90,7 +91,10 @@ fn the_json_has_every_field_of_its_schema() {
 
 /// The results of a comparison without what the computer had to do with them.
 fn results_of(arguments: &[&str]) -> Vec<Value> {
-    let mut document = json_of(&quick(arguments));
+    results_in(json_of(&quick(arguments)))
+}
+
+fn results_in(mut document: Value) -> Vec<Value> {
     for result in document["results"].as_array_mut().unwrap() {
         result.as_object_mut().unwrap().remove("simulation");
     }
@@ -315,4 +319,101 @@ fn a_device_can_come_from_a_file() {
     std::fs::write(&path, &text).unwrap();
     let document = json_of(&["compare", "--device", path.to_str().unwrap(), "--ftl", "page", "--json"]);
     assert_eq!(document["results"][0]["device"], "mine");
+}
+
+#[test]
+fn a_file_of_options_does_the_run_again() {
+    let folder = folder();
+    let file = folder.path().join("run.toml");
+    let file = file.to_str().unwrap();
+    let varied = ["--ftl", "dftl,gecko", "--cache", "8KiB", "--level-wear", "--workload", "zipf:theta=0.9", "--json"];
+    let first = results_of(&[&varied[..], &["--write-config", file]].concat());
+    let again = json_of(&["compare", "--config", file, "--json"]);
+    assert_eq!(first, results_in(again.clone()));
+    assert!(first != results_in(json_of(&["compare", "--config", file, "--cache", "16KiB", "--json"])));
+    // The command says all that the file does.
+    let command = again["command"].as_str().unwrap();
+    assert!(command.contains("--cache=8KiB") && !command.contains("config"), "{command}");
+    let ran = openftl(&["compare", "--config", "/there/is/none.toml"]);
+    assert!(ran.code == 1 && ran.err.contains("cannot read /there/is/none.toml"), "{}", ran.err);
+}
+
+/// The fields of a document by their type, as docs/JSON.md writes them.
+fn fields(value: &Value, path: &str, parent: &str, found: &mut BTreeMap<String, BTreeSet<&'static str>>) {
+    let names = match parent {
+        "flash" | "by_purpose" | "reads_by_purpose" => Some("{purpose}"),
+        "ram_bytes" => Some("{structure}"),
+        "gauges" => Some("{gauge}"),
+        "latency_us" => Some("{kind}"),
+        _ => None,
+    };
+    let kind = match value {
+        Value::Object(object) => {
+            for (key, value) in object {
+                let name = names.filter(|_| key != "total").unwrap_or(key);
+                let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+                fields(value, &path, if names.is_some() { "" } else { key }, found);
+            }
+            return;
+        }
+        Value::Array(items) => {
+            if items.is_empty() {
+                found.entry(format!("{path}[]")).or_default();
+            }
+            return items.iter().for_each(|item| fields(item, &format!("{path}[]"), "", found));
+        }
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "text",
+    };
+    found.entry(path.to_owned()).or_default().insert(kind);
+}
+
+#[test]
+fn every_field_is_published_and_every_published_field_is_printed() {
+    let published: BTreeMap<&str, BTreeSet<&str>> = include_str!("../../../../docs/JSON.md")
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "))
+        .map(|(field, rest)| (field, rest.split(" | ").next().unwrap().split(", ").collect()))
+        .collect();
+    let folder = folder();
+    let device = folder.path().join("types.toml");
+    let types = output_of(&["list", "devices", "--toml", "demo"])
+        .replace("bits_per_cell = 1", "bits_per_cell = 2")
+        .replace("read_by_type_ns = []", "read_by_type_ns = [90000, 110000]")
+        .replace("program_by_type_ns = []", "program_by_type_ns = [900000, 1100000]");
+    std::fs::write(&device, types).unwrap();
+    let with_types =
+        format!("--ftl page --capacity 256MiB --writes 5k --precondition fill --device {}", device.display());
+    let mut found = BTreeMap::new();
+    for options in [
+        "--ftl page,gecko,ftrm --device ftrm-qlc --capacity 1GiB --writes 30k --precondition fill",
+        "--ftl janus,reconfigurable,page --groups 4:2 --device janus-slc --capacity 64MiB --writes 20k --timing queued --suspend 5us",
+        "--ftl page,dftl,asa --timing queued --capacity 1GiB --writes 20k --precondition fill --write-buffer 1MiB --level-wear \
+         --workload zipf:theta=0.9,reads=30,trims=2,flush=100",
+        "sample:git --ftl page --capacity 64MiB --map fold",
+        &with_types,
+    ] {
+        let words: Vec<&str> = options.split_whitespace().collect();
+        fields(&json_of(&[&["compare", "--json"], &words[..]].concat()), "", "", &mut found);
+    }
+    // Of an empty list of objects nothing is known.
+    found.retain(|field, kinds| !kinds.is_empty() || published.contains_key(field.as_str()));
+    for (field, kinds) in &found {
+        let published =
+            published.get(field.as_str()).unwrap_or_else(|| panic!("docs/JSON.md lacks {field}: {kinds:?}"));
+        assert!(kinds.is_subset(published), "{field} is {kinds:?}, published as {published:?}");
+    }
+    let never: Vec<&str> = published.keys().copied().filter(|field| !found.contains_key(*field)).collect();
+    assert!(never.is_empty(), "docs/JSON.md has what no run printed: {never:?}");
+}
+
+#[test]
+fn timelines_can_be_left_out() {
+    let with = json_of(&quick(&["--ftl", "page", "--json"]));
+    let without = json_of(&quick(&["--ftl", "page", "--json", "--no-timeline"]));
+    assert!(!with["results"][0]["timeline"].as_array().unwrap().is_empty());
+    assert_eq!(without["results"][0]["timeline"].as_array().unwrap().len(), 0);
+    assert_eq!(with["results"][0]["write_amplification"], without["results"][0]["write_amplification"]);
 }
