@@ -33,7 +33,8 @@ pub struct Profile {
     pub assumptions: String,
     /// Share of requests that write, percent.
     pub write_percent: f64,
-    /// Share of requests that trim, percent; the rest of the requests read.
+    /// Share of requests that trim, percent; the rest of the requests read. Where writes have
+    /// revisits, which of the two a request is comes from there.
     #[serde(default)]
     pub trim_percent: f64,
     /// Distinct bytes touched by the trace, in whole 4-KiB pages; 0 if the source does not say. A
@@ -66,7 +67,7 @@ pub struct Side {
     /// Where requests start that do not continue a run.
     pub popularity: Popularity,
     /// Where and when requests come back to the same data. Where it is given, a generator goes by
-    /// it, and not by popularity, sizes and runs.
+    /// it, and not by popularity, sizes and runs. That of writes has trims and flushes too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revisits: Option<Revisits>,
 }

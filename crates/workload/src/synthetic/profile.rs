@@ -1,7 +1,8 @@
 //! A profile run as a generator: published, or fitted to a trace.
 //!
 //! 1. The kind is drawn from the profile's mix, the size from the sizes of that kind.
-//! 2. A kind with revisits goes by them ([`crate::revisits`]). Otherwise with the kind's
+//! 2. A kind with revisits goes by them ([`crate::revisits`]): those of writes have trims and
+//!    flushes too. Otherwise with the kind's
 //!    sequential share the request starts where the last of its kind ended; else a rank is drawn
 //!    from its popularity, and a place aligned as in the profile within the slot of that rank.
 //!    Reads and writes share one scattering of ranks, so pages hot for both are the same pages.
@@ -165,7 +166,7 @@ impl Drawer {
         }
     }
 
-    /// The next request, or a flush; what is neither said to be a trim nor drawn so is not one.
+    /// The next request, or a flush. A walk knows its trims itself; otherwise `trim` says so.
     fn draw(&mut self, trim: bool, rng: &mut Rng, scatter: &Permutation, space: Space) -> Step {
         if let Some(walk) = &mut self.walk {
             return walk.draw(rng);

@@ -1,6 +1,6 @@
 //! From a trace to a [`Profile`].
 //!
-//! 1. The mix is counted; flushes are left out.
+//! 1. The mix is counted, without flushes.
 //! 2. A kind's requests that start where the last of the kind on their device ended are its
 //!    sequential share.
 //! 3. The alignment is the largest power of two, up to 64 KiB, that divides 95% of the starts of
@@ -10,6 +10,8 @@
 //! 4. The 24 most frequent sizes are kept; the others are merged by power of two into their mean,
 //!    which keeps the mean of the whole.
 //! 5. Rate and coefficient of variation of the gaps are kept.
+//! 6. Where and when the trace comes back to the same data is kept ([`crate::revisits`]), with its
+//!    trims and flushes.
 
 use super::footprint::Extents;
 use super::info::{Gaps, percent, sequential_percent};
@@ -28,8 +30,8 @@ const SIZES_KEPT: usize = 24;
 /// Reduces a trace to a profile that [`Profile::to_toml`] writes and the workload `profile:FILE`
 /// runs.
 ///
-/// A trace of flushes alone gives a profile that only reads pages at random, since flushes are not
-/// kept.
+/// A trace of flushes alone gives a profile that only reads pages at random, since flushes are kept
+/// with writes.
 pub fn fit(trace: &Trace) -> Profile {
     let count = |op| trace.records.iter().filter(|r| r.op == op).count() as u64;
     let (reads, writes, trims) = (count(Op::Read), count(Op::Write), count(Op::Trim));
