@@ -29,18 +29,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     for note in &notes {
         output::note(note);
     }
-    for (info, spec) in ftls.iter().zip(&specs) {
-        capacity::check(args, info, spec, &chosen, &load)?;
-    }
-    let jobs = workers::jobs(args.jobs, device::memory_of_run(&chosen.plan));
-    let bars = Bars::new(specs.len());
-    let results = workers::in_parallel(specs.len(), jobs, |at| {
-        let bar = bars.begin(&specs[at].ftl);
-        let result = sim::run(&specs[at], &mut |progress| bar.show(progress))?;
-        Ok(weighed(args, result))
-    });
-    drop(bars);
-    let results = results.into_iter().collect::<Result<Vec<RunResult>>>()?;
+    let results = run_all(args, &ftls, &specs, &chosen, &load)?;
     let settings = specs.iter().map(|spec| resolved::settings(spec, &load.description, source.as_deref())).collect();
     for note in afterwards(&results) {
         output::note(&note);
@@ -62,6 +51,38 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         output::note(&format!("wrote {}", path.display()));
     }
     output::print(&if args.json { json::render(&report, !args.no_timeline)? } else { text::render(&report) })
+}
+
+/// What a comparison gives, without a report.
+///
+/// # Errors
+/// Those of usage, and of the runs.
+pub fn results(args: &CompareArgs, trace: Option<Arc<Trace>>) -> Result<Vec<RunResult>> {
+    let ftls = check(args)?;
+    let Prepared { chosen, load, specs, .. } = prepare(args, &ftls, trace)?;
+    run_all(args, &ftls, &specs, &chosen, &load)
+}
+
+/// Runs all FTLs, as many at once as there are processors and memory for.
+fn run_all(
+    args: &CompareArgs,
+    ftls: &[Info],
+    specs: &[RunSpec],
+    chosen: &Chosen,
+    load: &Load,
+) -> Result<Vec<RunResult>> {
+    for (info, spec) in ftls.iter().zip(specs) {
+        capacity::check(args, info, spec, chosen, load)?;
+    }
+    let jobs = workers::jobs(args.jobs, device::memory_of_run(&chosen.plan));
+    let bars = Bars::new(specs.len());
+    let results = workers::in_parallel(specs.len(), jobs, |at| {
+        let bar = bars.begin(&specs[at].ftl);
+        let result = sim::run(&specs[at], &mut |progress| bar.show(progress))?;
+        Ok(weighed(args, result))
+    });
+    drop(bars);
+    results.into_iter().collect()
 }
 
 /// What a command line asks for, ready to be run.

@@ -21,6 +21,7 @@ mod content;
 mod crash;
 mod device;
 mod error;
+mod fitted;
 #[cfg(target_os = "linux")]
 mod flash;
 mod format;

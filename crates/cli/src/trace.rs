@@ -2,6 +2,7 @@
 
 use crate::args::{Target, TraceArgs, TraceCommand};
 use crate::error::usage;
+use crate::fitted;
 use crate::load;
 use crate::output;
 use crate::report::table::{WIDTH, wrap};
@@ -10,6 +11,7 @@ use anyhow::{Context, Result};
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
+use std::sync::Arc;
 use workload::Spec;
 use workload::trace::{self, Format, Info, Percentiles, Skew, Trace};
 
@@ -43,15 +45,16 @@ pub fn run(args: &TraceArgs) -> Result<()> {
             }
             convert(&trace, *to, out.as_deref())
         }
-        TraceCommand::Fit { file, out, read } => {
-            let text = trace::fit(&open(file, read)?).to_toml()?;
-            match out {
-                Some(path) => {
-                    output::write(path, &text)?;
-                    output::note(&format!("run it with: openftl compare --workload profile:{}", path.display()));
-                    Ok(())
-                }
-                None => output::print(&text),
+        TraceCommand::Fit { file, out, check, ftl, json, read } => {
+            let trace = Arc::new(open(file, read)?);
+            let profile = trace::fit(&trace);
+            let text = profile.to_toml()?;
+            let Some(path) = out else { return output::print(&text) };
+            output::write(path, &text)?;
+            output::note(&format!("run it with: openftl compare --workload profile:{}", path.display()));
+            match check {
+                true => output::print(&fitted::check(trace, file, read, (&profile, path), ftl, *json)?),
+                false => Ok(()),
             }
         }
     }

@@ -75,6 +75,23 @@ pub enum TraceCommand {
         /// File to write; run it with --workload profile:FILE [default: standard output]
         #[arg(long, short, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
         out: Option<PathBuf>,
+        /// Run FTLs under the trace and under the profile, on the same device, and print how far
+        /// apart they come
+        #[arg(long, requires = "out")]
+        check: bool,
+        /// FTLs of --check, separated by commas (openftl list ftls)
+        #[arg(
+            long,
+            short,
+            value_name = "NAMES",
+            value_delimiter = ',',
+            requires = "check",
+            default_value = "page,dftl,fast,janus"
+        )]
+        ftl: Vec<String>,
+        /// Print what --check finds as one JSON object
+        #[arg(long, requires = "check")]
+        json: bool,
         /// Reading it.
         #[command(flatten)]
         read: ReadArgs,

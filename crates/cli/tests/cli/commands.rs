@@ -1,7 +1,6 @@
 //! The commands beside `compare`.
 
 use super::common::{folder, json_of, openftl, openftl_in, output_of, small_trace};
-use serde_json::Value;
 use std::process::{Command, Stdio};
 
 const LISTS: [&str; 7] = ["ftls", "workloads", "traces", "devices", "victims", "placements", "stores"];
@@ -141,27 +140,26 @@ fn a_fitted_profile_runs() {
 fn a_fitted_profile_costs_what_its_trace_does() {
     let folder = folder();
     let out = folder.path().join("fit.toml");
-    let ftls = ["--ftl", "page,dftl,fast,janus", "--json"];
-    let programs = |document: &Value| {
-        let results = document["results"].as_array().unwrap().iter();
-        results.map(|of| of["write_amplification"]["programs_per_write"].as_f64().unwrap()).collect::<Vec<f64>>()
-    };
+    let out = out.to_str().unwrap();
     for trace in ["sample:sqlite", "sample:git", "sample:postgres"] {
-        let replayed = json_of(&[&["compare", trace][..], &ftls].concat());
-        output_of(&["trace", "fit", trace, "-o", out.to_str().unwrap()]);
-        let profile = std::fs::read_to_string(&out).unwrap();
-        let touched = profile.lines().find_map(|line| line.strip_prefix("footprint_bytes = ")).unwrap();
-        let device = &replayed["settings"][0]["device"];
-        let logical_bytes = device["logical_pages"].as_f64().unwrap() * 4096.0;
-        let footprint = 100.0 * touched.parse::<f64>().unwrap() / logical_bytes;
-        let workload = format!("profile:{},footprint={footprint:.6}", out.display());
-        let (capacity, writes) = (&device["raw_bytes"], &replayed["results"][0]["host"]["writes"]);
-        let like = ["--workload", &workload, "--capacity", &capacity.to_string(), "--writes", &writes.to_string()];
-        let played = json_of(&[&["compare"][..], &like, &ftls].concat());
-        for (trace_s, profile_s) in programs(&replayed).into_iter().zip(programs(&played)) {
-            assert!((profile_s / trace_s - 1.0).abs() < 0.15, "{trace}: {trace_s} became {profile_s}");
+        let checked = json_of(&["trace", "fit", trace, "-o", out, "--check", "--json"]);
+        // What is printed is what `compare` gives.
+        let replayed = json_of(&["compare", trace, "--ftl", "page,dftl,fast,janus", "--json"]);
+        let ftls = checked["ftls"].as_array().unwrap();
+        assert_eq!(ftls.len(), 4);
+        for (ftl, result) in ftls.iter().zip(replayed["results"].as_array().unwrap()) {
+            assert_eq!(ftl["trace"], result["write_amplification"]["programs_per_write"], "{ftl}");
+            assert!(ftl["error_percent"].as_f64().unwrap().abs() < 15.0, "{trace}: {ftl}");
         }
     }
+    let text = output_of(&["trace", "fit", "sample:git", "-o", out, "--check", "--ftl", "page,gecko"]);
+    assert!(text.contains("\nftl    trace  profile  error\npage   1.0") && text.contains("gecko"), "{text}");
+    let ran = openftl(&["trace", "fit", "sample:git", "-o", out, "--ftl", "page"]);
+    assert!(ran.code == 2 && ran.err.contains("--check"), "{}", ran.err);
+    let reads = folder.path().join("reads.csv");
+    std::fs::write(&reads, "time_ns,device,op,offset,bytes\n1,0,read,0,4096\n2,0,read,8192,4096\n").unwrap();
+    let ran = openftl(&["trace", "fit", reads.to_str().unwrap(), "-o", out, "--check"]);
+    assert!(ran.code == 2 && ran.err.contains("the trace has none"), "{}", ran.err);
 }
 
 #[test]
