@@ -29,7 +29,8 @@ pub struct Load {
     pub writes: u64,
 }
 
-/// Reads a trace, or one that comes with the program, as the options say.
+/// Reads a trace, one from standard input (`-`), or one that comes with the program, as the options
+/// say.
 pub fn open(path: &Path, args: &ReadArgs) -> Result<Trace> {
     let mut options = OpenOptions {
         format: args.trace_format.clone(),
@@ -48,6 +49,13 @@ pub fn open(path: &Path, args: &ReadArgs) -> Result<Trace> {
         return Err(usage(format!(
             "{name} stands where a trace would, and there is no such file; several FTLs are one list: --ftl page,{name}"
         )));
+    }
+    if path == Path::new("-") {
+        let stdin = io::stdin();
+        if stdin.is_terminal() {
+            return Err(usage("- is standard input, which is a terminal here; pipe a trace into it"));
+        }
+        return Ok(trace::read(stdin.lock(), "standard input", &options)?);
     }
     match path.to_str().and_then(|path| path.strip_prefix(SAMPLE)) {
         Some(name) => Ok(trace::sample(name, &options)?),

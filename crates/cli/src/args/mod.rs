@@ -97,8 +97,8 @@ Examples:
 #[derive(Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub struct CompareArgs {
-    /// A recorded trace, plain or gz, zst, xz, bz2, its format found by its contents; or one that
-    /// comes with the program, as sample:NAME (openftl list samples)
+    /// A recorded trace, plain or gz, zst, xz, bz2, its format found by its contents; - for
+    /// standard input; or one that comes with the program, as sample:NAME (openftl list samples)
     #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
     /// A synthetic workload, as in `zipf:theta=0.99,reads=30` (openftl list workloads)

@@ -2,7 +2,9 @@
 //! clone.
 
 use super::common::{folder, json_of, openftl, output_of};
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 fn traces() -> Vec<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
@@ -60,6 +62,20 @@ fn a_generated_trace_has_the_requests_of_its_workload() {
         let [reads, writes] = ["reads", "writes"].map(|kind| info[kind].as_u64().unwrap());
         assert!((900..1100).contains(&reads) && (2800..3100).contains(&writes), "{to}: {info}");
     }
+}
+
+#[test]
+fn a_trace_comes_from_standard_input() {
+    let generated = output_of(&["trace", "generate", "uniform:reads=25", "--requests", "500", "--logical", "16MiB"]);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_openftl"))
+        .args(["trace", "info", "-", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(generated.as_bytes()).unwrap();
+    let info: serde_json::Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+    assert_eq!((info["requests"].as_u64(), info["name"].as_str()), (Some(500), Some("standard input")));
 }
 
 #[test]
