@@ -37,7 +37,6 @@ pub(super) struct Builder<'a> {
     /// What was guessed about times.
     pub(super) time_guess: Option<String>,
     records: Vec<Record>,
-    times: Vec<i64>,
     start_ns: Option<i128>,
     ordered: bool,
     last_ns: i64,
@@ -46,6 +45,11 @@ pub(super) struct Builder<'a> {
     first_skip: Option<String>,
     empty: u64,
     filtered: u64,
+}
+
+/// A time that may be before the first request's, as a number that is never negative.
+fn biased(since: i64) -> u64 {
+    since as u64 ^ 1 << 63
 }
 
 impl<'a> Builder<'a> {
@@ -58,7 +62,6 @@ impl<'a> Builder<'a> {
             timed: true,
             time_guess: None,
             records: Vec::new(),
-            times: Vec::new(),
             start_ns: None,
             ordered: true,
             last_ns: i64::MIN,
@@ -128,8 +131,8 @@ impl<'a> Builder<'a> {
         let device = self.device(&row.device)?;
         self.ordered &= since >= self.last_ns;
         self.last_ns = since;
-        self.times.push(since);
-        self.records.push(Record { at_ns: 0, offset, bytes: bytes as u32, device, op: row.op, fua: row.fua });
+        let at_ns = biased(since);
+        self.records.push(Record { at_ns, offset, bytes: bytes as u32, device, op: row.op, fua: row.fua });
         Ok(())
     }
 
@@ -181,9 +184,9 @@ impl<'a> Builder<'a> {
 
     /// Restores the order of arrival and counts time from the first arrival.
     fn order(&mut self) {
-        let start = self.times.iter().copied().min().unwrap_or(0);
-        for (record, time) in self.records.iter_mut().zip(&self.times) {
-            record.at_ns = if self.timed { (time - start) as u64 } else { 0 };
+        let start = self.records.iter().map(|record| record.at_ns).min().unwrap_or(0);
+        for record in &mut self.records {
+            record.at_ns = if self.timed { record.at_ns - start } else { 0 };
         }
         if !self.ordered && self.timed {
             let late = self.records.windows(2).filter(|w| w[1].at_ns < w[0].at_ns).count();

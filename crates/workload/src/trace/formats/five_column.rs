@@ -88,18 +88,50 @@ fn parse(line: &str) -> Result<(Raw, &str), String> {
     Ok((raw, device))
 }
 
+/// Rows that units are guessed by: enough for any guess, and little beside a long trace.
+const GUESSED_BY: usize = 1 << 20;
+
+/// The least of them where the user wants fewer requests.
+const GUESSED_BY_LEAST: u64 = 100_000;
+
+/// What the columns count in.
+#[derive(Clone, Copy)]
+struct Units {
+    time: TimeUnit,
+    address: SizeUnit,
+    size: SizeUnit,
+}
+
 fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), WorkloadError> {
-    let (rows, devices) = read_raw(input, builder)?;
+    let limit = builder.options.limit.map_or(u64::MAX, |limit| limit.max(GUESSED_BY_LEAST));
+    let (mut rows, mut devices): (Vec<Raw>, Names) = Default::default();
+    while rows.len() < GUESSED_BY && (rows.len() as u64) < limit {
+        let Some(raw) = next(input, builder, &mut devices)? else { break };
+        rows.push(raw);
+    }
     if rows.is_empty() {
         return Ok(());
     }
+    let units = guess(&rows, builder);
+    for raw in rows {
+        push(raw, &devices, units, input, builder)?;
+    }
+    while !builder.full() {
+        let Some(raw) = next(input, builder, &mut devices)? else { break };
+        push(raw, &devices, units, input, builder)?;
+    }
+    Ok(())
+}
+
+/// The units that the user states or the rows suggest, with a note on each.
+fn guess(rows: &[Raw], builder: &mut Builder<'_>) -> Units {
     let options = builder.options;
     let mut notes = Vec::new();
-    let (address, why) = options.address_unit.map_or_else(|| guess_address(&rows), stated);
+    let (address, why) = options.address_unit.map_or_else(|| guess_address(rows), stated);
     notes.push(format!("address in {}: {why}", address.name()));
-    let (size, why) = options.size_unit.map_or_else(|| guess_size(&rows, address), stated);
+    let (size, why) = options.size_unit.map_or_else(|| guess_size(rows, address), stated);
     notes.push(format!("size in {}: {why}", size.name()));
-    let (time, why) = options.time_unit.map_or_else(|| guess_time(&rows), stated);
+    let (time, why) = options.time_unit.map_or_else(|| guess_time(rows), stated);
     notes.push(format!("time in {}: {why}", time.name()));
     builder.time_guess = options.time_unit.is_none().then(|| format!("times were taken for {}", time.name()));
     if rows.iter().any(|r| !matches!(r.flag, Flag::Said(_))) {
@@ -113,40 +145,47 @@ fn read(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(), Workload
         notes.push("flag: letters say what each request is; the stated meaning of 0 and 1 was not needed".to_owned());
     }
     builder.notes.extend(notes);
-    for raw in &rows {
-        if builder.full() {
-            break;
-        }
-        let op = match (raw.flag, options.flag) {
-            (Flag::Said(op), _) => op,
-            (Flag::One, Some(FlagMeaning::OneWrites)) | (Flag::Zero, None | Some(FlagMeaning::OneReads)) => Op::Write,
-            _ => Op::Read,
-        };
-        let offset = raw.address.checked_mul(address.bytes());
-        let bytes = raw.size.checked_mul(size.bytes());
-        let device = devices.name(raw.device);
-        let pushed = match (offset, bytes) {
-            (Some(offset), Some(bytes)) => {
-                let time_ns = decimal_ns((raw.whole, raw.fraction), time);
-                builder.push(Row { time_ns, device: device.into(), op, offset, bytes, fua: false })
-            }
-            _ => Err("address or size is too large".to_owned()),
-        };
-        if let Err(why) = pushed {
-            let text = format!("{}.{:09} {device} {} {}", raw.whole, raw.fraction, raw.address, raw.size);
-            let error = fields::line_error(input, builder.format, u64::from(raw.line), why, &text);
-            builder.fault(error)?;
-        }
+    Units { time, address, size }
+}
+
+/// Hands a row over, if the builder has not all that it wants.
+fn push(
+    raw: Raw,
+    devices: &Names,
+    units: Units,
+    input: &Input<'_>,
+    builder: &mut Builder<'_>,
+) -> Result<(), WorkloadError> {
+    if builder.full() {
+        return Ok(());
     }
-    Ok(())
+    let op = match (raw.flag, builder.options.flag) {
+        (Flag::Said(op), _) => op,
+        (Flag::One, Some(FlagMeaning::OneWrites)) | (Flag::Zero, None | Some(FlagMeaning::OneReads)) => Op::Write,
+        _ => Op::Read,
+    };
+    let offset = raw.address.checked_mul(units.address.bytes());
+    let bytes = raw.size.checked_mul(units.size.bytes());
+    let device = devices.name(raw.device);
+    let pushed = match (offset, bytes) {
+        (Some(offset), Some(bytes)) => {
+            let time_ns = decimal_ns((raw.whole, raw.fraction), units.time);
+            builder.push(Row { time_ns, device: device.into(), op, offset, bytes, fua: false })
+        }
+        _ => Err("address or size is too large".to_owned()),
+    };
+    let Err(why) = pushed else { return Ok(()) };
+    let text = format!("{}.{:09} {device} {} {}", raw.whole, raw.fraction, raw.address, raw.size);
+    let error = fields::line_error(input, builder.format, u64::from(raw.line), why, &text);
+    builder.fault(error)
 }
 
 fn stated<T>(unit: T) -> (T, String) {
     (unit, "stated".to_owned())
 }
 
-fn read_raw(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(Vec<Raw>, Names), WorkloadError> {
-    let (mut rows, mut devices): (Vec<Raw>, Names) = Default::default();
+/// The next row; `None` at the end of the file.
+fn next(input: &mut Input<'_>, builder: &mut Builder<'_>, devices: &mut Names) -> Result<Option<Raw>, WorkloadError> {
     while let Some((line, text)) = input.line()? {
         if text.trim().is_empty() || text.trim_start().starts_with('#') {
             continue;
@@ -155,7 +194,7 @@ fn read_raw(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(Vec<Raw
             Ok((mut raw, device)) => {
                 raw.device = devices.number(device);
                 raw.line = u32::try_from(line).unwrap_or(u32::MAX);
-                rows.push(raw);
+                return Ok(Some(raw));
             }
             Err(why) => {
                 let error = fields::line_error(input, builder.format, line, why, &text);
@@ -163,7 +202,7 @@ fn read_raw(input: &mut Input<'_>, builder: &mut Builder<'_>) -> Result<(Vec<Raw
             }
         }
     }
-    Ok((rows, devices))
+    Ok(None)
 }
 
 fn guess_address(rows: &[Raw]) -> (SizeUnit, String) {
@@ -277,6 +316,24 @@ mod tests {
         let trace = read(text.as_bytes(), "t", &options).unwrap();
         assert_eq!(trace.records()[2].at_ns(), 26_214_000_000);
         assert_eq!((trace.records()[2].offset(), trace.records()[2].bytes()), (303_574, 7 * 4096));
+    }
+
+    #[test]
+    fn no_more_is_read_than_units_are_guessed_by_and_the_limit_wants() {
+        let lines = |device: u32, n: u64| -> String {
+            (0..n).map(|i| format!("{} {device} {} 8 0\n", i * 1_000_003, i * 7919 % 100_003)).collect()
+        };
+        let text = lines(0, super::GUESSED_BY_LEAST) + &lines(1, 50) + "no request\n";
+        let read_by = |limit: u64, device: Option<&str>| {
+            let device = device.map(str::to_owned);
+            read(text.as_bytes(), "t", &OpenOptions { limit: Some(limit), device, ..OpenOptions::default() })
+        };
+        assert_eq!(read_by(10, None).unwrap().records().len(), 10);
+        // Rows after those that units are guessed by count like the others.
+        let late = read_by(10, Some("1")).unwrap();
+        assert_eq!((late.records().len(), late.records()[9].offset()), (10, 9 * 7919 * 512));
+        let error = read_by(60, Some("1")).unwrap_err().to_string();
+        assert!(error.contains("100051"), "{error}");
     }
 
     fn note(text: &str, begin: &str) -> String {
