@@ -264,6 +264,12 @@ fn a_larger_disk_has_more_of_it_and_a_smaller_one_less() {
         let touched = openftl_workload::trace::footprint(&pass, 4096).touched_bytes() as f64;
         assert!((touched / profile.footprint_bytes as f64 / part - 1.0).abs() < 0.05, "{part}: {touched} B");
     }
+    // Both halves of a disk twice as large are in use all the time.
+    let twice = one_pass("twice", &profile, "", 2 * profile.footprint_bytes);
+    for stretch in twice.records().chunks_exact(1024) {
+        let upper = stretch.iter().filter(|record| record.offset() >= profile.footprint_bytes).count();
+        assert!((400..624).contains(&upper), "{upper} of 1024");
+    }
 }
 
 #[test]
