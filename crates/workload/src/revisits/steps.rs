@@ -153,8 +153,6 @@ impl<'a> State<'a> {
         let region = self.layout.region[extent as usize];
         if self.again(region) == Some(extent) {
             Kind::Again
-        } else if self.olds(region) > 1 && self.old(region, self.olds(region) - 1) == extent {
-            Kind::Old
         } else if self.goes_on(extent) {
             Kind::Next
         } else if self.news(region).binary_search(&extent).is_ok() {
