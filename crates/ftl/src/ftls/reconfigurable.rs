@@ -20,7 +20,7 @@ use crate::bound::Formula;
 use crate::config::{Config, GroupOptions, Preset, Setting};
 use crate::contract::FtlError;
 use crate::engine::log_block::area::Target;
-use crate::engine::log_block::blocks::Blocks;
+use crate::engine::log_block::blocks::{Blocks, SHARED};
 use crate::engine::log_block::bound::{Steps, bound, room_for};
 use crate::engine::log_block::groups::{Groups, Owed};
 use crate::engine::log_block::scheme::{Limits, Scheme, Size, Step, View};
@@ -94,7 +94,9 @@ impl Reconfigurable {
             return Step::Reclaim(dead);
         }
         match self.groups.blocks(group).next() {
-            Some(log) if blocks.is_aligned(log) => Step::Merge(blocks.owner(log), Some(log)),
+            Some(log) if blocks.is_aligned(log) && blocks.owner(log) != SHARED => {
+                Step::Merge(blocks.owner(log), Some(log))
+            }
             Some(log) => Step::Reclaim(log),
             None => Step::Stuck,
         }
