@@ -6,7 +6,7 @@
 //! words before the command line is read, so that both mean the same.
 
 use crate::args::Cli;
-use crate::error::usage;
+use crate::error::{hint, usage};
 use anyhow::{Context, Result, anyhow};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, ValueHint};
@@ -64,8 +64,7 @@ pub fn expand(words: Vec<OsString>) -> Result<Vec<OsString>> {
     let Some(path) = given.get_one::<PathBuf>(READ) else { return Ok(words) };
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let table: Table = text.parse().map_err(|error| anyhow!("{}: {error}", path.display()))?;
-    let line = |key: &str| text.lines().position(|line| line.trim_start().starts_with(key)).map_or(0, |at| at + 1);
-    let wrong = |key: &str, why: String| usage(format!("{}, line {}: {key} {why}", path.display(), line(key)));
+    let wrong = |key: &str, why: String| usage(format!("{}{}: {key} {why}", path.display(), place(&text, key)));
     let commands: Vec<&Command> =
         [name, "compare"].iter().filter_map(|name| definition.find_subcommand(name)).collect();
     let (mut options, mut last) = (Vec::new(), Vec::new());
@@ -76,7 +75,7 @@ pub fn expand(words: Vec<OsString>) -> Result<Vec<OsString>> {
         let own = commands.first().and_then(|command| find(command, key));
         let Some(arg) = own.or_else(passed_on).filter(|_| key != READ && key != WRITE) else {
             let known = commands[0].get_arguments().filter_map(Arg::get_long);
-            return Err(wrong(key, format!("is no option of openftl {name}{}", nearest(key, known))));
+            return Err(wrong(key, format!("is no option of openftl {name}{}", hint(key, known))));
         };
         let on_line = |arg: &Arg| {
             given.try_get_raw(arg.get_id().as_str()).is_ok_and(|raw| raw.is_some())
@@ -91,6 +90,15 @@ pub fn expand(words: Vec<OsString>) -> Result<Vec<OsString>> {
     Ok(joined(words, options, last))
 }
 
+/// The line of a key, for an error.
+fn place(text: &str, key: &str) -> String {
+    let says = |line: &str| {
+        let line = line.trim_start().trim_start_matches(['[', '"']);
+        line.strip_prefix(key).is_some_and(|rest| rest.trim_start_matches('"').trim_start().starts_with(['=', ']']))
+    };
+    text.lines().position(says).map_or_else(String::new, |at| format!(", line {}", at + 1))
+}
+
 /// The option of that long name, or the argument that the help calls so.
 fn find<'a>(command: &'a Command, key: &str) -> Option<&'a Arg> {
     let called = |arg: &&Arg| match arg.get_long() {
@@ -98,13 +106,6 @@ fn find<'a>(command: &'a Command, key: &str) -> Option<&'a Arg> {
         None => arg.get_value_names().is_some_and(|names| names.iter().any(|name| name.to_lowercase() == key)),
     };
     command.get_arguments().find(called)
-}
-
-/// An ending that suggests a name.
-fn nearest<'a>(key: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let near = known.map(|name| (strsim::jaro_winkler(&key.to_lowercase(), name), name));
-    let best = near.filter(|(likeness, _)| *likeness > 0.75).max_by(|a, b| a.0.total_cmp(&b.0));
-    best.map_or_else(String::new, |(_, name)| format!(", did you mean `{name}`?"))
 }
 
 /// What the command line would say.
@@ -237,7 +238,7 @@ mod tests {
         for (file, why) in [
             ("seed = 1\ncach = 4\n", "run.toml, line 2: cach is no option of openftl compare, did you mean `cache`?"),
             ("janus-learn = \"yes\"\n", "line 1: janus-learn is a flag: write true or false"),
-            ("cache = true\n", "line 1: cache takes no true or false"),
+            ("cache-ways = 4\ncache = true\n", "line 2: cache takes no true or false"),
             ("[cache]\nbytes = 4\n", "must be text, a number"),
             ("config = \"other.toml\"\n", "config is no option"),
         ] {

@@ -91,13 +91,16 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 /// An error for a name that is not in a table: what exists, and what may have been meant.
 pub fn unknown<'a>(what: &str, given: &str, known: impl IntoIterator<Item = &'a str>, list: &str) -> anyhow::Error {
     let known: Vec<&str> = known.into_iter().collect();
-    let nearest = known
-        .iter()
-        .map(|name| (strsim::jaro_winkler(&given.to_lowercase(), name), *name))
-        .filter(|(likeness, _)| *likeness > 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    let hint = nearest.map_or_else(String::new, |(_, name)| format!(", did you mean `{name}`?"));
+    let hint = hint(given, known.iter().copied());
     usage(format!("there is no {what} `{given}`{hint}; known are: {} (openftl list {list})", known.join(", ")))
+}
+
+/// An ending that suggests the known name that is nearest, if one is near.
+pub fn hint<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let likeness = |name: &'a str| (strsim::jaro_winkler(&given.to_lowercase(), name), name);
+    let near = known.into_iter().map(likeness).filter(|(likeness, _)| *likeness > 0.75);
+    let nearest = near.max_by(|a, b| a.0.total_cmp(&b.0));
+    nearest.map_or_else(String::new, |(_, name)| format!(", did you mean `{name}`?"))
 }
 
 #[cfg(test)]
